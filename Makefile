@@ -1,0 +1,118 @@
+# Everything a person or a CI needs, from nothing but Python 3.11 or newer and make:
+#
+#   make run TASK="write a haiku about make"
+#   make test
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PACKAGE := $(VENV)/.package-installed
+TOOLS := $(VENV)/.tools-installed
+
+# The task reaches the program as it was typed, with its quotes, dollars and lines: taken unexpanded, handed over in
+# the environment.
+override TASK := $(value TASK)
+export TASK
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format format-check lint types layers unit simulation quick-tests all-tests \
+	bench requirements constraints clean venv task-given
+
+help: ## Show this list
+	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
+	@echo 'make test           runs every check and every test'
+	@echo
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
+
+run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options in ARGS="…"
+	@$(VENV)/bin/fabric run $(ARGS) -- "$$TASK"
+
+test: PARTS = format-check lint types layers all-tests
+test: ## Every check and every test, the slow ones too
+check: PARTS = format-check lint types layers quick-tests
+check: ## The fast part: format, lint, types, layers, unit, simulation
+
+# Every part runs, also after one failed: one look at the log shows all there is to mend.
+test check: $(TOOLS)
+	@failed=; \
+	for part in $(PARTS); do \
+		echo "== $$part"; \
+		$(MAKE) --no-print-directory "$$part" || failed="$$failed $$part"; \
+		echo; \
+	done; \
+	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; \
+	echo "All passed: $(PARTS)"
+
+format: $(TOOLS) ## Format the code and sort its imports
+	$(PY) -m ruff check --select I --fix .
+	$(PY) -m ruff format .
+
+format-check: $(TOOLS)
+	$(PY) -m ruff format --check .
+
+lint: $(TOOLS) ## Lint
+	$(PY) -m ruff check .
+
+types: $(TOOLS) ## Check the types
+	$(PY) -m mypy
+
+layers: $(TOOLS) ## Check who imports whom
+	$(VENV)/bin/lint-imports --no-logo
+
+unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
+	$(PY) -m pytest tests/unit $(ARGS)
+
+simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
+	$(PY) -m pytest tests/simulation $(ARGS)
+
+quick-tests: $(TOOLS)
+	$(PY) -m pytest $(wildcard tests/architecture tests/unit tests/simulation) -m "not slow" $(ARGS)
+
+all-tests: $(TOOLS)
+	$(PY) -m pytest --durations=10 $(ARGS)
+
+bench: $(TOOLS) ## Measure what the README claims
+	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "== $$file"; $(PY) "$$file" $(ARGS); done
+
+requirements: $(TOOLS) ## Show which requirements are proven; ARGS="--missing" or ARGS="--id AF-056"
+	@$(PY) tests/requirements.py $(ARGS)
+
+constraints: $(TOOLS) ## Pin the newest versions of all dependencies
+	$(PY) -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --upgrade --quiet --no-emit-index-url --no-annotate \
+		--universal --python-version 3.11 --no-header --output-file constraints.txt
+
+clean: ## Remove the environment and everything built; runs stay
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+task-given:
+	@if [ -z "$$TASK" ]; then echo 'Say what to do: make run TASK="…"' >&2; exit 2; fi
+
+# A stamp is newer than what it was installed from, so a second call does nothing.
+$(PACKAGE): EXTRA =
+$(TOOLS): EXTRA = [dev]
+$(PACKAGE) $(TOOLS): pyproject.toml constraints.txt $(shell test -x $(PY) || echo venv)
+	@echo "Installing agent-fabric$(EXTRA) into $(VENV)" >&2
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null
+	@test -x $(VENV)/bin/uv || $(PY) -m pip install --quiet --disable-pip-version-check uv 2>/dev/null || true
+	@$(VENV)/bin/uv pip install --quiet --python $(PY) -c constraints.txt -e '.$(EXTRA)' 2>/dev/null || \
+		$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(EXTRA)'
+	@touch $@
+
+# PYTHON=… chooses another one.
+venv:
+	@python=; \
+	for candidate in $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python); do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			python=$$candidate; break; \
+		fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo 'agent-fabric needs Python 3.11 or newer, and $(or $(PYTHON),python3) is not. Name one: make PYTHON=python3.12 …' >&2; \
+		exit 1; \
+	fi; \
+	"$$python" -m venv --clear $(VENV) || { \
+		rm -rf $(VENV); \
+		echo "$$python cannot make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; \
+		exit 1; \
+	}

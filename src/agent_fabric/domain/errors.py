@@ -1,0 +1,148 @@
+"""The one family of errors.
+
+FabricError                       anything we can explain to a person
+├── ConfigError                   the configuration, an option or an environment variable is wrong
+├── RecruitError                  no such pack, or nobody fits the task
+├── RunNotFound                   no run has this id
+├── RunHeld                       another living process drives this run
+├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
+├── DriverConflict                somebody else appended to a run that we drive
+├── StoreUnavailable              the store cannot be read or written
+│   └── StoreFull                 because the disk is full
+├── MissingExtra                  an optional part is not installed
+└── ModelError                    the model gave no usable answer
+    ├── ModelUnreachable          nobody listens there
+    ├── ModelBusy                 429 or 5xx: try again later
+    ├── ModelRefused              4xx: trying again would not help
+    │   └── ContextExceeded       the conversation no longer fits into the model's window
+    ├── ModelTimedOut             no answer in time
+    └── ModelAnswerUnusable       an answer that is not one: cut off, not JSON, of the wrong shape
+
+Each class has a stable `code` for programs; each instance may carry a `hint` for people.
+Interfaces turn codes into exit codes and statuses; nothing else does. A tool that fails is a
+result for the model, not an exception; a tool that reaches out of its box raises PermissionError.
+"""
+
+from typing import ClassVar
+
+
+class FabricError(Exception):
+    """Something went wrong that we can explain."""
+
+    code: ClassVar[str] = "fabric_error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ConfigError(FabricError):
+    """The configuration, an option or an environment variable is wrong."""
+
+    code = "config_invalid"
+
+
+class RecruitError(FabricError):
+    """No such pack, or nobody fits the task."""
+
+    code = "pack_unknown"
+
+
+class RunNotFound(FabricError):
+    """No run has this id."""
+
+    code = "run_not_found"
+
+
+class RunHeld(FabricError):
+    """Another living process drives this run."""
+
+    code = "run_held"
+
+
+class RunUndrivable(FabricError):
+    """The run exists, but this program or machine cannot go on with it."""
+
+    code = "run_undrivable"
+
+
+class DriverConflict(FabricError):
+    """Somebody else appended to a run that we drive; the only safe answer is to stop."""
+
+    code = "driver_conflict"
+
+
+class StoreUnavailable(FabricError):
+    """The store cannot be read or written."""
+
+    code = "store_unavailable"
+
+
+class StoreFull(StoreUnavailable):
+    """The disk is full; nothing that was recorded is lost."""
+
+    code = "disk_full"
+
+
+class MissingExtra(FabricError):
+    """An optional part is needed but not installed."""
+
+    code = "extra_missing"
+
+    def __init__(self, extra: str, *, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs an optional part that is not installed",
+            hint=f'Install it with: pip install "agent-fabric[{extra}]"',
+        )
+
+
+class ModelError(FabricError):
+    """The model gave no usable answer."""
+
+    code = "model_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class ModelUnreachable(ModelError):
+    """Nobody answers at the model's address."""
+
+    code = "model_unreachable"
+    retryable = True
+
+
+class ModelBusy(ModelError):
+    """The server said 429 or 5xx: trying again later may help."""
+
+    code = "model_busy"
+    retryable = True
+
+
+class ModelRefused(ModelError):
+    """The server said 4xx: trying the same again would not help."""
+
+    code = "model_refused"
+
+
+class ContextExceeded(ModelRefused):
+    """The conversation no longer fits into the model's window."""
+
+    code = "context_exceeded"
+
+
+class ModelTimedOut(ModelError):
+    """No answer within the time allowed."""
+
+    code = "model_timed_out"
+    retryable = True
+
+
+class ModelAnswerUnusable(ModelError):
+    """The server answered with something that is not an answer."""
+
+    code = "model_answer_unusable"
+    retryable = True

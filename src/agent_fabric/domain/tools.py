@@ -1,0 +1,58 @@
+"""What a tool is, seen from the engine: a name, a schema, and what its execution does to the world."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from agent_fabric.domain.ids import CallId, RunId
+
+FINISH_TASK = "finish_task"
+"""The tool that ends a task. The engine answers it; no pack executes it."""
+
+
+class Effect(StrEnum):
+    """What happens when a tool runs; decides what may be done with a call that a crash left in doubt."""
+
+    READS = "reads"
+    """Looks, changes nothing: may always run again."""
+    IDEMPOTENT = "idempotent"
+    """Changes something, but twice is the same as once: may run again."""
+    CHANGES_WORKSPACE = "changes_workspace"
+    """Changes files or runs programs in the box: the model must check before it repeats."""
+    LEAVES_SANDBOX = "leaves_sandbox"
+    """Reaches the world outside the box: a person decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as the model and the log see it."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    """JSON schema of the arguments: an object."""
+    effect: Effect
+    timeout_s: float = 120.0
+    """How long one call may take before it is ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool gives back when it worked."""
+
+    output: Mapping[str, Any]
+    changed: bool = False
+    """The call changed files in the workspace, so that earlier proof no longer counts."""
+    proved: str = ""
+    """The test, build or run command that succeeded after the last change; empty if there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may know about the call it serves."""
+
+    run_id: RunId
+    call_id: CallId
+    timeout_s: float
+    network_allowed: bool = field(default=False)

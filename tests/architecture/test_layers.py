@@ -1,0 +1,70 @@
+"""The shape of the source: who imports whom, what things are called, how long they are."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+import pytest
+
+import agent_fabric
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(agent_fabric.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+MEANINGLESS = {"utils", "helpers", "common", "misc", "manager", "service"}
+HEAVY = {"aiohttp", "pydantic", "typer", "yaml"}
+MAX_LINES = 500
+
+
+def relative(file: Path) -> str:
+    return file.relative_to(SOURCE.parent).as_posix()
+
+
+@pytest.mark.proves("AF-001", "AF-003")
+def test_every_import_contract_is_kept() -> None:
+    lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
+    done = subprocess.run(
+        [*lint, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("layer", "allowed"),
+    [("domain", set[str]()), ("application", set[str]()), ("config", {"pydantic", "pydantic_core", "yaml"})],
+)
+def test_inner_layers_import_no_other_library(layer: str, allowed: set[str]) -> None:
+    graph = grimp.build_graph("agent_fabric", include_external_packages=True, cache_dir=None)
+    imported = {
+        name.partition(".")[0]
+        for module in graph.find_descendants(f"agent_fabric.{layer}")
+        for name in graph.find_modules_directly_imported_by(module)
+    }
+    assert imported - sys.stdlib_module_names - {"agent_fabric"} <= allowed
+
+
+def test_every_module_has_a_name_that_says_something() -> None:
+    named = {
+        relative(file): {part.strip("_") for part in file.relative_to(SOURCE).with_suffix("").parts} for file in FILES
+    }
+    assert [file for file, parts in named.items() if parts & MEANINGLESS] == []
+
+
+def test_importing_a_package_does_nothing() -> None:
+    inits = [file for file in FILES if file.name == "__init__.py" and file.parent != SOURCE]
+    assert [relative(file) for file in inits if file.read_text(encoding="utf-8").strip()] == []
+
+
+def test_no_source_file_is_too_long_to_read() -> None:
+    lengths = {relative(file): len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert {file: lines for file, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_the_command_line_starts_without_heavy_libraries() -> None:
+    script = "import json, sys; import agent_fabric.interfaces.cli.main; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert HEAVY.intersection(json.loads(done.stdout)) == set()
