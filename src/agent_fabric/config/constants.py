@@ -1,0 +1,15 @@
+"""Limits that hold everywhere and are not settings."""
+
+from typing import Final
+
+MAX_TOOL_OUTPUT_CHARS: Final = 16_000
+"""How much of a tool's output the model gets to read; the rest is cut."""
+
+MAX_LLM_CONTENT_IN_RUNLOG_CHARS: Final = 2_000
+"""How much of a model's answer the run log shows."""
+
+LLM_DISCOVERY_TIMEOUT_S: Final = 5.0
+"""How long a model server may take to list its models."""
+
+SHELL_DEFAULT_TIMEOUT_S: Final = 120.0
+"""How long a shell command may run unless configured otherwise."""

@@ -1,0 +1,125 @@
+"""Finds and reads configuration files."""
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agent_fabric.config.formats.json_text import parse_json
+from agent_fabric.config.formats.syntax import SyntaxProblem
+from agent_fabric.config.plain import kind_of, plain_mapping
+from agent_fabric.config.problems import ConfigProblem
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+
+
+def user_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's own file, if there is one."""
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
+        home = environ.get("HOME", "")
+        if not home:
+            return None
+        base = Path(home) / ".config"
+    return _only_file(base / "agent-fabric")
+
+
+def project_file(project_root: Path) -> Path | None:
+    """Return the file of the project whose root holds `.fabric`, if there is one."""
+    return _only_file(project_root / ".fabric")
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a file by its suffix; an empty file has no settings.
+
+    Raises:
+        ConfigProblem: it cannot be read or does not hold a mapping.
+    """
+    parse = _PARSERS.get(path.suffix)
+    if parse is None:
+        raise ConfigProblem(
+            f"{path}: the format cannot be told from the name", hint=f"Use a name that ends in {_SUFFIXES}."
+        )
+    text = _decode(_read(path), path)
+    if not text.strip():
+        return {}
+    try:
+        settings = parse(text)
+    except SyntaxProblem as problem:
+        place = f" (line {problem.line}, column {problem.column})" if problem.line else ""
+        raise ConfigProblem(f"{path}{place}: {problem.message}", hint=_HINTS[path.suffix]) from None
+    if settings is None and path.suffix in {".yaml", ".yml"}:
+        return {}
+    if not isinstance(settings, dict):
+        raise ConfigProblem(
+            f"{path}: the top level must be a mapping of keys to settings, got {kind_of(settings)}",
+            hint=_HINTS[path.suffix],
+        )
+    return plain_mapping(settings, source=f"file {path}")
+
+
+def _only_file(folder: Path) -> Path | None:
+    candidates = [folder / f"config{suffix}" for suffix in _PARSERS]
+    found = [path for path in candidates if os.path.lexists(path)]
+    if len(found) > 1:
+        raise ConfigProblem(
+            f"{folder} has more than one configuration file: {', '.join(path.name for path in found)}",
+            hint="Keep one of them; which one holds would be a guess.",
+        )
+    return found[0] if found else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Not blocking: opening a named pipe would otherwise wait until somebody writes into it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigProblem(f"{path} is not a regular file")
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigProblem(f"{path} does not exist", hint="Create the file, or correct FABRIC_CONFIG_PATH.") from None
+    except IsADirectoryError:
+        raise ConfigProblem(f"{path} is a directory", hint="Name the file, not its folder.") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigProblem(f"{path} cannot be read: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigProblem(f"{path} is larger than 1 MiB, too large for a configuration file")
+    return data
+
+
+def _decode(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigProblem(f"{path} is not UTF-8 text (line {line})", hint="Save the file as UTF-8.") from None
+
+
+def _parse_yaml(text: str) -> Any:
+    from agent_fabric.config.formats.yaml_text import parse_yaml  # noqa: PLC0415 - costs 50 ms, most never need it
+
+    return parse_yaml(text)
+
+
+def _parse_toml(text: str) -> Any:
+    from agent_fabric.config.formats.toml_text import parse_toml  # noqa: PLC0415 - costs 10 ms, most never need it
+
+    return parse_toml(text)
+
+
+_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    ".json": parse_json,
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".toml": _parse_toml,
+}
+_SUFFIXES: Final = ".json, .yaml, .yml or .toml"
+_HINTS: Final[Mapping[str, str]] = {
+    ".json": "The file must be JSON: double quotes, no comments, no comma after the last item.",
+    ".yaml": "The file must be YAML: key: value, indented with spaces.",
+    ".yml": "The file must be YAML: key: value, indented with spaces.",
+    ".toml": "The file must be TOML: key = value, text in quotes, groups as [section].",
+}

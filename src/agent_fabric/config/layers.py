@@ -1,0 +1,63 @@
+"""Puts settings of one origin over settings of another, remembering who said what."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_fabric.config.explain import Finding, explain
+from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
+from agent_fabric.config.schema.fabric import FabricConfig
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Settings merged so far. Mappings are merged key by key; anything else, lists too, is replaced."""
+
+    settings: Mapping[str, Any]
+    origins: Mapping[str, Any] = field(default_factory=dict)
+    """The same tree as the settings, with the origin in place of each value; what is built in is left out."""
+
+    def over(self, settings: Mapping[str, Any], origin: str) -> "Layers":
+        """Return these layers with one more on top."""
+        return Layers(_merged(self.settings, settings), _merged(self.origins, _labelled(settings, origin)))
+
+    def origin_of(self, path: tuple[str | int, ...]) -> str | None:
+        """Return who set what is at `path`, None if nobody but the defaults did."""
+        current: Any = self.origins
+        for part in path:
+            if not isinstance(current, Mapping):
+                break
+            current = current.get(str(part))
+        return current if isinstance(current, str) else None
+
+    def validated(self, top: str) -> FabricConfig:
+        """Check the whole and return it.
+
+        Raises:
+            ConfigProblem: something is wrong; `top` is blamed for what cannot be told from the path.
+        """
+        try:
+            return FabricConfig.model_validate(self.settings)
+        except ValidationError as error:
+            problems = [self._problem(finding, top) for finding in explain(error, self.settings, at_most=MAX_REPORTED)]
+            count = error.error_count()
+        raise combine(problems, count=count)
+
+    def _problem(self, finding: Finding, top: str) -> ConfigProblem:
+        return ConfigProblem(f"{self.origin_of(finding.path) or top}: {finding.message}", hint=finding.hint)
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = _merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _labelled(settings: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    return {key: _labelled(value, origin) if isinstance(value, Mapping) else origin for key, value in settings.items()}

@@ -1,0 +1,109 @@
+"""Reads the configuration: defaults, then files, then the environment, then flags; the later wins."""
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agent_fabric.config.defaults import default_settings
+from agent_fabric.config.environment import CONFIG_PATH, environment_settings
+from agent_fabric.config.files import project_file, read_settings, user_file
+from agent_fabric.config.layers import DEFAULT, Layers
+from agent_fabric.config.plain import dotted, plain_mapping
+from agent_fabric.config.schema.fabric import FabricConfig
+
+
+class Loaded(NamedTuple):
+    """The configuration and where each part of it came from."""
+
+    config: FabricConfig
+    origins: Mapping[str, str]
+    """By dotted path of each leaf: `default`, `file /path`, `env FABRIC_NAME` or `flag`."""
+
+
+class CachedLoader:
+    """Reads files and environment once per process; `cache_clear` makes the next call read again."""
+
+    def __init__(self) -> None:
+        self._read = lru_cache(maxsize=1)(_read_from_process)
+
+    def __call__(self, overrides: Mapping[str, Any] | None = None, *, project_root: Path | None = None) -> Loaded:
+        """Return the configuration of this process, with `overrides` from flags on top.
+
+        `overrides` has the shape of a file; `project_root` is the folder that holds `.fabric`, None if there is none.
+
+        Raises:
+            ConfigProblem: a file, a variable or an override is wrong.
+        """
+        layers, loaded = self._read(project_root)
+        return _with_overrides(layers, overrides) if overrides else loaded
+
+    def cache_clear(self) -> None:
+        """Forget what was read."""
+        self._read.cache_clear()
+
+
+def read_config(
+    environ: Mapping[str, str], *, project_root: Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> Loaded:
+    """Read the configuration of a given environment, without a cache.
+
+    Raises:
+        ConfigProblem: a file, a variable or an override is wrong.
+    """
+    layers, loaded = _read(environ, project_root)
+    return _with_overrides(layers, overrides) if overrides else loaded
+
+
+class _Read(NamedTuple):
+    layers: Layers
+    loaded: Loaded
+
+
+def _read_from_process(project_root: Path | None) -> _Read:
+    return _read(os.environ, project_root)
+
+
+def _read(environ: Mapping[str, str], project_root: Path | None) -> _Read:
+    """Merge all layers but the flags; each is checked as it is added, so that the right one is blamed."""
+    layers = Layers(default_settings())
+    config = layers.validated(DEFAULT)
+    for path in _files(environ, project_root):
+        origin = f"file {path}"
+        layers = layers.over(read_settings(path), origin)
+        config = layers.validated(origin)
+    variables = environment_settings(environ, layers.settings)
+    for variable in variables:
+        value: Any = variable.value
+        for part in reversed(variable.path):
+            value = {part: value}
+        layers = layers.over(value, f"env {variable.name}")
+    if variables:
+        config = layers.validated("environment")
+    return _Read(layers, _loaded(config, layers))
+
+
+def _files(environ: Mapping[str, str], project_root: Path | None) -> list[Path]:
+    if chosen := environ.get(CONFIG_PATH):
+        return [Path(os.path.expanduser(chosen))]  # noqa: PTH111 - unlike Path.expanduser it cannot fail
+    found = [user_file(environ), project_file(project_root) if project_root else None]
+    return [path for path in found if path is not None]
+
+
+def _with_overrides(layers: Layers, overrides: Mapping[str, Any]) -> Loaded:
+    layers = layers.over(plain_mapping(overrides, source="flag"), "flag")
+    return _loaded(layers.validated("flag"), layers)
+
+
+def _loaded(config: FabricConfig, layers: Layers) -> Loaded:
+    return Loaded(config, {dotted(path): layers.origin_of(path) or DEFAULT for path in _leaves(config.model_dump())})
+
+
+def _leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(value, Mapping) and value:
+        return [leaf for key, item in value.items() for leaf in _leaves(item, (*path, key))]
+    return [path]
+
+
+load_config = CachedLoader()

@@ -1,0 +1,66 @@
+"""The whole configuration; pass on the part that is needed, never the whole."""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, Self
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from agent_fabric.config.schema.budget import BudgetConfig
+from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
+from agent_fabric.config.schema.models import ModelConfig
+from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.config.schema.shell import ShellConfig
+from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.config.schema.telemetry import TelemetryConfig
+from agent_fabric.config.schema.values import SETTINGS, EntryKey, Text, Texts
+
+
+class FabricConfig(BaseModel):
+    """Everything that can be configured."""
+
+    model_config = SETTINGS
+
+    models: Mapping[EntryKey, ModelConfig]
+    """The models, each under a key of your choice; `fast` and `quality` are built in."""
+    specialists: Mapping[EntryKey, SpecialistConfig]
+    """The specialists, each under its id; `engineering` is built in."""
+    default_model_key: Text = "quality"
+    """Key of the model that does the work."""
+    routing_model_key: Text = "fast"
+    """Key of the model that chooses a specialist when keywords do not."""
+    task_force_mode: Literal["sequential", "parallel"] = "sequential"
+    """How several specialists share a task: one after another, each reading the last one's result, or all at once."""
+    local_llm_ensure_available: bool = True
+    """Whether the local model server is started when it does not answer."""
+    local_llm_start_cmd: Texts = Field(default=("ollama", "serve"), min_length=1)
+    """The command that starts it."""
+    auto_pull_if_missing: bool = True
+    """Whether a configured model that the local server lacks is pulled."""
+    budget: BudgetConfig = BudgetConfig()
+    """What one run may use before it is stopped."""
+    shell: ShellConfig = ShellConfig()
+    """What the shell tool allows."""
+    run_index: RunIndexConfig = RunIndexConfig()
+    """How earlier runs are searched."""
+    cloud_fallback: CloudFallbackConfig | None = None
+    """When a second model may answer instead; not set: never."""
+    telemetry: TelemetryConfig | None = None
+    """Where OpenTelemetry traces go; not set: nowhere."""
+
+    @model_validator(mode="after")
+    def _model_keys_name_models(self) -> Self:
+        unknown = [
+            InitErrorDetails(type=PydanticCustomError("model_unknown", "no model has this key"), loc=loc, input=key)
+            for loc, key in self._model_keys()
+            if key not in self.models
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data("FabricConfig", unknown)
+        return self
+
+    def _model_keys(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        yield ("default_model_key",), self.default_model_key
+        yield ("routing_model_key",), self.routing_model_key
+        if self.cloud_fallback is not None:
+            yield ("cloud_fallback", "model_key"), self.cloud_fallback.model_key

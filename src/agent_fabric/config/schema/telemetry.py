@@ -1,0 +1,27 @@
+"""Traces for other programs to read."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, model_validator
+
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.values import SETTINGS, BaseAddress
+
+
+class TelemetryConfig(BaseModel):
+    """Where OpenTelemetry traces go."""
+
+    model_config = SETTINGS
+
+    enabled: bool = False
+    """Whether traces are made at all."""
+    exporter: Literal["console", "otlp"] = "otlp"
+    """`otlp` sends them to a collector, `console` prints them."""
+    otlp_endpoint: BaseAddress | None = None
+    """Address of the collector, such as `http://localhost:4318`."""
+
+    @model_validator(mode="after")
+    def _knows_where_to_send(self) -> Self:
+        if self.enabled and self.exporter == "otlp" and self.otlp_endpoint is None:
+            raise ConfigProblem("needs 'otlp_endpoint' because its exporter is 'otlp'")
+        return self

@@ -1,0 +1,149 @@
+"""The kinds of values that settings take, each with a check that explains itself."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, ConfigDict, Strict, StringConstraints
+
+from agent_fabric.config.problems import ConfigProblem
+
+SETTINGS: Final = ConfigDict(
+    frozen=True,
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    use_attribute_docstrings=True,
+    hide_input_in_errors=True,  # a refused value may be a key that was pasted by mistake
+)
+"""How every model of the schema behaves."""
+
+_ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,63}")
+_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_BUILDER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _entry_key(key: str) -> str:
+    if not _ENTRY_KEY.fullmatch(key):
+        raise ConfigProblem(
+            "is not a usable name: use at most 64 of a-z, 0-9, - and _, and start with a letter or digit"
+        )
+    return key
+
+
+def _server_name(name: str) -> str:
+    if not _SERVER_NAME.fullmatch(name) or name.endswith("_"):
+        raise ConfigProblem(
+            "must be at most 64 letters, digits, - and _, without two _ in a row",
+            hint="The name becomes part of tool names, as in mcp__NAME__search.",
+        )
+    return name
+
+
+def _web_address(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or not address.isascii() or not address.isprintable() or " " in address:
+        raise ConfigProblem("must be an http:// or https:// address, such as 'http://localhost:11434/v1'")
+    if "@" in parts.netloc:
+        raise ConfigProblem(
+            "must not contain a user name or password",
+            hint="Keep secrets in environment variables and name them with 'env:NAME'.",
+        )
+    return address
+
+
+def _base_address(address: str) -> str:
+    address = _web_address(address)
+    if "?" in address or "#" in address:
+        raise ConfigProblem("must not contain '?' or '#': paths such as /chat/completions are added to it")
+    return address.rstrip("/")
+
+
+def _secret_reference(reference: str) -> str:
+    if not _REFERENCE.fullmatch(reference):
+        raise ConfigProblem(
+            "must be a reference such as 'env:OPENAI_API_KEY', never the key itself",
+            hint="Put the key into an environment variable and write 'env:' and the variable's name here.",
+        )
+    return reference
+
+
+def _builder(path: str) -> str:
+    if not _BUILDER.fullmatch(path):
+        raise ConfigProblem("must be 'module:function', such as 'my_packs.custom:build_pack'")
+    return path
+
+
+def _absolute_path(path: Path) -> Path:
+    try:
+        expanded = path.expanduser()
+    except RuntimeError:
+        raise ConfigProblem("names a home folder that cannot be found") from None
+    if not expanded.is_absolute() or "\0" in str(expanded):
+        raise ConfigProblem("must be an absolute path, or start with ~/")
+    return expanded
+
+
+def _header_name(name: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise ConfigProblem("is not a usable header name")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if any(character in value for character in "\r\n\0"):
+        raise ConfigProblem("must be a single line")
+    return value
+
+
+def _variable_name(name: str) -> str:
+    if not _VARIABLE_NAME.fullmatch(name):
+        raise ConfigProblem("is not a usable name for an environment variable")
+    return name
+
+
+def _variable_value(value: str) -> str:
+    if "\0" in value:
+        raise ConfigProblem("must not contain a null character")
+    return value
+
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+"""Text that is not empty."""
+
+Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
+"""A list of texts; a file's list becomes a tuple, hence the leniency."""
+
+EntryKey = Annotated[str, AfterValidator(_entry_key)]
+"""The key of a model or specialist."""
+
+ServerName = Annotated[str, AfterValidator(_server_name)]
+"""The name of an MCP server."""
+
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+"""An http or https address."""
+
+BaseAddress = Annotated[str, AfterValidator(_base_address)]
+"""An http or https address to which paths are added; kept without a slash at its end."""
+
+SecretReference = Annotated[str, AfterValidator(_secret_reference)]
+"""Where a secret is kept: `env:NAME`."""
+
+Builder = Annotated[str, AfterValidator(_builder)]
+"""A function to import: `module:function`."""
+
+AbsolutePath = Annotated[Path, Strict(strict=False), AfterValidator(_absolute_path)]
+"""A path that means the same wherever the program is started; text becomes a path, hence the leniency."""
+
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
+VariableName = Annotated[str, AfterValidator(_variable_name)]
+VariableValue = Annotated[str, AfterValidator(_variable_value)]

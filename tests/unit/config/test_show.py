@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+from agent_fabric.config.json_schema import fabric_json_schema
+from agent_fabric.config.loader import read_config
+from agent_fabric.config.reference import render_reference
+from agent_fabric.config.show import ShownSetting, show_config, show_origins
+
+REFERENCE = Path(__file__).parents[3] / "docs/reference/configuration.md"
+
+WITH_SECRETS = {
+    "models": {"fast": {"api_key": "env:A_KEY", "headers": {"Authorization": "Bearer sk-1", "X-Team": "blue"}}},
+    "specialists": {
+        "engineering": {
+            "mcp_servers": [
+                {"name": "a", "command": ["x"], "env": {"API_TOKEN": "t-1", "LANG": "C"}},
+                {"name": "b", "transport": "http", "url": "https://a/mcp?k=s-1", "headers": {"X-Api-Key": "k-1"}},
+            ]
+        }
+    },
+}
+
+
+def test_the_shown_configuration_can_be_loaded_again() -> None:
+    loaded = read_config({}, overrides={"models": {"fast": {"ca_file": "/etc/own.pem"}}})
+    shown = json.loads(json.dumps(show_config(loaded.config)))
+    assert read_config({}, overrides=shown).config == loaded.config
+
+
+def test_what_looks_like_a_secret_is_hidden_and_nothing_else() -> None:
+    shown = show_config(read_config({}, overrides=WITH_SECRETS).config)
+    assert shown["models"]["fast"]["headers"] == {"Authorization": "***", "X-Team": "blue"}
+    assert shown["models"]["fast"]["api_key"] == "env:A_KEY"
+    first, second = shown["specialists"]["engineering"]["mcp_servers"]
+    assert first["env"] == {"API_TOKEN": "***", "LANG": "C"}
+    assert second["headers"] == {"X-Api-Key": "***"}
+    assert second["url"] == "https://a/mcp?***"
+
+
+def test_a_secret_is_hidden_beside_its_origin_too() -> None:
+    rows = show_origins(read_config({}, overrides=WITH_SECRETS))
+    assert ShownSetting("models.fast.headers.Authorization", "***", "flag") in rows
+    assert not any(secret in str(rows) for secret in ("sk-1", "t-1", "s-1", "k-1"))
+
+
+def test_every_setting_is_shown_with_its_origin() -> None:
+    loaded = read_config({"FABRIC_BUDGET__MAX_STEPS": "7"})
+    rows = show_origins(loaded)
+    assert ShownSetting("budget.max_steps", 7, "env FABRIC_BUDGET__MAX_STEPS") in rows
+    assert ShownSetting("models.fast.model", "qwen2.5:7b", "default") in rows
+    assert [row.path for row in rows] == list(loaded.origins)
+
+
+def test_an_entry_that_happens_to_be_called_headers_is_shown_like_any_other() -> None:
+    settings = {"models": {"headers": {"base_url": "http://a", "model": "m", "headers": {"Cookie": "c"}}}}
+    shown = show_config(read_config({}, overrides=settings).config)
+    assert shown["models"]["headers"]["headers"] == {"Cookie": "***"}
+    assert shown["models"]["headers"]["model"] == "m"
+
+
+def test_the_json_schema_describes_every_key_of_a_file() -> None:
+    schema = fabric_json_schema()
+    assert schema["properties"]["routing_model_key"]["description"].startswith("Key of the model that chooses")
+    assert schema["$defs"]["BudgetConfig"]["properties"]["max_steps"]["maximum"] == 1000
+    groups = [schema, *schema["$defs"].values()]
+    assert all(group["additionalProperties"] is False for group in groups)
+    assert all("description" in item or "$ref" in item for group in groups for item in group["properties"].values())
+    assert json.loads(json.dumps(schema)) == schema
+
+
+def test_the_json_schema_accepts_a_part_of_a_built_in_entry_but_asks_for_the_whole_of_a_new_one() -> None:
+    schema = fabric_json_schema()
+    assert "required" not in schema
+    models = schema["properties"]["models"]
+    assert models["properties"]["fast"] == {"$ref": "#/$defs/ModelConfigPart"}
+    assert "required" not in schema["$defs"]["ModelConfigPart"]
+    assert models["additionalProperties"] == {"$ref": "#/$defs/ModelConfig"}
+    assert schema["$defs"]["ModelConfig"]["required"] == ["base_url", "model"]
+
+
+def test_the_reference_page_is_current() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == render_reference(), (
+        "run: python -m agent_fabric.config.reference > docs/reference/configuration.md"
+    )
+
+
+def test_the_reference_page_explains_every_setting() -> None:
+    page = render_reference()
+    assert "| None |" not in page
+    assert "| `max_steps` | whole number (at least 1, at most 1000) | `40` | Model turns for each pack. |" in page
