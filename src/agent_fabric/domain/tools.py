@@ -1,7 +1,8 @@
 """What a tool is, seen from the engine: a name, a schema, and what its execution does to the world."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -35,6 +36,8 @@ class ToolSpec:
     effect: Effect
     timeout_s: float = 120.0
     """How long one call may take before it is ended."""
+    command_argument: str = ""
+    """The argument that is a shell command line, for the policy to judge; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +58,37 @@ class ToolContext:
     run_id: RunId
     call_id: CallId
     timeout_s: float
-    network_allowed: bool = field(default=False)
+    network_allowed: bool
+
+
+class BadArguments(ValueError):
+    """The arguments of a tool call are not a JSON object; the message tells the model why."""
+
+
+def arguments_from(text: str) -> dict[str, Any]:
+    """Read a tool call's arguments, as strictly as JSON is defined.
+
+    Raises:
+        BadArguments: not JSON, a key twice, a number that JSON does not have, or not an object.
+    """
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, object_pairs_hook=_object_without_duplicates, parse_constant=_no_such_number)
+    except (ValueError, RecursionError) as problem:
+        reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+        raise BadArguments(f"the arguments are not valid JSON: {reason}") from None
+    if not isinstance(value, dict):
+        raise BadArguments("the arguments must be a JSON object")
+    return value
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key appears twice")
+    return value
+
+
+def _no_such_number(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")

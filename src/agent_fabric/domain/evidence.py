@@ -1,0 +1,271 @@
+"""What a command proves when it succeeds, and what it changes.
+
+An engineering task may only claim success after a test, a build or a run has succeeded and nothing changed since. This
+module reads that from the command line alone; it errs towards "changes something" and "proves nothing".
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.domain.commands import (
+    Connector,
+    Invocation,
+    Redirect,
+    UnparsableCommand,
+    parse_command,
+    unwrap,
+    wrapped,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What exit status 0 of a command line means."""
+
+    changes: bool = False
+    """Files may have changed that nothing later in the line has put to the test."""
+    proves: str = ""
+    """The test, build or run command that must have succeeded; empty if there is none."""
+
+
+def assess(command: str) -> Assessment:
+    """Say what a bash command line, run with `pipefail`, has done if it ended with status 0; never raises."""
+    try:
+        return _assess(parse_command(command), pipefail=True)
+    except UnparsableCommand:
+        return Assessment(changes=True)
+
+
+def _assess(invocations: Sequence[Invocation], *, pipefail: bool) -> Assessment:
+    place, found = _last_proof(invocations, pipefail=pipefail)
+    if not found.proves:
+        return Assessment(changes=any(_changes(invocation) for invocation in invocations))
+    changes = found.changes
+    own_output = True
+    for at in range(place + 1, len(invocations)):
+        # What the rest of the proof's own pipeline writes is the proof's output.
+        own_output = own_output and invocations[at - 1].connector is Connector.PIPE
+        if own_output and (invocations[at].name == "tee" or not _changes_itself(invocations[at])):
+            continue
+        changes = changes or _changes(invocations[at])
+    return Assessment(changes=changes, proves=found.proves)
+
+
+def _last_proof(invocations: Sequence[Invocation], *, pipefail: bool) -> tuple[int, Assessment]:
+    """Find the last command that proves something and whose success the status of the whole implies."""
+    top = [at for at, invocation in enumerate(invocations) if not invocation.nested]
+    implied = {Connector.AND, Connector.END} | ({Connector.PIPE} if pipefail else set())
+    for k in range(len(top) - 1, -1, -1):
+        at = top[k]
+        if invocations[at].connector not in implied:
+            break
+        found = _assess_one(invocations[at])
+        if not found.proves:
+            continue
+        first = k
+        while first and invocations[top[first - 1]].connector is Connector.PIPE:
+            first -= 1
+        skippable = first > 0 and invocations[top[first - 1]].connector is Connector.OR
+        if skippable or any(_may_end_early(earlier) for earlier in invocations[:at]):
+            break
+        return at, found
+    return -1, Assessment()
+
+
+def _assess_one(invocation: Invocation) -> Assessment:
+    if not invocation.words or invocation.dynamic:
+        return Assessment()
+    if inner := wrapped(invocation):
+        pipefail = "pipefail" in invocation.words or invocation.name == "eval"
+        return _assess(inner, pipefail=pipefail)
+    proves = _is_proof(invocation) and not _changes_itself(invocation)
+    return Assessment(proves=shlex.join(invocation.words) if proves else "")
+
+
+def _may_end_early(invocation: Invocation) -> bool:
+    """Tell whether the line may end with status 0, or stop executing, before what follows has run."""
+    return any(
+        inner.name in {"exit", "return", "trap", "alias", "logout"}
+        or (inner.name == "exec" and len(inner.words) > 1)
+        or (inner.name == "set" and not all(_HARMLESS_SET.fullmatch(word) for word in inner.words[1:]))
+        for inner in unwrap(invocation)
+    )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_HARMLESS_SET = re.compile(r"-[eEuxvo]+|pipefail|errexit|nounset|xtrace|verbose")
+
+# ── proofs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
+_ONLY_TELLS = frozenset(
+    {"--version", "-V", "--help", "-h", "--dry-run", "--collect-only", "--co", "--fixtures", "--markers"}
+)
+"""Options with which a program tells something instead of doing its work."""
+
+_ALWAYS = _names(
+    "bandit clang clang++ cc ctest eslint flake8 g++ gcc gmake javac jest just make mocha mypy ninja nox pylint "
+    "py.test pyright pytest rustc shellcheck tox tsc vitest"
+)
+"""Programs whose plain use is a test, a build or a check."""
+
+_SUBCOMMANDS = {
+    "npm": {"test", "t", "tst", "run", "run-script", "start"},
+    "yarn": {"test", "run", "start", "build", "lint"},
+    "pnpm": {"test", "t", "run", "start", "build", "lint"},
+    "bun": {"test", "run", "build"},
+    "deno": {"test", "run", "check", "lint"},
+    "go": {"test", "build", "run", "vet"},
+    "cargo": {"test", "build", "run", "check", "clippy", "bench", "t", "b", "r", "c"},
+    "dotnet": {"test", "build", "run"},
+    "mvn": {"test", "verify", "package", "compile", "install"},
+    "gradle": {"test", "build", "check", "run"},
+    "ruff": {"check"},
+    "coverage": {"run"},
+    "uv": {"build"},
+    "poetry": {"build", "check"},
+    "hatch": {"test", "build"},
+    "meson": {"test", "compile"},
+    "pre-commit": {"run"},
+}
+
+_NOT_RUN = _names("pip venv ensurepip virtualenv http.server json.tool site sysconfig this webbrowser")
+"""Modules whose `python -m` says nothing about the task."""
+
+_VALUED = _names("-C -c -f -j --prefix --cwd --dir --directory --manifest-path --git-dir --work-tree --namespace")
+"""Options before an action whose value is the next word."""
+_CLEANING = _names("clean distclean mostlyclean help fmt format install uninstall")
+_WRITING_CODE = re.compile(
+    r"""write_text|write_bytes|\.write\(|writelines|open\([^)]*["'][wax]b?\+?["']|\b(?:os|shutil|pathlib)\.\w*"""
+    r"""(?:remove|unlink|rename|replace|copy|move|mkdir|makedirs|rmtree)"""
+)
+"""Inline code that edits files is an edit, not a run of what was edited."""
+
+
+def _is_proof(invocation: Invocation) -> bool:
+    name, arguments = invocation.name, invocation.words[1:]
+    if _is_python(name):
+        return _is_python_run(arguments, invocation.redirects)
+    if _ONLY_TELLS & set(arguments):
+        return False
+    operands = _operands(arguments)
+    match name:
+        case "make" | "gmake" | "just" | "ninja":
+            return not {"-n", "-q", "-t"} & set(arguments) and (not operands or not set(operands) <= _CLEANING)
+        case "cmake":
+            return "--build" in arguments
+        case "node" | "ruby" | "perl" | "php" | "lua" | "java" | "Rscript":
+            return bool(operands)
+        case "bash" | "sh" | "dash":
+            return bool(operands) and not any(re.fullmatch(r"-[a-z]*n[a-z]*", word) for word in arguments)
+        case _ if name in _SUBCOMMANDS:
+            return bool(operands) and operands[0] in _SUBCOMMANDS[name]
+        case _:
+            in_workspace = "/" in invocation.program and not invocation.program.startswith("/")
+            return name in _ALWAYS or (in_workspace and name not in _INSTALLING and name not in _CHANGING)
+
+
+def _operands(arguments: Sequence[str]) -> list[str]:
+    """Return the words that are neither options, nor the values of the usual ones, nor assignments."""
+    return [
+        word
+        for at, word in enumerate(arguments)
+        if not word.startswith(("-", "+"))
+        and not (at and arguments[at - 1] in _VALUED)
+        and not re.match(r"[A-Za-z_]+=", word)
+    ]
+
+
+def _is_python(name: str) -> bool:
+    return _PYTHON.fullmatch(name) is not None
+
+
+def _is_python_run(arguments: Sequence[str], redirects: Sequence[Redirect]) -> bool:
+    for at, word in enumerate(arguments):
+        rest = arguments[at + 1 :]
+        if word in {"-W", "-X"} or (at and arguments[at - 1] in {"-W", "-X"}):
+            continue
+        if word in {"-V", "-VV", "-h", "-?"} or word.startswith("--"):
+            return False
+        if word in {"-c", "-"}:
+            break
+        if word == "-m":
+            return bool(rest) and rest[0] not in _NOT_RUN and not _ONLY_TELLS & set(rest)
+        if not word.startswith("-"):
+            return True
+    code = _inline_code(arguments, redirects)
+    return bool(code) and not _WRITING_CODE.search(code)
+
+
+def _inline_code(arguments: Sequence[str], redirects: Sequence[Redirect]) -> str:
+    if "-c" in arguments[:-1]:
+        return arguments[arguments.index("-c") + 1]
+    return next((redirect.target for redirect in redirects if redirect.operator.startswith("<<")), "")
+
+
+# ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_CHANGING = _names(
+    "bunzip2 bzip2 chgrp chmod chown cp csplit dd gunzip gzip install link ln mkdir mkfifo mktemp mv patch "
+    "rename rm rmdir shred split touch truncate unlink unxz unzip xz black isort"
+)
+_INSTALLING = frozenset({"pip", "pip3", "npm", "pnpm", "yarn", "bun", "uv", "poetry", "pipenv", "cargo", "go", "gem"})
+_INSTALL_ACTIONS = _names(
+    "install i ci add remove rm uninstall update upgrade sync lock init new get mod fix fmt link pip venv"
+)
+_GIT_CHANGES = _names(
+    "am apply checkout cherry-pick clean clone init merge mv pull rebase reset restore revert rm stash "
+    "submodule switch worktree"
+)
+_HARMLESS_FILES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+
+
+def _changes(invocation: Invocation) -> bool:
+    return any(_writes_file(inner) or _changes_itself(inner) for inner in unwrap(invocation))
+
+
+def _writes_file(invocation: Invocation) -> bool:
+    return any(
+        redirect.operator in {">", ">>", ">|", "&>", "&>>", "<>"}
+        or (redirect.operator == ">&" and not re.fullmatch(r"[0-9]*-?", redirect.target))
+        for redirect in invocation.redirects
+        if redirect.target not in _HARMLESS_FILES
+    )
+
+
+def _changes_itself(invocation: Invocation) -> bool:
+    """Tell whether the program changes files, apart from redirects."""
+    name, arguments = invocation.name, invocation.words[1:]
+    operands = _operands(arguments)
+    if _is_python(name):
+        return arguments[:2] == ("-m", "pip") or bool(
+            _WRITING_CODE.search(_inline_code(arguments, invocation.redirects))
+        )
+    match name:
+        case "tee":
+            return bool(set(operands) - _HARMLESS_FILES)
+        case "sed" | "perl" | "ruby":
+            return _is_edit_in_place(invocation)
+        case "git":
+            return bool(operands) and operands[0] in _GIT_CHANGES
+        case "tar":
+            return any(re.match(r"-?[a-zA-Z]*[xc]|--(?:extract|get|create)", word) for word in arguments[:1])
+        case "find":
+            return "-delete" in arguments
+        case "ruff":
+            return "--fix" in arguments or operands[:1] == ["format"]
+        case "prettier" | "eslint":
+            return bool({"--write", "-w", "--fix"} & set(arguments))
+        case _:
+            return name in _CHANGING or (name in _INSTALLING and bool(operands) and operands[0] in _INSTALL_ACTIONS)
+
+
+def _is_edit_in_place(invocation: Invocation) -> bool:
+    return invocation.name in {"sed", "perl", "ruby"} and any(
+        word.startswith("--in-place") or re.match(r"-[a-zA-Z0-9]*i", word) for word in invocation.words[1:]
+    )

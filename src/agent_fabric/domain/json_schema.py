@@ -1,0 +1,103 @@
+"""Checks a value against the part of JSON Schema that tool and finish schemas use.
+
+Pure and small because the engine itself judges arguments, in the layer that may only use the standard library. Keywords
+that it does not know are not checked: the tool's own server or code still sees the value.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_MAX_PROBLEMS = 5
+
+_TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "integer": lambda value: (
+        (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+    ),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+}
+
+
+def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
+    """Say in plain words what is wrong with `value`; an empty list means that it fits."""
+    found: list[str] = []
+    _check(value, schema, "", found)
+    return found[:_MAX_PROBLEMS]
+
+
+def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+    if len(found) >= _MAX_PROBLEMS:
+        return
+    where = at or "the arguments"
+    allowed = schema.get("type")
+    if allowed is not None:
+        names = [allowed] if isinstance(allowed, str) else list(allowed)
+        known = [name for name in names if name in _TYPE_CHECKS]
+        if known and not any(_TYPE_CHECKS[name](value) for name in known):
+            found.append(f"{where} must be {' or '.join(known)}, not {_name_of(value)}")
+            return
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{where} must be one of {', '.join(map(str, schema['enum']))}")
+    if "const" in schema and value != schema["const"]:
+        found.append(f"{where} must be {schema['const']!r}")
+    for keyword in ("anyOf", "oneOf"):
+        options = schema.get(keyword)
+        if options and not any(not problems_with(value, option) for option in options):
+            found.append(f"{where} fits none of the allowed forms")
+    if isinstance(value, dict):
+        _check_object(value, schema, at, found)
+    elif isinstance(value, list):
+        _check_array(value, schema, at, found)
+    elif isinstance(value, str):
+        if len(value) < schema.get("minLength", 0):
+            found.append(f"{where} is too short: at least {schema['minLength']} characters")
+        if len(value) > schema.get("maxLength", len(value)):
+            found.append(f"{where} is too long: at most {schema['maxLength']} characters")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if value < schema.get("minimum", value):
+            found.append(f"{where} must be at least {schema['minimum']}")
+        if value > schema.get("maximum", value):
+            found.append(f"{where} must be at most {schema['maximum']}")
+
+
+def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    found.extend(f"{_join(at, name)} is missing" for name in schema.get("required", ()) if name not in value)
+    extra = schema.get("additionalProperties", True)
+    for name, item in value.items():
+        if name in properties:
+            _check(item, properties[name], _join(at, name), found)
+        elif extra is False:
+            known = ", ".join(properties) or "none"
+            found.append(f"{_join(at, name)} is not known (known: {known})")
+        elif isinstance(extra, Mapping):
+            _check(item, extra, _join(at, name), found)
+
+
+def _check_array(value: list[Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+    where = at or "the arguments"
+    if len(value) < schema.get("minItems", 0):
+        found.append(f"{where} needs at least {schema['minItems']} items")
+    if len(value) > schema.get("maxItems", len(value)):
+        found.append(f"{where} may have at most {schema['maxItems']} items")
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        for index, item in enumerate(value):
+            if len(found) >= _MAX_PROBLEMS:
+                return
+            _check(item, items, f"{at}[{index}]", found)
+
+
+def _join(at: str, name: str) -> str:
+    return f"{at}.{name}" if at else name
+
+
+def _name_of(value: object) -> str:
+    for name in ("null", "boolean", "integer", "number", "string", "array", "object"):
+        if _TYPE_CHECKS[name](value):
+            return name
+    return type(value).__name__

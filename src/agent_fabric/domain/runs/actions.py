@@ -1,0 +1,59 @@
+"""What a run may do next. `decide` chooses among these; `perform` carries them out."""
+
+from dataclasses import dataclass
+
+from agent_fabric.domain.events import Body
+from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.messages import ToolCallRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write down what follows from the state alone."""
+
+    lane: LaneId | None
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recruit:
+    """Find out who does the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLane:
+    """Let a specialist begin."""
+
+    specialist_id: SpecialistId
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the lane's model for its next step."""
+
+    lane: LaneId
+    attempt: int
+    delay_s: float
+    must_finish: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Let a tool run."""
+
+    lane: LaneId
+    call: ToolCallRequest
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Replace messages `first` up to `last` of a lane by a summary."""
+
+    lane: LaneId
+    first: int
+    last: int
+
+
+Action = Record | Recruit | OpenLane | CallModel | CallTool | Compact

@@ -1,0 +1,263 @@
+"""State from events: pure and total. Folding the same log always gives the same state."""
+
+import json
+from collections.abc import Iterable
+from typing import assert_never
+
+from agent_fabric.domain.events import (
+    BudgetExhausted,
+    ContextCompacted,
+    Event,
+    GuidanceGiven,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    PackStarted,
+    PlainAnswerAccepted,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunInterrupted,
+    RunResumed,
+    RunWaited,
+    SecurityViolated,
+    SpecialistsRecruited,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+    UnknownEvent,
+)
+from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.messages import Message, Role, estimate_tokens
+from agent_fabric.domain.runs.state import FinishedCall, Lane, Phase, RunState
+from agent_fabric.domain.runs.task import RunError, RunStatus
+from agent_fabric.domain.tools import FINISH_TASK
+
+IN_DOUBT = "InDoubt"
+"""Error type of a call that a crash left without a result."""
+UNPROVEN = "Unproven"
+"""Error type of a finish that was sent back because nothing shows that the work works."""
+
+
+def fold(run_id: RunId, events: Iterable[Event]) -> RunState:
+    """Return the state that a log amounts to."""
+    state = RunState(run_id)
+    for event in events:
+        evolve(state, event)
+    return state
+
+
+def evolve(state: RunState, event: Event) -> None:
+    """Bring `state` forward by one event.
+
+    The state is changed in place: copying it for every event makes folding a long log quadratic.
+    """
+    state.next_seq = event.seq + 1
+    if event.lane is not None and event.lane in state.lanes:
+        _evolve_lane(state, state.lanes[event.lane], event)
+    else:
+        _evolve_run(state, event)
+
+
+def _evolve_run(state: RunState, event: Event) -> None:
+    match event.body:
+        case RunCreated() as body:
+            state.task = body.task
+            state.workspace = body.workspace
+        case SpecialistsRecruited() as body:
+            state.specialist_ids = body.specialist_ids
+        case PackStarted() as body:
+            _open_lane(state, body)
+        case RunResumed() as body:
+            state.status = RunStatus.RUNNING
+            state.waiting_for = ""
+            state.takeovers = 0 if body.by == "person" else state.takeovers + 1
+            _doubt_flights(state)
+        case RunWaited() as body:
+            state.status = RunStatus.WAITING
+            state.waiting_for = body.reason
+        case RunInterrupted():
+            state.status = RunStatus.INTERRUPTED
+        case RunCancelled() as body:
+            state.status = RunStatus.CANCELLED
+            state.error = RunError(code="cancelled", message=f"Cancelled by {body.by}", hint=body.reason)
+        case RunFailed() as body:
+            state.status = RunStatus.FAILED
+            state.error = RunError(code=body.code, message=body.message, hint=body.hint)
+        case RunCompleted() as body:
+            state.status = RunStatus.COMPLETED
+            state.payload = body.payload
+        case UnknownEvent() as body:
+            state.unknown_kind = body.kind
+        case BudgetExhausted():
+            pass  # the run_failed beside it says what follows
+        case (
+            ModelCalled()
+            | ModelAnswered()
+            | ModelFailed()
+            | ToolCalled()
+            | ToolReturned()
+            | ToolErred()
+            | SecurityViolated()
+            | GuidanceGiven()
+            | ContextCompacted()
+            | PlainAnswerAccepted()
+        ):
+            state.unknown_kind = event.body.kind  # a lane that never started: not a log we wrote
+        case unknown:
+            assert_never(unknown)
+
+
+def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
+    match event.body:
+        case ModelCalled() as body:
+            lane.phase = Phase.MODEL_CALLED
+            lane.attempt = body.attempt
+        case ModelAnswered() as body:
+            _take_answer(state, lane, body)
+        case ToolCalled() as body:
+            lane.phase = Phase.TOOL_CALLED
+            lane.attempt = body.attempt
+            lane.worked = lane.worked or body.tool != FINISH_TASK
+        case ToolReturned() as body:
+            _take_result(state, lane, body)
+        case ToolErred() as body:
+            _take_tool_error(state, lane, body)
+        case ModelFailed() as body:
+            state.seconds += body.duration_s
+            state.takeovers = 0
+            lane.phase = Phase.MODEL_DUE
+            lane.failures += 1
+            lane.last_failure = (body.error_type, body.error_message, body.hint, body.retry_after_s)
+            if body.error_type == "context_exceeded":
+                lane.must_compact = True
+        case GuidanceGiven() as body:
+            lane.messages.append(Message(Role.USER, body.message))
+            lane.phase = Phase.MODEL_DUE
+            if body.reason == "unproven":
+                lane.sent_back_unproven = True
+            else:
+                lane.asked_again += 1
+        case ContextCompacted() as body:
+            _compact(state, lane, body)
+        case PlainAnswerAccepted() as body:
+            lane.payload = body.payload
+            lane.phase = Phase.DONE
+        case UnknownEvent() as body:
+            state.unknown_kind = body.kind
+        case SecurityViolated():
+            pass  # for the audit; the tool_error beside it tells the model
+        case _:
+            _evolve_run(state, event)
+
+
+def _open_lane(state: RunState, body: PackStarted) -> None:
+    lane_id = LaneId(body.specialist_id)
+    state.lanes[lane_id] = Lane(
+        lane_id=lane_id,
+        specialist_id=body.specialist_id,
+        index=body.pack_index,
+        tools={tool.name: tool for tool in body.tools},
+        finish=body.finish,
+        model=body.model,
+        messages=[Message(Role.SYSTEM, body.system_prompt), Message(Role.USER, body.opening)],
+    )
+
+
+def _doubt_flights(state: RunState) -> None:
+    for lane in state.lanes.values():
+        if lane.phase is Phase.MODEL_CALLED:
+            lane.phase = Phase.MODEL_IN_DOUBT
+        elif lane.phase is Phase.TOOL_CALLED:
+            lane.phase = Phase.TOOL_IN_DOUBT
+
+
+def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
+    state.steps += 1
+    state.prompt_tokens += body.usage.prompt_tokens
+    state.completion_tokens += body.usage.completion_tokens
+    state.seconds += body.duration_s
+    state.takeovers = 0
+    lane.answers += 1
+    lane.attempt = lane.failures = 0
+    lane.last_failure = None
+    lane.context_tokens = body.usage.prompt_tokens + body.usage.completion_tokens
+    if body.content or body.tool_calls:
+        lane.messages.append(Message(Role.ASSISTANT, body.content, body.tool_calls))
+    if body.tool_calls:
+        lane.asked_again = 0
+        lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
+        lane.phase = Phase.TOOLS_DUE
+    else:
+        lane.answer = body.content
+        lane.phase = Phase.ANSWERED
+
+
+def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
+    state.seconds += body.duration_s
+    state.takeovers = 0
+    if body.tool == FINISH_TASK:
+        lane.payload = body.result
+        lane.phase = Phase.DONE
+        lane.pending.clear()
+        return
+    if body.proved:
+        lane.proof, lane.unproved_change = body.proved, False
+    if body.changed:
+        lane.proof, lane.unproved_change = "", True
+    _answer_call(lane, body.call_id, shown_result(body), body.repeated)
+
+
+def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
+    state.seconds += body.duration_s
+    state.takeovers = 0
+    if body.changed:
+        lane.proof, lane.unproved_change = "", True
+    if body.error_type == UNPROVEN:
+        lane.sent_back_unproven = True
+    if body.proposal:
+        lane.proposals.append(body.proposal)
+    # A call in doubt has not finished, so making it again is no repeat.
+    forget = body.error_type == IN_DOUBT
+    _answer_call(lane, body.call_id, shown_error(body), repeated=False, forget=forget)
+
+
+def _answer_call(lane: Lane, call_id: CallId, shown: str, repeated: bool, forget: bool = False) -> None:
+    call = lane.pending_call(call_id)
+    lane.messages.append(Message(Role.TOOL, shown, call_id=call_id))
+    if call is not None:
+        lane.pending.remove(call)
+        if repeated:
+            lane.repeats += 1
+        elif call.tool != FINISH_TASK:
+            lane.repeats = 0
+            lane.last_call = None if forget else FinishedCall(call.tool, call.arguments, shown)
+    lane.attempt = 0
+    lane.phase = Phase.TOOLS_DUE if lane.pending else Phase.MODEL_DUE
+
+
+def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
+    state.prompt_tokens += body.usage.prompt_tokens
+    state.completion_tokens += body.usage.completion_tokens
+    state.seconds += body.duration_s
+    state.takeovers = 0
+    lane.messages[body.first : body.last] = [Message(Role.USER, body.summary)]
+    lane.context_tokens = sum(
+        estimate_tokens(message.content) + sum(estimate_tokens(call.arguments) for call in message.tool_calls)
+        for message in lane.messages
+    )
+    lane.must_compact = False
+    lane.phase = Phase.MODEL_DUE
+    lane.attempt = lane.failures = 0
+    lane.last_failure = None
+
+
+def shown_result(body: ToolReturned) -> str:
+    """Return what the model reads after a tool worked."""
+    return json.dumps(body.result, ensure_ascii=False, separators=(", ", ": "), default=str)
+
+
+def shown_error(body: ToolErred) -> str:
+    """Return what the model reads after a tool failed."""
+    return json.dumps({"error": body.error_message, "error_type": body.error_type}, ensure_ascii=False)

@@ -1,0 +1,140 @@
+"""Where a run stands: what its events add up to. Only `evolve` changes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
+from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task
+from agent_fabric.domain.tools import ToolSpec
+
+
+class Phase(StrEnum):
+    """What a lane does next, or waits for."""
+
+    MODEL_DUE = "model_due"
+    MODEL_CALLED = "model_called"
+    MODEL_IN_DOUBT = "model_in_doubt"
+    ANSWERED = "answered"
+    """The model said something without calling a tool."""
+    TOOLS_DUE = "tools_due"
+    TOOL_CALLED = "tool_called"
+    TOOL_IN_DOUBT = "tool_in_doubt"
+    DONE = "done"
+
+
+_BEFORE_ANSWER = frozenset({Phase.MODEL_DUE, Phase.MODEL_CALLED, Phase.MODEL_IN_DOUBT})
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """The last tool call that really ran, to notice an exact repeat."""
+
+    tool: str
+    arguments: str
+    shown: str
+    """What the model was told."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """One specialist's strand of work."""
+
+    lane_id: LaneId
+    specialist_id: SpecialistId
+    index: int
+    tools: Mapping[str, ToolSpec]
+    finish: FinishSpec
+    model: ModelSettings
+    messages: list[Message]
+
+    phase: Phase = Phase.MODEL_DUE
+    answers: int = 0
+    """How often the model has answered."""
+    attempt: int = 0
+    """Attempts at the model or tool call that is under way."""
+    failures: int = 0
+    """Attempts at this step's model call that failed in a row."""
+    last_failure: tuple[str, str, str, float | None] | None = None
+    """Code, message, hint and requested delay of the newest failure, while it stands."""
+    pending: list[ToolCallRequest] = field(default_factory=list)
+    """Calls of this turn still to be answered, `finish_task` last."""
+    answer: str = ""
+    """Text of an answer without tool calls."""
+
+    worked: bool = False
+    """A tool other than `finish_task` was called."""
+    unproved_change: bool = False
+    proof: str = ""
+    sent_back_unproven: bool = False
+    asked_again: int = 0
+    last_call: FinishedCall | None = None
+    repeats: int = 0
+    proposals: list[str] = field(default_factory=list)
+    context_tokens: int = 0
+    """Size of the conversation as the server last reported it."""
+    must_compact: bool = False
+    payload: Mapping[str, Any] | None = None
+
+    @property
+    def current_step(self) -> int:
+        """Number of the step under way: asking the model and all that follows from its answer."""
+        return self.answers if self.phase in _BEFORE_ANSWER else self.answers - 1
+
+    def pending_call(self, call_id: CallId) -> ToolCallRequest | None:
+        """Return the call of this turn with that id, if it still lacks an answer."""
+        return next((call for call in self.pending if call.call_id == call_id), None)
+
+
+@dataclass(slots=True)
+class RunState:
+    """Everything the engine knows about a run."""
+
+    run_id: RunId
+    next_seq: int = 0
+    status: RunStatus = RunStatus.RUNNING
+    task: Task | None = None
+    """None before the first event."""
+    workspace: str = ""
+    specialist_ids: tuple[SpecialistId, ...] = ()
+    """Empty until recruitment."""
+    task_force_mode: str = "sequential"
+    lanes: dict[LaneId, Lane] = field(default_factory=dict)
+    steps: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    """Time spent in model and tool calls."""
+    takeovers: int = 0
+    """Times a server took the run over since anything was achieved."""
+    error: RunError | None = None
+    payload: Mapping[str, Any] | None = None
+    waiting_for: str = ""
+    unknown_kind: str = ""
+    """A kind of event that only a newer program understands; such a run is not driven."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens used so far, in and out."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+def result_of(state: RunState) -> RunResult:
+    """Sum a run up for whoever asked for it."""
+    lanes = list(state.lanes.values())
+    return RunResult(
+        run_id=state.run_id,
+        status=state.status,
+        payload=state.payload or {},
+        error=state.error,
+        specialist_ids=state.specialist_ids,
+        model=lanes[-1].model.model if lanes else "",
+        steps=state.steps,
+        usage=Usage(state.prompt_tokens, state.completion_tokens),
+        duration_s=round(state.seconds, 3),
+        proof=" · ".join(lane.proof for lane in lanes if lane.proof),
+        workspace=state.workspace,
+    )

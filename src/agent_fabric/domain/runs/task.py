@@ -1,0 +1,110 @@
+"""What is asked of a run, how far it may go, and what comes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.messages import Usage
+
+
+class Profile(StrEnum):
+    """How a run ends: the one difference between doing a task and answering a person."""
+
+    TASK = "task"
+    """By `finish_task`; plain text counts only as a fallback."""
+    CHAT = "chat"
+    """By a plain answer."""
+
+
+DEFAULT_STEPS: Mapping[Profile, int] = {Profile.TASK: 40, Profile.CHAT: 15}
+MOST_CHAT_STEPS = 50
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    WAITING = "waiting"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def settled(self) -> bool:
+        """Nothing will ever follow."""
+        return self in _SETTLED
+
+
+_SETTLED = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much a run may use; None means without limit."""
+
+    max_steps: int
+    """Model answers."""
+    max_tokens: int | None = None
+    """Tokens in and out, as the server reports them."""
+    max_seconds: float | None = None
+    """Time spent in model and tool calls; waiting is free."""
+
+    @classmethod
+    def of(
+        cls,
+        profile: Profile,
+        *,
+        max_steps: int | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+    ) -> Self:
+        """Fill in what the profile says when nobody else does."""
+        steps = DEFAULT_STEPS[profile] if max_steps is None else max_steps
+        if profile is Profile.CHAT:
+            steps = min(steps, MOST_CHAT_STEPS)
+        return cls(max_steps=steps, max_tokens=max_tokens, max_seconds=max_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a person wants done."""
+
+    prompt: str
+    specialist_id: SpecialistId | None = None
+    """The pack to use; None lets recruitment choose."""
+    model_key: str
+    network_allowed: bool = True
+    profile: Profile = Profile.TASK
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunError:
+    """Why a run failed, for a program and for a person."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """What came of a run, or how far it has come."""
+
+    run_id: RunId
+    status: RunStatus
+    payload: Mapping[str, Any]
+    """The finish payload; empty unless the run completed."""
+    error: RunError | None
+    specialist_ids: tuple[SpecialistId, ...]
+    model: str
+    steps: int
+    usage: Usage
+    duration_s: float
+    """Time spent in model and tool calls."""
+    proof: str
+    """The command whose success proves the result; empty when there is none."""
+    workspace: str
