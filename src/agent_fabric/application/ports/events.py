@@ -1,0 +1,22 @@
+"""Who watches runs as they happen."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId, RunId
+
+
+class EventSink(Protocol):
+    """A live reader of runs in this process. It must not block; what it misses it can read from the log."""
+
+    wants_deltas: bool
+    """Whether answers should be streamed for `delta`."""
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        """See events that have just become durable."""
+        ...
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        """See a piece of a model's answer; never stored."""
+        ...

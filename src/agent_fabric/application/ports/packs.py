@@ -1,0 +1,56 @@
+"""Specialists, seen from the engine."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.tools import ToolSpec
+
+
+class SpecialistPack(Protocol):
+    """A system prompt, tools and a finish schema, alive for one run.
+
+    What executes the tools is deliberately not part of this: only `invoke_tool` can see it (see `ports.tools`).
+    """
+
+    @property
+    def system_prompt(self) -> str:
+        """How the specialist works."""
+        ...
+
+    @property
+    def tool_definitions(self) -> Sequence[ToolSpec]:
+        """The tools on offer, complete once the pack is open. `finish_task` is not among them."""
+        ...
+
+    @property
+    def finish(self) -> FinishSpec:
+        """How its tasks end."""
+        ...
+
+    async def aopen(self) -> None:
+        """Start what the tools need. `aclose` is called even when this fails half way."""
+        ...
+
+    async def aclose(self) -> None:
+        """End everything that `aopen` started."""
+        ...
+
+
+class SpecialistRegistry(Protocol):
+    """Knows the packs."""
+
+    def names(self) -> Sequence[SpecialistId]:
+        """Return the ids of all packs, in the order of the configuration."""
+        ...
+
+    def get_pack(
+        self, specialist_id: SpecialistId, *, run_id: RunId, workspace: str, network_allowed: bool
+    ) -> SpecialistPack:
+        """Return a fresh pack that works in `workspace`.
+
+        Raises:
+            RecruitError: there is no such pack, or it cannot be built.
+        """
+        ...

@@ -1,0 +1,123 @@
+"""Where runs are kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRow:
+    """Something that somebody other than the driver wants to tell a run."""
+
+    row_id: int
+    kind: str
+    payload: Mapping[str, Any]
+
+
+class HeldRun(Protocol):
+    """A run that this process drives, and nobody else. The only way to append to a log."""
+
+    @property
+    def run_id(self) -> RunId:
+        """The run."""
+        ...
+
+    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
+        """Make events durable, and take the inbox rows they come from away, in one transaction.
+
+        Raises:
+            DriverConflict: somebody else has appended.
+            StoreFull, StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def receive(self) -> Sequence[InboxRow]:
+        """Wait for rows in the run's inbox; they stay there until they are consumed by `append`."""
+        ...
+
+    async def release(self) -> None:
+        """Let somebody else drive the run. All readers of the log have caught up when this returns."""
+        ...
+
+
+class RunRepository(Protocol):
+    """All runs of one fabric folder, shared by many processes."""
+
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+        """Create a run with its first events and hold it."""
+        ...
+
+    async def take(self, run_id: RunId) -> HeldRun:
+        """Hold an existing run.
+
+        Raises:
+            RunNotFound: there is none with this id.
+            RunHeld: a living process drives it; the message names it.
+        """
+        ...
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        """Return the events that follow sequence number `after`.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
+    async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
+        """Put a row into a run's inbox; its driver sees it within half a second."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One line about a run."""
+
+    run_id: RunId
+    status: RunStatus
+    """A run that nobody drives although it has not settled counts as interrupted."""
+    created_at: float
+    updated_at: float
+    prompt: str
+    specialist_ids: Sequence[str]
+    summary: str
+
+
+class RunCatalogue(Protocol):
+    """Finds runs."""
+
+    async def recent(self, *, limit: int) -> Sequence[RunRecord]:
+        """Return the newest runs, newest first."""
+        ...
+
+    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+        """Return the settled runs whose task or summary fits the words best."""
+        ...
+
+    async def find(self, prefix: str) -> RunId:
+        """Return the one run whose id begins so.
+
+        Raises:
+            RunNotFound: none, or more than one, begins so.
+        """
+        ...
+
+
+class Workspaces(Protocol):
+    """Makes and finds the folders of runs."""
+
+    def prepare(self, run_id: RunId) -> str:
+        """Make the run's folder with an empty workspace inside, and return the workspace's path."""
+        ...
+
+    def run_dir(self, run_id: RunId) -> str:
+        """Return the run's folder."""
+        ...
+
+    def usable(self, workspace: str) -> bool:
+        """Tell whether this machine can open the workspace."""
+        ...

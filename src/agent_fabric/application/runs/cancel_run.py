@@ -1,0 +1,61 @@
+"""Ends a run from anywhere."""
+
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.runs.drive_run import CANCEL
+from agent_fabric.domain.errors import RunHeld
+from agent_fabric.domain.events import Event, RunCancelled
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import evolve, fold
+from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.runs.task import RunResult
+
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """Use case: ask a run's driver to end it, or end it ourselves when nobody drives it."""
+
+    runs: RunRepository
+    clock: Clock
+    patience_s: float = 10.0
+    """How long to wait until a living driver has obeyed."""
+
+    async def __call__(self, run_id: RunId, *, by: str, reason: str = "") -> RunResult:
+        """Return the run as it stands afterwards. A run that has settled stays as it is.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunHeld: its driver lives but did not obey in time; the request stays in the inbox.
+        """
+        state = fold(run_id, await self.runs.read(run_id))
+        if state.status.settled:
+            return result_of(state)
+        await self.runs.post(run_id, CANCEL, {"by": by, "reason": reason})
+        deadline = self.clock.monotonic() + self.patience_s
+        while True:
+            try:
+                return result_of(await self._end(run_id, by=by, reason=reason))
+            except RunHeld:
+                state = fold(run_id, await self.runs.read(run_id))
+                if state.status.settled:
+                    return result_of(state)
+                if self.clock.monotonic() > deadline:
+                    raise
+            await self.clock.sleep(POLL_S)
+
+    async def _end(self, run_id: RunId, *, by: str, reason: str) -> RunState:
+        """End a run that nobody drives."""
+        held = await self.runs.take(run_id)
+        try:
+            state = fold(run_id, await self.runs.read(run_id))
+            if not state.status.settled:
+                event = Event(state.next_seq, self.clock.now(), None, "", RunCancelled(by=by, reason=reason))
+                evolve(state, event)
+                await held.append((event,), consumed=await held.receive())
+            return state
+        finally:
+            await held.release()

@@ -1,0 +1,184 @@
+"""The loop: decide, make it durable, do it, take in what came of it. There is no other one."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, assert_never
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.application.runs.perform import OpenPacks, Perform
+from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted
+from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.decide import decide
+from agent_fabric.domain.runs.evolve import evolve
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunStatus
+
+CANCEL = "cancel"
+"""Kind of the inbox row that ends a run."""
+STOP_TIMEOUT_S = 5.0
+"""How long effects may take to clean up after being told to stop."""
+
+_Start = tuple[LaneId | None, Callable[[], Coroutine[Any, Any, Sequence[Body]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveRun:
+    """Use case: move a held run on until it settles, waits or is interrupted."""
+
+    perform: Perform
+    clock: Clock
+    sink: EventSink | None = None
+
+    async def __call__(self, held: HeldRun, state: RunState, opening: Sequence[Body] = ()) -> None:
+        """Drive the run. `state` is brought forward in place; `opening` is recorded first.
+
+        When this is cancelled, the run is left `interrupted`, ready to be resumed.
+
+        Raises:
+            DriverConflict, StoreFull, StoreUnavailable: the log cannot be written; the run can be resumed later.
+        """
+        drive = _Drive(self.perform, self.clock, self.sink, held, state)
+        try:
+            drive.record(None, opening)
+            await drive.run()
+        except asyncio.CancelledError:
+            await drive.stop()
+            await asyncio.shield(drive.interrupt("stopped by the person or the system"))
+            raise
+        finally:
+            await drive.stop()
+            await drive.packs.close()
+            await held.release()
+
+
+@dataclass(slots=True)
+class _Drive:
+    """One drive of one run."""
+
+    perform: Perform
+    clock: Clock
+    sink: EventSink | None
+    held: HeldRun
+    state: RunState
+    packs: OpenPacks = field(default_factory=OpenPacks)
+    batch: list[Event] = field(default_factory=list)
+    """Recorded, but not durable yet."""
+    flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = field(default_factory=dict)
+    """Effects under way, and the lane that each belongs to."""
+
+    async def run(self) -> None:
+        """Go round until nothing moves any more."""
+        mail = asyncio.create_task(self.held.receive())
+        try:
+            while True:
+                starts = self._plan()
+                await self._commit()
+                if self.state.status is not RunStatus.RUNNING:
+                    return
+                for lane, effect in starts:
+                    self.flights[asyncio.create_task(effect())] = lane
+                if not self.flights:
+                    return
+                mail = await self._take_in(mail)
+        finally:
+            mail.cancel()
+
+    def record(self, lane: LaneId | None, bodies: Sequence[Body]) -> None:
+        """Put facts into their place and let the state follow."""
+        state = self.state
+        known = state.lanes.get(lane) if lane is not None else None
+        for body in bodies:
+            step = f"step_{known.current_step}" if known is not None else ""
+            event = Event(state.next_seq, self.clock.now(), lane, step, body)
+            evolve(state, event)
+            self.batch.append(event)
+
+    def _plan(self) -> list[_Start]:
+        """Follow decisions as far as they need nothing from outside; return the effects that may start next."""
+        starts: list[_Start] = []
+        busy = set(self.flights.values())
+        while (action := self._next_action(busy)) is not None:
+            lane = _lane_of(action)
+            prepared = self.perform(
+                action, self.state, self.packs, self._delta if self.sink and self.sink.wants_deltas else None
+            )
+            self.record(lane, prepared.bodies)
+            if prepared.effect is not None:
+                starts.append((lane, prepared.effect))
+                busy.add(lane)
+        return starts
+
+    def _next_action(self, busy: set[LaneId | None]) -> Action | None:
+        # Asked anew after every action: what one lane records may have ended the whole run.
+        return next((action for action in decide(self.state) if _lane_of(action) not in busy), None)
+
+    async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
+        """Make what was recorded durable, then let readers see it."""
+        batch, self.batch = self.batch, []
+        if not batch:
+            return
+        await self.held.append(batch, consumed=consumed)
+        if self.sink is not None:
+            self.sink.publish(self.held.run_id, batch)
+
+    async def _take_in(self, mail: asyncio.Task[Sequence[InboxRow]]) -> asyncio.Task[Sequence[InboxRow]]:
+        """Wait until an effect ends or somebody writes, and record it."""
+        done, _ = await asyncio.wait({*self.flights, mail}, return_when=asyncio.FIRST_COMPLETED)
+        for flight in [task for task in self.flights if task in done]:
+            self.record(self.flights.pop(flight), _outcome(flight))
+        if mail not in done:
+            return mail
+        rows = mail.result()
+        cancels = [row for row in rows if row.kind == CANCEL]
+        if cancels:
+            await self.stop()
+            payload = cancels[0].payload
+            self.record(None, (RunCancelled(by=str(payload["by"]), reason=str(payload["reason"])),))
+            await self._commit(consumed=rows)
+        return asyncio.create_task(self.held.receive())
+
+    async def stop(self) -> None:
+        """End every effect that is under way, and wait until it has cleaned up."""
+        for flight in self.flights:
+            flight.cancel()
+        if self.flights:
+            await asyncio.wait(self.flights, timeout=STOP_TIMEOUT_S)
+        self.flights.clear()
+
+    async def interrupt(self, reason: str) -> None:
+        """Leave a mark that the run was stopped on purpose."""
+        if not self.state.status.settled and self.state.next_seq:
+            self.record(None, (RunInterrupted(reason=reason),))
+            await self._commit()
+
+    def _delta(self, lane: LaneId, text: str) -> None:
+        assert self.sink is not None
+        self.sink.delta(self.held.run_id, lane, text)
+
+
+def _lane_of(action: Action) -> LaneId | None:
+    match action:
+        case Recruit():
+            return None
+        case OpenLane():
+            return LaneId(action.specialist_id)
+        case Record() | CallModel() | CallTool() | Compact():
+            return action.lane
+        case unknown:
+            assert_never(unknown)
+
+
+def _outcome(flight: asyncio.Task[Sequence[Body]]) -> Sequence[Body]:
+    problem = flight.exception()
+    if problem is None:
+        return flight.result()
+    failed = RunFailed(
+        code="internal_error",
+        message=f"agent-fabric itself failed: {type(problem).__name__}: {problem}",
+        hint="This is a bug. Please report it with the output of `fabric logs show RUN_ID`.",
+    )
+    return (failed,)

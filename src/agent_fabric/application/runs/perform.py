@@ -1,0 +1,187 @@
+"""Turns an action into what must be recorded first and the effect that follows: the only door to the world."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from agent_fabric.application.packs.recruit import recruit_specialist
+from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
+from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
+from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.tools import ToolContext
+
+ModelChoice = Callable[[str], ModelSettings]
+"""Gives the settings of a model key. Raises ConfigError for an unknown one."""
+LaneDelta = Callable[[LaneId, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Perform:
+    """Use case: carry out what a run decided. Stateless; what a drive opens lives in its `OpenPacks`."""
+
+    registry: SpecialistRegistry
+    model_settings: ModelChoice
+    model_turn: ModelTurn
+    invoke_tool: InvokeTool
+
+    def __call__(
+        self, action: Action, state: RunState, packs: "OpenPacks", on_delta: LaneDelta | None = None
+    ) -> Prepared:
+        """Make an action ready."""
+        match action:
+            case Record():
+                return Prepared(action.bodies)
+            case CallModel():
+                return self._call_model(action, state, on_delta)
+            case CallTool():
+                return self._call_tool(action, state, packs)
+            case Recruit():
+                return self._recruit(state)
+            case OpenLane():
+                return Prepared(effect=lambda: self._open_lane(action, state, packs))
+            case Compact():
+                return self._compact(action, state)
+            case unknown:
+                assert_never(unknown)
+
+    def _call_model(self, action: CallModel, state: RunState, on_delta: LaneDelta | None) -> Prepared:
+        lane = state.lanes[action.lane]
+        called = ModelCalled(
+            step=lane.current_step,
+            message_count=len(lane.messages),
+            attempt=action.attempt,
+            model=lane.model.model,
+            delay_s=action.delay_s,
+            must_finish=action.must_finish,
+        )
+        return Prepared(
+            (called,),
+            lambda: self.model_turn(
+                lane,
+                attempt=action.attempt,
+                delay_s=action.delay_s,
+                must_finish=action.must_finish,
+                time_left_s=_time_left(state),
+                on_delta=None if on_delta is None else lambda text: on_delta(lane.lane_id, text),
+            ),
+        )
+
+    def _compact(self, action: Compact, state: RunState) -> Prepared:
+        lane = state.lanes[action.lane]
+        called = ModelCalled(
+            step=lane.current_step,
+            message_count=action.last - action.first,
+            attempt=lane.attempt + 1,
+            model=lane.model.model,
+            purpose="compaction",
+        )
+        return Prepared(
+            (called,),
+            lambda: self.model_turn.summarise(lane, action.first, action.last, time_left_s=_time_left(state)),
+        )
+
+    def _call_tool(self, action: CallTool, state: RunState, packs: "OpenPacks") -> Prepared:
+        lane = state.lanes[action.lane]
+        pack = packs.opened.get(lane.specialist_id)
+        if pack is None:  # after a crash: reopen, then decide again
+            return Prepared(effect=lambda: self._reopen(lane, state, packs))
+        spec = lane.tools.get(action.call.tool)
+        time_left_s = _time_left(state)
+        timeout_s = spec.timeout_s if spec else 0.0
+        assert state.task is not None
+        context = ToolContext(
+            run_id=state.run_id,
+            call_id=action.call.call_id,
+            timeout_s=timeout_s if time_left_s is None else min(timeout_s, time_left_s),
+            network_allowed=state.task.network_allowed,
+        )
+        return self.invoke_tool(action.call, tools=lane.tools, pack=pack, attempt=action.attempt, context=context)
+
+    def _recruit(self, state: RunState) -> Prepared:
+        assert state.task is not None
+        try:
+            return Prepared((recruit_specialist(state.task, self.registry.names()),))
+        except RecruitError as problem:
+            return Prepared((failure(problem),))
+
+    async def _open_lane(self, action: OpenLane, state: RunState, packs: "OpenPacks") -> Sequence[Body]:
+        assert state.task is not None
+        try:
+            settings = self.model_settings(state.task.model_key)
+            pack = await packs.open(action.specialist_id, state, self.registry)
+        except (RecruitError, ConfigError) as problem:
+            return (failure(problem),)
+        return (
+            PackStarted(
+                specialist_id=action.specialist_id,
+                pack_index=action.index,
+                system_prompt=pack.system_prompt,
+                opening=state.task.prompt,
+                tools=tuple(pack.tool_definitions),
+                finish=pack.finish,
+                model=settings,
+            ),
+        )
+
+    async def _reopen(self, lane: Lane, state: RunState, packs: "OpenPacks") -> Sequence[Body]:
+        try:
+            await packs.open(lane.specialist_id, state, self.registry)
+        except RecruitError as problem:
+            return (failure(problem),)
+        return ()
+
+
+@dataclass(slots=True)
+class OpenPacks:
+    """The packs that a drive has opened; closed together, one failure never keeping the others open."""
+
+    opened: dict[SpecialistId, SpecialistPack] = field(default_factory=dict)
+    _started: list[SpecialistPack] = field(default_factory=list)
+
+    async def open(self, specialist_id: SpecialistId, state: RunState, registry: SpecialistRegistry) -> SpecialistPack:
+        """Open a pack for the run.
+
+        Raises:
+            RecruitError: it cannot be built or opened.
+        """
+        assert state.task is not None
+        pack = registry.get_pack(
+            specialist_id,
+            run_id=state.run_id,
+            workspace=state.workspace,
+            network_allowed=state.task.network_allowed,
+        )
+        self._started.append(pack)  # before opening, so that a pack that opened half way is closed as well
+        try:
+            await pack.aopen()
+        except FabricError:
+            raise
+        except Exception as problem:
+            raise RecruitError(f"The pack {specialist_id!r} could not start: {problem}") from problem
+        self.opened[specialist_id] = pack
+        return pack
+
+    async def close(self) -> None:
+        """Close every pack that was started."""
+        await asyncio.gather(*(pack.aclose() for pack in self._started), return_exceptions=True)
+        self._started.clear()
+        self.opened.clear()
+
+
+def failure(problem: FabricError) -> RunFailed:
+    """Return the event that ends a run because of an error."""
+    return RunFailed(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def _time_left(state: RunState) -> float | None:
+    assert state.task is not None
+    limit = state.task.budget.max_seconds
+    return None if limit is None else max(limit - state.seconds, 0.0)

@@ -1,0 +1,66 @@
+"""Takes up a run where it stands."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.domain.errors import RunUndrivable
+from agent_fabric.domain.events import RunResumed
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.runs.task import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeRun:
+    """Use case: go on with a run that stopped for whatever reason; a settled one just tells its result."""
+
+    runs: RunRepository
+    workspaces: Workspaces
+    drive: DriveRun
+    end_leftovers: Callable[[RunId, str], Awaitable[int]]
+    """Ends processes that an earlier driver of a run left in its workspace."""
+    driver: str
+    """Who we are, for the log."""
+
+    async def __call__(self, run_id: RunId, *, by: Literal["person", "server"] = "person") -> RunResult:
+        """Drive the run until it settles, waits or is interrupted.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunHeld: a living process drives it.
+            RunUndrivable: its workspace is not on this machine, or a newer program wrote its log.
+        """
+        state = fold(run_id, await self.runs.read(run_id))
+        if state.status.settled:
+            return result_of(state)
+        held = await self.runs.take(run_id)
+        try:
+            # Read again: its last driver may have gone on until a moment ago.
+            state = fold(run_id, await self.runs.read(run_id))
+            _require_drivable(state, self.workspaces)
+            await self.end_leftovers(run_id, state.workspace)
+        except BaseException:
+            await held.release()
+            raise
+        if state.status.settled:
+            await held.release()
+        else:
+            await self.drive(held, state, (RunResumed(by=by, driver=self.driver),))
+        return result_of(state)
+
+
+def _require_drivable(state: RunState, workspaces: Workspaces) -> None:
+    if state.unknown_kind:
+        raise RunUndrivable(
+            f"The log of run {state.run_id} holds {state.unknown_kind!r} events, which this version does not know",
+            hint="A newer agent-fabric wrote it. Upgrade, then resume.",
+        )
+    if not state.status.settled and not workspaces.usable(state.workspace):
+        raise RunUndrivable(
+            f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
+            hint="Resume on the machine that has it, or bring the folder back.",
+        )

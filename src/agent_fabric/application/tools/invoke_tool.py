@@ -1,0 +1,157 @@
+"""The only way any tool ever runs: resolve, check, ask the policy, execute, cut to size, say what happened."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.tools import ToolExecutor
+from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.policy import CommandPolicy, Ruling, Verdict
+from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
+
+SANDBOX_VIOLATION = "sandbox_violation"
+MOST_KEPT_CHARS = 10_000_000
+"""Of an output that is too long for the model, this much is kept for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvokeTool:
+    """Use case: let a tool run, if it may."""
+
+    policy: CommandPolicy
+    clock: Clock
+    max_output_chars: int
+
+    def __call__(
+        self,
+        call: ToolCallRequest,
+        *,
+        tools: Mapping[str, ToolSpec],
+        pack: SpecialistPack,
+        attempt: int,
+        context: ToolContext,
+    ) -> Prepared:
+        """Make a call ready; one that may not run is answered at once.
+
+        `tools` are those that the run was given at its start, `pack` is what executes them today.
+        """
+        spec = tools.get(call.tool)
+        if spec is None:
+            known = ", ".join(tools)
+            return _refused(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
+        try:
+            args = arguments_from(call.arguments)
+        except BadArguments as problem:
+            return _refused(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
+        problems = problems_with(args, spec.parameters)
+        if problems:
+            return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
+        if spec.command_argument:
+            ruling = self.policy.judge(str(args.get(spec.command_argument, "")))
+            if ruling.verdict is not Verdict.ALLOW:
+                return _ruled_out(call, args, ruling, command=str(args[spec.command_argument]))
+
+        async def effect() -> Sequence[Body]:
+            return await self._execute(call, spec, args, pack, context)
+
+        called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id, attempt=attempt)
+        return Prepared((called,), effect)
+
+    async def _execute(
+        self, call: ToolCallRequest, spec: ToolSpec, args: Mapping[str, Any], pack: SpecialistPack, context: ToolContext
+    ) -> Sequence[Body]:
+        started = self.clock.monotonic()
+
+        def erred(error_type: str, message: str) -> ToolErred:
+            return ToolErred(
+                tool=call.tool,
+                error_type=error_type,
+                error_message=message,
+                call_id=call.call_id,
+                changed=spec.effect is Effect.CHANGES_WORKSPACE,
+                duration_s=self.clock.monotonic() - started,
+            )
+
+        try:
+            if not isinstance(pack, ToolExecutor):
+                return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
+            async with asyncio.timeout(context.timeout_s):
+                result = await pack.execute_tool(call.tool, args, context)
+        except TimeoutError:
+            return (erred("TimeoutError", f"{call.tool} was ended after {context.timeout_s:g} seconds"),)
+        except PermissionError as problem:
+            text = str(problem) or "permission denied"
+            return (erred("PermissionError", text), _violation(call, text))
+        except KeyError as problem:
+            if problem.args == (call.tool,):
+                return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
+            return (erred("KeyError", str(problem)),)
+        except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
+            return (erred(type(problem).__name__, str(problem)[: self.max_output_chars] or "no message"),)
+        return (self._returned(call, result, self.clock.monotonic() - started),)
+
+    def _returned(self, call: ToolCallRequest, result: ToolResult, duration_s: float) -> ToolReturned:
+        shown, whole = fit(result.output, self.max_output_chars)
+        return ToolReturned(
+            tool=call.tool,
+            result=shown,
+            call_id=call.call_id,
+            whole=whole[:MOST_KEPT_CHARS],
+            changed=result.changed,
+            proved=result.proved,
+            duration_s=duration_s,
+        )
+
+
+def fit(output: Mapping[str, Any], limit: int) -> tuple[Mapping[str, Any], str]:
+    """Cut an output so that the model can read it; return it with the whole as JSON text, empty if nothing was cut."""
+    whole = json.dumps(output, ensure_ascii=False, default=str)
+    if len(whole) <= limit:
+        return output, ""
+    texts = {key: value for key, value in output.items() if isinstance(value, str)}
+    rest = len(json.dumps({**output, **dict.fromkeys(texts, "")}, ensure_ascii=False, default=str))
+    if rest > limit // 2:
+        return {
+            "truncated": f"{len(whole)} characters; the whole is in the run's log",
+            "start": whole[: limit // 2],
+        }, whole
+    # JSON escapes make text longer, so each text gets its share of what is left after a margin.
+    share = (limit - rest) // (2 * len(texts))
+    return {**output, **{key: _cut(value, share) for key, value in texts.items()}}, whole
+
+
+def _cut(text: str, limit: int) -> str:
+    """Keep the beginning and the end, where the news usually is."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n…[{len(text) - 2 * half} characters cut; the whole is in the run's log]…\n{text[-half:]}"
+
+
+def _refused(
+    call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str, proposal: str = ""
+) -> Prepared:
+    called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id)
+    erred = ToolErred(
+        tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id, proposal=proposal
+    )
+    return Prepared((called, erred))
+
+
+def _ruled_out(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling, command: str) -> Prepared:
+    if ruling.verdict is Verdict.ASK:
+        message = f"{ruling.reason}. It was not run; it is proposed to the person in the result. Go on without it."
+        return _refused(call, args, "NeedsApproval", message, proposal=command)
+    refused = _refused(call, args, "PermissionError", ruling.reason)
+    return Prepared((*refused.bodies, _violation(call, ruling.reason)))
+
+
+def _violation(call: ToolCallRequest, message: str) -> SecurityViolated:
+    return SecurityViolated(event_type=SANDBOX_VIOLATION, tool=call.tool, error_message=message, call_id=call.call_id)

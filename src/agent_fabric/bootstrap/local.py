@@ -1,0 +1,204 @@
+"""Joins everything for one process on one machine, on SQLite."""
+
+import getpass
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric import __version__
+from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.application.runs.execute_task import ExecuteTask
+from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.runs.perform import Perform
+from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.bootstrap.lazy_clients import LazyChatClients
+from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.models import ModelConfig
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
+from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository, this_process
+from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.run_index import RunIndex
+from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What a process needs to look at runs, and no more."""
+
+    layout: Layout
+    store: Store
+    runs: SqliteRunRepository
+    catalogue: SqliteRunCatalogue
+    runlog: JsonlRunLog
+    run_index: RunIndex
+
+    def close(self) -> None:
+        """Finish every write."""
+        self.store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFabric:
+    """What a process needs to drive runs."""
+
+    records: Records
+    execute_task: ExecuteTask
+    resume_run: ResumeRun
+    cancel_run: CancelRun
+    chat_clients: LazyChatClients
+
+    async def aclose(self) -> None:
+        """Close connections and the store."""
+        await self.chat_clients.aclose()
+        self.records.close()
+
+
+def open_records(root: Path) -> Records:
+    """Open the runs of a fabric folder, making it if needed."""
+    layout = Layout(root.absolute())
+    layout.make()
+    store = Store(layout.database)
+    runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
+    return Records(
+        layout=layout,
+        store=store,
+        runs=SqliteRunRepository(store, SystemClock(), (runlog, run_index)),
+        catalogue=SqliteRunCatalogue(store),
+        runlog=runlog,
+        run_index=run_index,
+    )
+
+
+def build_local(root: Path, config: FabricConfig, *, sink: EventSink | None = None) -> LocalFabric:
+    """Join the parts."""
+    records = open_records(root)
+    clock = SystemClock()
+    policy = command_policy(config)
+    clients = LazyChatClients()
+
+    def sandbox_for(run_id: RunId, workspace: str) -> UnconfinedSandbox:
+        return UnconfinedSandbox(Path(workspace), run_id)
+
+    registry = ConfigSpecialistRegistry(config.specialists, sandbox_for, shell_timeout_s=config.shell.timeout_s)
+    perform = Perform(
+        registry=registry,
+        model_settings=model_choice(config),
+        model_turn=ModelTurn(clients, clock),
+        invoke_tool=InvokeTool(policy, clock, MAX_TOOL_OUTPUT_CHARS),
+    )
+    drive = DriveRun(perform, clock, sink)
+    return LocalFabric(
+        records=records,
+        execute_task=ExecuteTask(
+            runs=records.runs,
+            workspaces=records.layout,
+            registry=registry,
+            drive=drive,
+            clock=clock,
+            ids=RandomIds(),
+            sandbox_level=UnconfinedSandbox.level,
+            policy_version=policy.version,
+            fabric_version=__version__,
+        ),
+        resume_run=ResumeRun(
+            runs=records.runs,
+            workspaces=records.layout,
+            drive=drive,
+            end_leftovers=lambda run_id, workspace: sandbox_for(run_id, workspace).end_leftovers(),
+            driver=this_process(),
+        ),
+        cancel_run=cancel_run(records),
+        chat_clients=clients,
+    )
+
+
+def cancel_run(records: Records) -> CancelRun:
+    """Return the use case that ends runs; it needs no model and no configuration."""
+    return CancelRun(records.runs, SystemClock())
+
+
+def task_from(
+    config: FabricConfig,
+    prompt: str,
+    *,
+    pack: str | None = None,
+    model_key: str | None = None,
+    network_allowed: bool = True,
+) -> Task:
+    """Make a task of what a person typed.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    key = model_key or config.default_model_key
+    model_choice(config)(key)
+    return Task(
+        prompt=prompt,
+        specialist_id=None if pack is None else SpecialistId(pack),
+        model_key=key,
+        network_allowed=network_allowed,
+        budget=Budget.of(
+            Profile.TASK,
+            max_steps=config.budget.max_steps,
+            max_tokens=config.budget.max_tokens,
+            max_seconds=config.budget.max_seconds,
+        ),
+    )
+
+
+def model_choice(config: FabricConfig) -> Callable[[str], ModelSettings]:
+    """Return the function that gives the settings of a model key."""
+
+    def choose(key: str) -> ModelSettings:
+        model = config.models.get(key)
+        if model is None:
+            raise ConfigError(f"There is no model {key!r}", hint=f"Configured models: {', '.join(config.models)}.")
+        return _settings(key, model)
+
+    return choose
+
+
+def command_policy(config: FabricConfig) -> CommandPolicy:
+    """Return the policy that the configuration describes."""
+    allowed = config.shell.allowed_commands
+    base = DEFAULT_ALLOWED_COMMANDS if allowed is None else frozenset(allowed)
+    return CommandPolicy(allowed_commands=base | frozenset(config.shell.extra_commands))
+
+
+def this_person() -> str:
+    """Name the person at this terminal, for the log."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "somebody"
+
+
+def _settings(key: str, model: ModelConfig) -> ModelSettings:
+    return ModelSettings(
+        key=key,
+        backend=model.backend,
+        base_url=model.base_url,
+        model=model.model,
+        temperature=model.temperature,
+        top_p=model.top_p,
+        max_tokens=model.max_tokens,
+        timeout_s=model.timeout_s,
+        connect_timeout_s=model.connect_timeout_s,
+        context_window=model.context_window,
+        api_key=model.api_key,
+        ca_file=None if model.ca_file is None else str(model.ca_file),
+        headers=dict(model.headers) or None,
+    )

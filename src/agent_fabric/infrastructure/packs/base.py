@@ -1,0 +1,59 @@
+"""What every pack is made of."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+
+ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
+"""A tool as the engine calls it."""
+
+
+class BaseSpecialistPack:
+    """SpecialistPack and ToolExecutor over a system prompt, a map of tools and a finish schema.
+
+    Subclass it only to start and stop things around a run; everything else is an argument.
+    """
+
+    def __init__(
+        self, *, system_prompt: str, tools: Sequence[tuple[ToolSpec, ToolFunction]], finish: FinishSpec
+    ) -> None:
+        self.system_prompt = system_prompt
+        self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in tools)
+        self.finish = finish
+        self._tools = {spec.name: function for spec, function in tools}
+
+    async def aopen(self) -> None:
+        """Nothing to start."""
+
+    async def aclose(self) -> None:
+        """Nothing to end."""
+
+    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run one tool.
+
+        Raises:
+            KeyError: there is no such tool; `finish_task` never is one.
+        """
+        return await self._tools[name](args, context)
+
+
+def tool_from(function: Callable[..., Any]) -> ToolFunction:
+    """Make a tool of a plain function that takes the arguments by name and returns a dict (or anything JSON has).
+
+    A function that is not async runs on a thread, so that it may block.
+    """
+
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
+        if inspect.iscoroutinefunction(function):
+            output = await function(**args)
+        else:
+            output = await asyncio.to_thread(function, **args)
+        if isinstance(output, ToolResult):
+            return output
+        return ToolResult(output=output if isinstance(output, Mapping) else {"result": output})
+
+    return call

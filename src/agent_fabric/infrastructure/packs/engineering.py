@@ -1,0 +1,38 @@
+"""The engineering pack: plan, implement, test, review, iterate."""
+
+from dataclasses import replace
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.prompts.engineering import SYSTEM_PROMPT_ENGINEERING
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+
+FINISH_ENGINEERING = make_finish_tool_def(
+    {
+        "summary": {"type": "string", "description": "What was done and what was seen."},
+        "artifacts": {**_TEXTS, "description": "Files made or changed."},
+        "next_steps": {**_TEXTS, "description": "What a person should do next."},
+        "notes": {"type": "string", "description": "Anything else worth knowing."},
+    },
+    required=("summary",),
+    needs_proof=True,
+)
+
+
+def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.timeout_s) -> BaseSpecialistPack:
+    """Return an engineer that works in a sandbox."""
+    shell = SHELL if shell_timeout_s == SHELL.timeout_s else replace(SHELL, timeout_s=shell_timeout_s)
+    return BaseSpecialistPack(
+        system_prompt=SYSTEM_PROMPT_ENGINEERING,
+        tools=(
+            (shell, RunShell(sandbox)),
+            (READ_FILE, ReadFile(sandbox)),
+            (WRITE_FILE, WriteFile(sandbox)),
+            (LIST_FILES, ListFiles(sandbox)),
+        ),
+        finish=FINISH_ENGINEERING,
+    )

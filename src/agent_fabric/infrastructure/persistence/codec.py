@@ -1,0 +1,104 @@
+"""Events and blobs as bytes: the one place through which everything stored passes.
+
+A payload is JSON. Long texts in it move into content-addressed blobs, so that rows stay small and a text that appears
+twice is kept once. What JSON libraries disagree about (huge integers, lone surrogates) takes the slower, more lenient
+road through the standard library: whatever a model or tool sent is recorded as it came.
+"""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from agent_fabric.domain.events import Body, UnknownEvent, body_from
+
+INLINE_BYTES = 8_192
+"""A payload up to this size is stored as it is."""
+LONG_TEXT = 2_000
+"""In a larger payload, texts longer than this move into blobs."""
+_BLOB_KEY = "$blob"
+
+Blobs = dict[bytes, bytes]
+"""Content by SHA-256."""
+
+
+def encode(body: Body) -> tuple[bytes, Blobs]:
+    """Return a payload, and the blobs that it refers to."""
+    value: Any = body.payload if isinstance(body, UnknownEvent) else body
+    payload = dump_json(value)
+    if len(payload) <= INLINE_BYTES:
+        return payload, {}
+    blobs: Blobs = {}
+    return dump_json(_spill(load_json(payload), blobs)), blobs
+
+
+def decode(kind: str, version: int, payload: bytes, blob: Callable[[bytes], bytes]) -> Body:
+    """Return the body that was encoded; `blob` gives the content for a hash."""
+    value = load_json(payload)
+    if _BLOB_KEY.encode() in payload:
+        value = _restore(value, blob)
+    return body_from(kind, version, value)
+
+
+def pack(content: bytes) -> bytes:
+    """Return a blob's content as it is stored."""
+    return zlib.compress(content, level=1)
+
+
+def unpack(stored: bytes) -> bytes:
+    """Undo `pack`."""
+    return zlib.decompress(stored)
+
+
+def dump_json(value: Any) -> bytes:
+    """Encode anything an event can hold."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, default=_plain).encode()
+
+
+def load_json(data: bytes) -> Any:
+    """Decode what `dump_json` wrote."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)
+
+
+def _spill(value: Any, blobs: Blobs) -> Any:
+    if isinstance(value, str):
+        if len(value) <= LONG_TEXT:
+            return value
+        content = value.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(content).digest()
+        blobs[digest] = content
+        return {_BLOB_KEY: digest.hex(), "chars": len(value)}
+    if isinstance(value, list):
+        return [_spill(item, blobs) for item in value]
+    if isinstance(value, dict):
+        # A tool may use our key for something of its own; one more level tells the two apart.
+        spilled = {key: _spill(item, blobs) for key, item in value.items()}
+        return {_BLOB_KEY: spilled} if _BLOB_KEY in value else spilled
+    return value
+
+
+def _restore(value: Any, blob: Callable[[bytes], bytes]) -> Any:
+    if isinstance(value, list):
+        return [_restore(item, blob) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    reference = value.get(_BLOB_KEY)
+    if isinstance(reference, str) and "chars" in value:
+        return blob(bytes.fromhex(reference)).decode("utf-8", "surrogatepass")
+    if isinstance(reference, Mapping) and len(value) == 1:
+        return {key: _restore(item, blob) for key, item in reference.items()}
+    return {key: _restore(item, blob) for key, item in value.items()}

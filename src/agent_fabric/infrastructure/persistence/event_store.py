@@ -1,0 +1,297 @@
+"""Runs and their logs in SQLite, by hand: an ORM would cost more than the rest of a turn.
+
+Each row carries the hash of the one before. A run's status is kept beside its log, in the same transaction as the event
+that changes it.
+"""
+
+import asyncio
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from struct import pack as pack_fields
+from typing import Any, Protocol
+
+import apsw
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound, StoreUnavailable
+from agent_fabric.domain.events import Event, RunCreated, version_of
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.codec import decode, dump_json, encode, pack, unpack
+from agent_fabric.infrastructure.persistence.inbox import Inbox
+from agent_fabric.infrastructure.persistence.store import Store
+
+TAKE_PATIENCE_S = 0.5
+"""A lock may be held for a moment by somebody who only brings a log file up to date."""
+
+_STATUS_AFTER: Mapping[str, RunStatus] = {
+    "run_created": RunStatus.RUNNING,
+    "run_resumed": RunStatus.RUNNING,
+    "run_waiting": RunStatus.WAITING,
+    "run_interrupted": RunStatus.INTERRUPTED,
+    "run_complete": RunStatus.COMPLETED,
+    "run_failed": RunStatus.FAILED,
+    "run_cancelled": RunStatus.CANCELLED,
+}
+
+
+class LogFollower(Protocol):
+    """Something that mirrors logs: called on the writer's thread, after events have become durable."""
+
+    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event]) -> None:
+        """Take in the newest events of a run. Must not raise: what it misses, `catch_up` brings."""
+        ...
+
+    def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
+        """Bring the mirror to the state of the whole log."""
+        ...
+
+
+class SqliteRunRepository:
+    """RunRepository in one SQLite file, shared by any number of processes."""
+
+    def __init__(self, store: Store, clock: Clock, followers: Sequence[LogFollower] = ()) -> None:
+        self._store = store
+        self._clock = clock
+        self._followers = followers
+        self._inbox = Inbox(store)
+
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+        held = _SqliteHeldRun(self._store, self._inbox, self._followers, run_id)
+        since = self._clock.now()
+
+        def write(connection: apsw.Connection) -> None:
+            connection.execute(
+                "INSERT INTO runs (run_id, status, created_at) VALUES (?, ?, ?)", (run_id, RunStatus.RUNNING, since)
+            )
+            held.number = connection.last_insert_rowid()
+            # Nobody can see the run before this transaction ends, so nobody else can have its lock.
+            self._store.locks.acquire(held.number)
+            _note_driver(connection, held.number, since)
+
+        await held.append(events, beside=write)
+        return held
+
+    async def take(self, run_id: RunId) -> HeldRun:
+        number = await self._store.read(lambda connection: number_of(connection, run_id))
+        deadline = self._clock.monotonic() + TAKE_PATIENCE_S
+        while not self._store.locks.acquire(number):
+            if self._clock.monotonic() > deadline:
+                holder = await self._store.read(lambda connection: holder_of(connection, number))
+                raise RunHeld(
+                    f"Run {run_id} is being driven by {holder}",
+                    hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
+                )
+            await asyncio.sleep(0.02)
+        held = _SqliteHeldRun(self._store, self._inbox, self._followers, run_id, number)
+        try:
+            events = await self._store.read(lambda connection: load_events(connection, number))
+            held.continue_from(events, await self._store.read(lambda connection: _head(connection, number)))
+            for follower in self._followers:
+                await asyncio.to_thread(follower.catch_up, run_id, events)
+            now = self._clock.now()
+            await self._store.writer.write(lambda connection: _note_driver(connection, number, now))
+        except BaseException:
+            self._store.locks.release(number)
+            raise
+        return held
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        return await self._store.read(
+            lambda connection: load_events(connection, number_of(connection, run_id), after=after)
+        )
+
+    async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
+        row = (kind, dump_json(dict(payload)), self._clock.now())
+
+        def write(connection: apsw.Connection) -> None:
+            number = number_of(connection, run_id)
+            connection.execute("INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", (number, *row))
+
+        await self._store.writer.write(write)
+
+    async def catch_up(self) -> None:
+        """Bring the mirrors of runs up to date whose driver died before it could."""
+        for number, run_id in await self._store.read(_driven_runs):
+            if self._store.locks.acquire(number):
+                try:
+                    await self._mirror(number, run_id)
+                finally:
+                    self._store.locks.release(number)
+
+    async def _mirror(self, number: int, run_id: RunId) -> None:
+        events = await self._store.read(lambda connection: load_events(connection, number))
+        for follower in self._followers:
+            await asyncio.to_thread(follower.catch_up, run_id, events)
+        await self._store.writer.write(lambda connection: _forget_driver(connection, number))
+
+
+class _SqliteHeldRun:
+    """HeldRun whose lock this process has."""
+
+    def __init__(
+        self, store: Store, inbox: Inbox, followers: Sequence[LogFollower], run_id: RunId, number: int = 0
+    ) -> None:
+        self._store = store
+        self._inbox = inbox
+        self._followers = followers
+        self.run_id = run_id
+        self.number = number
+        self.head = hashlib.sha256(run_id.encode()).digest()
+        self._next_seq = 0
+        self._created: RunCreated | None = None
+        self._seen_row = 0
+
+    def continue_from(self, events: Sequence[Event], head: bytes) -> None:
+        """Go on behind the last event of an existing log."""
+        self._next_seq = len(events)
+        self._created = _created_in(events)
+        self.head = head
+
+    async def append(
+        self,
+        events: Sequence[Event],
+        *,
+        consumed: Sequence[InboxRow] = (),
+        beside: Callable[[apsw.Connection], None] | None = None,
+    ) -> None:
+        """See the port; `beside` writes more in the same transaction, before the events."""
+        if events[0].seq != self._next_seq:
+            raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
+        rows, blobs = self._rows(events)
+        self._created = self._created or _created_in(events)
+        status = next((found for event in reversed(events) if (found := _STATUS_AFTER.get(event.body.kind))), None)
+
+        def write(connection: apsw.Connection) -> None:
+            if beside is not None:
+                beside(connection)
+            if blobs:
+                connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)", blobs)
+            try:
+                connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
+            except apsw.ConstraintError:
+                raise DriverConflict(
+                    f"Somebody else has appended to run {self.run_id}",
+                    hint="Another process drives it. Look with `fabric logs show`; this one stops.",
+                ) from None
+            if status is not None:
+                connection.execute("UPDATE runs SET status = ? WHERE number = ?", (status, self.number))
+            for row in consumed:
+                connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
+
+        def follow() -> None:
+            assert self._created is not None
+            for follower in self._followers:
+                follower.follow(self.run_id, self._created, events)
+
+        self._next_seq += len(events)
+        await self._store.writer.write(write, after=follow)
+
+    async def receive(self) -> Sequence[InboxRow]:
+        rows = await self._inbox.wait(self.number, after=self._seen_row)
+        self._seen_row = rows[-1].row_id
+        return rows
+
+    async def release(self) -> None:
+        try:
+            await self._store.writer.write(lambda connection: _forget_driver(connection, self.number))
+        except StoreUnavailable:
+            pass  # the row only tells that mirrors may lag: it stays, and the next start looks after them
+        finally:
+            self._store.locks.release(self.number)
+
+    def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]]]:
+        rows: list[tuple[Any, ...]] = []
+        stored: list[tuple[bytes, bytes]] = []
+        for event in events:
+            payload, blobs = encode(event.body)
+            kind = event.body.kind
+            self.head = chained(self.head, event.seq, event.ts, kind, event.lane, event.step, payload)
+            version = version_of(kind)
+            rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, self.head))
+            stored.extend((digest, pack(content)) for digest, content in blobs.items())
+        return rows, stored
+
+
+_INSERT_EVENT = (
+    "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def chained(before: bytes, seq: int, ts: float, kind: str, lane: str | None, step: str, payload: bytes) -> bytes:
+    """Return the hash of an event, which covers everything before it as well."""
+    place = pack_fields("<qd", seq, ts) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
+    return hashlib.sha256(before + place + payload).digest()
+
+
+def number_of(connection: apsw.Connection, run_id: RunId) -> int:
+    """Return the number under which a run's events are kept.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
+    return int(row[0])
+
+
+def holder_of(connection: apsw.Connection, number: int) -> str:
+    """Say who drives a run."""
+    row = connection.execute("SELECT holder, since FROM drivers WHERE run = ?", (number,)).fetchone()
+    if row is None:
+        return "another process"
+    since = time.strftime("%H:%M:%S", time.localtime(row[1]))
+    return f"{row[0]} since {since}"
+
+
+def load_events(connection: apsw.Connection, number: int, *, after: int = -1) -> list[Event]:
+    """Return a run's events, whole: long texts are read back from their blobs."""
+
+    def blob(digest: bytes) -> bytes:
+        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
+        if row is None:
+            raise StoreUnavailable(f"The store lacks blob {digest.hex()}, which an event names")
+        return unpack(row[0])
+
+    query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
+    return [
+        Event(seq, ts, LaneId(lane) if lane is not None else None, step, decode(kind, version, payload, blob))
+        for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
+    ]
+
+
+def this_process() -> str:
+    """Name this process, for people."""
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _head(connection: apsw.Connection, number: int) -> bytes:
+    # There is always a row: a run is created together with its first event.
+    query = "SELECT hash FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1"
+    ((head,),) = connection.execute(query, (number,)).fetchall()
+    assert isinstance(head, bytes)
+    return head
+
+
+def _note_driver(connection: apsw.Connection, number: int, since: float) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO drivers (run, holder, since) VALUES (?, ?, ?)", (number, this_process(), since)
+    )
+
+
+def _forget_driver(connection: apsw.Connection, number: int) -> None:
+    connection.execute("DELETE FROM drivers WHERE run = ?", (number,))
+
+
+def _driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId]]:
+    query = "SELECT drivers.run, runs.run_id FROM drivers JOIN runs ON runs.number = drivers.run"
+    return [(int(number), RunId(str(run_id))) for number, run_id in connection.execute(query)]
+
+
+def _created_in(events: Sequence[Event]) -> RunCreated | None:
+    return events[0].body if events and isinstance(events[0].body, RunCreated) else None

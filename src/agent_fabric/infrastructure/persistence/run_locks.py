@@ -1,0 +1,57 @@
+"""One kernel lock for each run that a process drives; kill -9 frees it.
+
+All runs share one file, a run's lock being the byte at its number, so that thousands of runs in flight cost one file
+descriptor. POSIX record locks belong to the process and fall when any descriptor of the file is closed: so a process
+opens each file exactly once, and never closes it.
+"""
+
+import fcntl
+import os
+from pathlib import Path
+from threading import Lock
+
+_guard = Lock()
+_files: dict[Path, tuple[int, set[int]]] = {}
+"""Descriptor and held numbers of each lock file that this process has opened."""
+
+
+class RunLocks:
+    """The locks of one store."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.absolute()
+
+    def acquire(self, number: int) -> bool:
+        """Take the lock of a run; tell whether it worked. A lock that this very process holds cannot be taken again."""
+        with _guard:
+            descriptor, held = self._file()
+            if number in held:
+                return False
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            except (BlockingIOError, PermissionError):
+                return False
+            held.add(number)
+            return True
+
+    def release(self, number: int) -> None:
+        """Give the lock back."""
+        with _guard:
+            descriptor, held = self._file()
+            if number in held:
+                held.discard(number)
+                fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, number)
+
+    def is_free(self, number: int) -> bool:
+        """Tell whether nobody drives the run at this moment."""
+        if not self.acquire(number):
+            return False
+        self.release(number)
+        return True
+
+    def _file(self) -> tuple[int, set[int]]:
+        known = _files.get(self._path)
+        if known is None:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            known = _files[self._path] = (descriptor, set())
+        return known

@@ -1,0 +1,50 @@
+"""One fabric folder's database as one process sees it: a writer, a reader and the kernel locks."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.writer import Writer
+
+T = TypeVar("T")
+
+
+class Store:
+    """Opened lazily: a command that only reads starts no writer."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.locks = RunLocks(path.with_name("locks"))
+        self._reading = threading.Lock()
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The one writer of this process."""
+        return Writer(self.path)
+
+    @cached_property
+    def _reader(self) -> apsw.Connection:
+        return connect(self.path)
+
+    async def read(self, read: Callable[[apsw.Connection], T]) -> T:
+        """Run `read` on a thread; it sees all that is durable."""
+        return await asyncio.to_thread(self.read_now, read)
+
+    def read_now(self, read: Callable[[apsw.Connection], T]) -> T:
+        """Run `read` here and now; for what takes microseconds."""
+        with self._reading, explained(self.path):
+            return read(self._reader)
+
+    def close(self) -> None:
+        """Finish every write and close the file."""
+        if "writer" in self.__dict__:
+            self.writer.close()
+        if "_reader" in self.__dict__:
+            self._reader.close()

@@ -1,0 +1,110 @@
+"""One thread that writes, many that ask: commits of all runs of a process are grouped.
+
+A commit on the event loop would stall every run for as long as the disk takes. Here, whatever has been asked for while
+one commit was under way becomes the next one.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from agent_fabric.infrastructure.persistence.database import connect, explained
+
+T = TypeVar("T")
+Write = Callable[[apsw.Connection], Any]
+_Asked = tuple[Write, "asyncio.Future[Any]", Callable[[], None] | None]
+_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+class Writer:
+    """The only connection of this process that writes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._connection = connect(path)
+        self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
+        self._thread.start()
+
+    async def write(self, write: Callable[[apsw.Connection], T], *, after: Callable[[], None] | None = None) -> T:
+        """Run `write` inside a transaction; return once it is durable.
+
+        `after` runs on the writer's thread once the transaction is durable, before any later write. What it does is a
+        convenience for readers: it must not raise.
+
+        Raises:
+            StoreFull, StoreUnavailable: nothing of `write` has happened.
+            Exception: what `write` itself raised; nothing of it has happened, other writes are not affected.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._asked.put((write, future, after))
+        return await future
+
+    def close(self) -> None:
+        """Finish what was asked for and end the thread."""
+        self._asked.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            group = [self._asked.get()]
+            while not self._asked.empty():
+                group.append(self._asked.get())
+            open_ = None not in group
+            asked = [entry for entry in group if entry is not None]
+            if asked:
+                outcomes = self._commit(asked)
+                _tell(outcomes)
+                for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
+                    if after is not None and problem is None:
+                        after()
+
+    def _commit(self, group: list[_Asked]) -> list[_Outcome]:
+        try:
+            values = self._transact([write for write, _, _ in group])
+        except BaseException as problem:  # noqa: BLE001 - handed to whoever asked
+            if len(group) == 1:
+                return [(group[0][1], None, problem)]
+            # One bad write must not fail its neighbours: each again on its own.
+            return [outcome for entry in group for outcome in self._commit([entry])]
+        return [(future, value, None) for (_, future, _), value in zip(group, values, strict=True)]
+
+    def _transact(self, writes: list[Write]) -> list[Any]:
+        connection = self._connection
+        with explained(self._path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                values = [write(connection) for write in writes]
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return values
+
+
+def _tell(outcomes: list[_Outcome]) -> None:
+    """Wake those who asked: one call for each event loop, however many they are."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+    for outcome in outcomes:
+        loops.setdefault(outcome[0].get_loop(), []).append(outcome)
+    for loop, told in loops.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(_resolve, told)
+
+
+def _resolve(outcomes: list[_Outcome]) -> None:
+    for future, value, problem in outcomes:
+        if future.cancelled():
+            continue
+        if problem is None:
+            future.set_result(value)
+        else:
+            future.set_exception(problem)

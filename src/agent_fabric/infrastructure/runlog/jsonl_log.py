@@ -1,0 +1,78 @@
+"""`runlog.jsonl`: a run's log as append-only lines. A mirror of the store, never the truth."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.lines import line_of
+
+
+class JsonlRunLog:
+    """LogFollower that appends to each run's file.
+
+    The file is opened for every append: thousands of runs in flight must not hold thousands of descriptors.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event]) -> None:  # noqa: ARG002 - the port's
+        try:
+            _append(self._layout.runlog(run_id), run_id, events)
+        except OSError:
+            return  # full disk or vanished folder: the store has it all, and catch_up or `logs export` will write it
+
+    def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
+        path = self._layout.runlog(run_id)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _append(path, run_id, events[_repair(path) + 1 :])
+        except OSError:
+            return  # as above
+
+    def export(self, run_id: RunId, events: Sequence[Event]) -> Path:
+        """Write the whole file anew, and return its path."""
+        path = self._layout.runlog(run_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".jsonl.new")
+        fresh.unlink(missing_ok=True)
+        _append(fresh, run_id, events)
+        fresh.replace(path)
+        return path
+
+
+def _append(path: Path, run_id: RunId, events: Sequence[Event]) -> None:
+    data = b"".join(dump_json(line_of(run_id, event)) + b"\n" for event in events)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        size = os.fstat(descriptor).st_size
+        if os.write(descriptor, data) < len(data):
+            os.ftruncate(descriptor, size)  # a full disk: no line is better than half a line
+    finally:
+        os.close(descriptor)
+
+
+def _repair(path: Path) -> int:
+    """Cut off a torn last line; return the sequence number of the last whole one, -1 if there is none."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return -1
+    good = end = 0
+    last = -1
+    for line in data.splitlines(keepends=True):
+        end += len(line)
+        try:
+            seq = load_json(line)["seq"]
+        except (ValueError, KeyError, TypeError):
+            break
+        if not line.endswith(b"\n") or seq != last + 1:
+            break
+        last, good = seq, end
+    if good < len(data):
+        os.truncate(path, good)
+    return last

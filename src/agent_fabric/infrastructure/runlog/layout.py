@@ -1,0 +1,76 @@
+"""Where things lie in a fabric folder.
+
+.fabric/
+    fabric.db          every run's events: the truth
+    locks              one byte for each run that is being driven
+    run_index.jsonl    one line for each settled run
+    runs/<run id>/
+        runlog.jsonl   the run's events, for people and scripts
+        workspace/     the run's files
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.ids import RunId
+
+FOLDER = ".fabric"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one fabric folder; implements Workspaces."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.root / "fabric.db"
+
+    @property
+    def run_index(self) -> Path:
+        """One line for each settled run."""
+        return self.root / "run_index.jsonl"
+
+    def run_dir(self, run_id: RunId) -> str:
+        return str(self.root / "runs" / run_id)
+
+    def runlog(self, run_id: RunId) -> Path:
+        """The run's log for people and scripts."""
+        return self.root / "runs" / run_id / "runlog.jsonl"
+
+    def prepare(self, run_id: RunId) -> str:
+        workspace = f"{self.root}/runs/{run_id}/workspace"
+        os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - on the way of every run, and pathlib takes twice as long
+        return workspace
+
+    def usable(self, workspace: str) -> bool:
+        return Path(workspace).is_dir() and os.access(workspace, os.R_OK | os.W_OK | os.X_OK)
+
+    def make(self) -> None:
+        """Make the folder; it hides itself from git.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+        try:
+            (self.root / "runs").mkdir(parents=True, exist_ok=True)
+            ignore = self.root / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+        except OSError as problem:
+            raise ConfigError(
+                f"The folder {self.root} cannot be made: {problem.strerror or problem}",
+                hint="Choose another one with --workspace.",
+            ) from None
+
+
+def find_root(start: Path) -> Path:
+    """Return the nearest `.fabric` from `start` upwards, as git finds `.git`; without one, the one to be made here."""
+    for folder in (start, *start.parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER
+    return start / FOLDER

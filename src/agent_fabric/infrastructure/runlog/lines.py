@@ -1,0 +1,51 @@
+"""An event as one line for people and scripts: small, stable, and sure to be valid JSON."""
+
+import hashlib
+from typing import Any
+
+from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
+from agent_fabric.domain.events import Event, UnknownEvent
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+
+
+def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, Any]:
+    """Return an event as the log shows it: `ts`, `kind`, `step`, `payload`, then whatever else applies.
+
+    Long texts are cut, unless `whole` is asked for; `cut` then tells how long each was and its SHA-256.
+    """
+    body = event.body
+    payload = load_json(dump_json(body.payload if isinstance(body, UnknownEvent) else body))
+    line: dict[str, Any] = {
+        "ts": event.ts,
+        "kind": body.kind,
+        "step": event.step,
+        "payload": payload,
+        "seq": event.seq,
+        "run_id": run_id,
+    }
+    if event.lane is not None:
+        line["lane"] = event.lane
+    for key in ("call_id", "attempt"):
+        if key in payload:
+            line[key] = payload[key]
+    if not whole:
+        cut: dict[str, Any] = {}
+        line["payload"] = _shortened(payload, "", cut)
+        if cut:
+            line["cut"] = cut
+    return line
+
+
+def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:
+    if isinstance(value, str):
+        if len(value) <= MAX_LLM_CONTENT_IN_RUNLOG_CHARS:
+            return value
+        digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+        cut[at] = {"chars": len(value), "sha256": digest}
+        return value[:MAX_LLM_CONTENT_IN_RUNLOG_CHARS]
+    if isinstance(value, list):
+        return [_shortened(item, f"{at}[{index}]", cut) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _shortened(item, f"{at}.{key}" if at else key, cut) for key, item in value.items()}
+    return value

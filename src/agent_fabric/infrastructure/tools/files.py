@@ -1,0 +1,149 @@
+"""The tools that read, write and list the files of a run's workspace."""
+
+import codecs
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+
+MAX_READ_BYTES = 256 * 1024
+"""How much of a file one call returns."""
+MAX_WRITE_BYTES = 10_000_000
+"""How large a file one call may write."""
+MAX_LISTED = 500
+"""How many names one call returns."""
+
+READ_FILE = ToolSpec(
+    name="read_file",
+    description="Read a text file.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "Path in the workspace"}},
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    effect=Effect.READS,
+)
+
+WRITE_FILE = ToolSpec(
+    name="write_file",
+    description="Create a text file or replace its whole content.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Path in the workspace"},
+            "content": {"type": "string"},
+        },
+        "required": ["path", "content"],
+        "additionalProperties": False,
+    },
+    effect=Effect.IDEMPOTENT,
+)
+
+LIST_FILES = ToolSpec(
+    name="list_files",
+    description="List the files and folders below a folder.",
+    parameters={
+        "type": "object",
+        "properties": {"path": {"type": "string", "description": "Folder in the workspace", "default": "."}},
+        "additionalProperties": False,
+    },
+    effect=Effect.READS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """Tool: return the text of a file, or say that it is not text."""
+
+    sandbox: Sandbox
+    max_bytes: int = MAX_READ_BYTES
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        """Read `path`.
+
+        Raises:
+            OSError: the file cannot be read; PermissionError: the path leads out of the workspace.
+            ValueError: an argument is wrong.
+        """
+        path = text_argument(args, "path")
+        data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
+        cut = size > len(data)
+        content = _text(data, whole=not cut)
+        if content is None:
+            hint = "This is not UTF-8 text. Look at it with a shell command."
+            return ToolResult(output={"path": path, "binary": True, "size": size, "hint": hint})
+        if not cut:
+            return ToolResult(output={"path": path, "content": content, "size": size})
+        hint = (
+            f"Only the first {len(data)} of {size} bytes. See more with a shell command such as: sed -n 100,200p FILE"
+        )
+        return ToolResult(output={"path": path, "content": content, "size": size, "truncated": True, "hint": hint})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Tool: write a text file whole or not at all."""
+
+    sandbox: Sandbox
+    max_bytes: int = MAX_WRITE_BYTES
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        """Write `content` to `path`, making its folders.
+
+        Raises:
+            OSError: the file cannot be written; PermissionError: the path leads out of the workspace.
+            ValueError: an argument is wrong, or the content too large.
+        """
+        path, content = text_argument(args, "path"), text_argument(args, "content")
+        try:
+            data = content.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"'content' is not valid text at character {error.start}") from None
+        if len(data) > self.max_bytes:
+            raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
+        created = await self.sandbox.write_file(path, data)
+        return ToolResult(output={"path": path, "bytes": len(data), "created": created}, changed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ListFiles:
+    """Tool: name what lies below a folder."""
+
+    sandbox: Sandbox
+    max_entries: int = MAX_LISTED
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        """List what is below `path`, or the whole workspace.
+
+        Raises:
+            OSError: the folder cannot be read; PermissionError: the path leads out of the workspace.
+            ValueError: an argument is wrong.
+        """
+        path = text_argument(args, "path") if "path" in args else "."
+        files, more = await self.sandbox.list_files(path or ".", max_entries=self.max_entries)
+        return ToolResult(output={"files": files, "truncated": True} if more else {"files": files})
+
+
+def text_argument(args: Mapping[str, Any], name: str) -> str:
+    """Return an argument that must be text.
+
+    Raises:
+        ValueError: it is missing or something else.
+    """
+    value = args.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name!r} must be given, as text")  # noqa: TRY004 - the model's mistake, not the caller's
+    return value
+
+
+def _text(data: bytes, *, whole: bool) -> str | None:
+    """Return the data as text, or None if it is none; a character cut in two at the end is left out."""
+    if b"\0" in data:
+        return None
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,75 @@
+"""The tool that runs commands in a run's workspace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.domain.evidence import assess
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.tools.files import text_argument
+
+SHELL_DEFAULT_TIMEOUT_S = 120.0
+"""How long one command may take."""
+
+SHELL = ToolSpec(
+    name="shell",
+    description="Run a bash command in the workspace. Background processes end with it.",
+    parameters={
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"],
+        "additionalProperties": False,
+    },
+    effect=Effect.CHANGES_WORKSPACE,
+    timeout_s=SHELL_DEFAULT_TIMEOUT_S,
+    command_argument="command",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunShell:
+    """Tool: run a command that has already been allowed, and say how it ended."""
+
+    sandbox: Sandbox
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run `command` for at most the context's time. Failing and running out of time are results, not errors.
+
+        Raises:
+            OSError: the command cannot be started.
+            ValueError: an argument is wrong.
+        """
+        command = text_argument(args, "command")
+        outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s)
+        assessment = assess(command)
+        succeeded = outcome.exit_code == 0 and not outcome.timed_out
+        return ToolResult(
+            output=_output(outcome, context.timeout_s),
+            changed=assessment.changes,
+            proved=assessment.proves if succeeded else "",
+        )
+
+
+def _output(outcome: CommandOutcome, timeout_s: float) -> dict[str, Any]:
+    output: dict[str, Any] = {
+        "exit_code": outcome.exit_code,
+        "stdout": _shown(outcome.stdout, outcome.stdout_dropped),
+        "stderr": _shown(outcome.stderr, outcome.stderr_dropped),
+    }
+    if outcome.timed_out:
+        output |= {"timed_out": True, "hint": f"Ended after {timeout_s:g} s."}
+    if outcome.stdout_dropped:
+        output["stdout_dropped"] = outcome.stdout_dropped
+    if outcome.stderr_dropped:
+        output["stderr_dropped"] = outcome.stderr_dropped
+    return output
+
+
+def _shown(kept: bytes, dropped: int) -> str:
+    """Return output as text; a note stands where the middle was dropped."""
+    if not dropped:
+        return kept.decode(errors="replace")
+    middle = len(kept) // 2
+    first, last = (part.decode(errors="replace") for part in (kept[:middle], kept[middle:]))
+    return f"{first}\n[… {dropped} bytes left out …]\n{last}"

@@ -1,0 +1,272 @@
+"""The real engine against a hostile world: random answers, random crashes at every point, second drivers, cancels.
+
+The world is the witness: it counts what was really done, outside the log. Every seed is a different history.
+"""
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.errors import (
+    ContextExceeded,
+    DriverConflict,
+    FabricError,
+    ModelAnswerUnusable,
+    ModelBusy,
+    ModelRefused,
+    RunHeld,
+)
+from agent_fabric.domain.events import Event, ModelAnswered, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.task import Budget, RunStatus, Task
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.testing.fakes import MemoryRuns
+from agent_fabric.testing.workbench import SETTINGS, Answer, workbench
+
+RUN = RunId("run-0")
+MAX_STEPS = 12
+FINISH = make_finish_tool_def({"summary": {"type": "string"}}, needs_proof=True)
+
+
+class Died(BaseException):
+    """The process was killed."""
+
+
+@dataclass
+class World:
+    """Chance, and what really happened."""
+
+    seed: int
+    rng: random.Random = field(init=False)
+    dead: bool = False
+    lives: int = 0
+    effects: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """How often the tool behind each call really ran, by number of the turn and call id."""
+    after_finish: list[str] = field(default_factory=list)
+    durable_results: set[tuple[int, str]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+
+    def may_die(self, chance: float) -> None:
+        # Everybody lives long enough in the end, so that every run can settle.
+        if self.lives < 12 and self.rng.random() < chance:
+            self.dead = True
+        if self.dead:
+            raise Died
+
+
+class MortalRuns(MemoryRuns):
+    """The store survives; whoever writes to it may die before or after it did."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def append(self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow]) -> None:
+        self.world.may_die(0.03)
+        super().append(run_id, events, consumed)
+        turn = _turn(self.logs[run_id])
+        for event in events:
+            if isinstance(event.body, ToolReturned | ToolErred):
+                self.world.durable_results.add((turn, event.body.call_id))
+        self.world.may_die(0.03)
+
+
+def _turn(log: Sequence[Event]) -> int:
+    return sum(isinstance(event.body, ModelAnswered) for event in log)
+
+
+def pack_of(world: World, runs: MemoryRuns) -> BaseSpecialistPack:
+    async def act(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        world.may_die(0.03)
+        key = (_turn(runs.logs[RUN]), context.call_id)
+        if key in world.durable_results:
+            world.after_finish.append(f"{key} ran after its result was durable")
+        world.effects[key] += 1
+        world.may_die(0.03)
+        roll = world.rng.random()
+        if roll < 0.1:
+            raise PermissionError("outside the box")
+        if roll < 0.2:
+            raise ValueError("a tool's own error")
+        return ToolResult(
+            output={"ok": True, "args": dict(args)}, changed=roll < 0.5, proved="pytest" if roll > 0.8 else ""
+        )
+
+    def tool(name: str, effect: Effect) -> ToolSpec:
+        return make_tool_def(name, name, {"n": {"type": "integer"}}, effect=effect)
+
+    return BaseSpecialistPack(
+        system_prompt="You are simulated.",
+        tools=[
+            (tool("look", Effect.READS), act),
+            (tool("put", Effect.IDEMPOTENT), act),
+            (tool("change", Effect.CHANGES_WORKSPACE), act),
+            (tool("send", Effect.LEAVES_SANDBOX), act),
+        ],
+        finish=FINISH,
+    )
+
+
+def answer_of(world: World) -> Answer:
+    async def answer(messages: Sequence[Message]) -> LLMResponse:
+        require_valid(messages)
+        world.may_die(0.05)
+        rng = world.rng
+        roll = rng.random()
+        if roll < 0.03:
+            raise ModelBusy("503", retry_after_s=0.0)
+        if roll < 0.06:
+            raise ModelAnswerUnusable("garbage")
+        if roll < 0.065:
+            raise ModelRefused("400")
+        if roll < 0.08:
+            raise ContextExceeded("too long")
+        if roll < 0.12:
+            return LLMResponse(content="  ", usage=Usage(10, 1))
+        if roll < 0.17:
+            return LLMResponse(content="Here is what I would do.", usage=None)
+        calls = tuple(random_call(rng, index) for index in range(rng.choice((1, 1, 1, 2, 3))))
+        return LLMResponse(content="", tool_calls=calls, usage=Usage(rng.randrange(900), 5))
+
+    return answer
+
+
+def random_call(rng: random.Random, index: int) -> ToolCallRequest:
+    name = rng.choice(("look", "put", "change", "change", "send", "nonsense", "finish_task", "finish_task"))
+    if name == "finish_task":
+        arguments = rng.choice(('{"summary": "done"}', "{}", "not json", '{"summary": 7}'))
+    else:
+        arguments = rng.choice((json.dumps({"n": rng.randrange(3)}), '{"n": "x"}', "[", "", '{"n": 1, "n": 2}'))
+    return ToolCallRequest(CallId(f"call_{index}"), name, arguments)
+
+
+def require_valid(messages: Sequence[Message]) -> None:
+    """Every call has exactly one answer before anything else is said; the opening never changes."""
+    assert [message.role for message in messages[:2]] == [Role.SYSTEM, Role.USER]
+    assert (messages[0].content, messages[1].content) == ("You are simulated.", "do it")
+    open_calls: list[str] = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            assert message.call_id is not None
+            open_calls.remove(message.call_id)
+        else:
+            assert open_calls == []
+            open_calls = [call.call_id for call in message.tool_calls]
+    assert open_calls == []
+
+
+async def live(seed: int) -> tuple[World, MortalRuns]:
+    """Drive one run through as many lives as it takes."""
+    world = World(seed)
+    runs = MortalRuns(world)
+    settings = SETTINGS if seed % 3 else replace(SETTINGS, context_window=1_000)
+    bench = workbench(lambda _: pack_of(world, runs), answer_of(world), runs=runs, settings=settings)
+    while RUN not in runs.logs or not fold(RUN, runs.logs[RUN]).status.settled:
+        assert world.lives < 40, f"seed {seed}: the run never settles"
+        work = bench.resume_run(RUN, by="person") if runs.logs.get(RUN) else bench.execute_task(_task(world))
+        task = asyncio.ensure_future(work)
+        await _meddle(world, bench.resume_run, bench.runs, task)
+        world.lives += 1
+        world.dead = False
+        runs.kill_driver(RUN)
+        if not runs.logs.get(RUN):
+            runs.logs.pop(RUN, None)
+            bench = workbench(lambda _: pack_of(world, runs), answer_of(world), runs=runs, settings=settings)
+    return world, runs
+
+
+def _task(world: World) -> Task:
+    budget = Budget(max_steps=MAX_STEPS, max_tokens=20_000 if world.seed % 5 else 3_000)
+    return Task(prompt="do it", model_key="quality", budget=budget)
+
+
+async def _meddle(world: World, resume: ResumeRun, runs: MemoryRuns, task: "asyncio.Future[Any]") -> None:
+    """Wait for a life to end, by itself or not, while others try to interfere."""
+    while not task.done():
+        await asyncio.sleep(0)
+        roll = world.rng.random()
+        if world.dead:
+            task.cancel()
+        elif roll < 0.002 and RUN in runs.logs:
+            await runs.post(RUN, "cancel", {"by": "simulation", "reason": ""})
+        elif roll < 0.01 and runs.logs.get(RUN):
+            with suppress(RunHeld, Died):  # while the first driver lives, a second one is always refused
+                held = RUN in runs.held
+                await resume(RUN)
+                assert not held or _settled(runs)
+        elif roll < 0.012 and runs.logs.get(RUN) and not _settled(runs):
+            log = runs.logs[RUN]
+            with pytest.raises(DriverConflict):  # somebody with an old idea of the log
+                MemoryRuns.append(runs, RUN, (log[-1],), ())
+        elif roll < 0.02:
+            task.cancel()
+    with suppress(Died, asyncio.CancelledError, FabricError):
+        await task
+
+
+def _settled(runs: MemoryRuns) -> bool:
+    return fold(RUN, runs.logs[RUN]).status.settled
+
+
+def require_invariants(world: World, runs: MortalRuns) -> None:
+    log = runs.logs[RUN]
+    assert [event.seq for event in log] == list(range(len(log))), "prefix-closed"
+    assert world.after_finish == [], "a finished step ran again"
+    state = fold(RUN, log)
+    assert state.status.settled
+    assert state.steps <= MAX_STEPS
+    specs = {"look": 99, "put": 99, "change": 1, "send": 1}
+    turn = 0
+    names: dict[tuple[int, str], str] = {}
+    for event in log:
+        turn += isinstance(event.body, ModelAnswered)
+        if isinstance(event.body, ToolCalled):
+            names[turn, event.body.call_id] = event.body.tool
+    for key, count in world.effects.items():
+        assert count <= specs[names[key]], f"{names[key]} ran {count} times"
+    if state.status is RunStatus.COMPLETED:
+        assert state.payload is not None
+        assert log[-1].body.kind == "run_complete"
+    for cut in range(0, len(log), 7):  # every prefix is a state of its own, and folding is the same every time
+        assert fold(RUN, log[:cut]) == fold(RUN, log[:cut])
+
+
+async def _all(seeds: range) -> Counter[str]:
+    ends: Counter[str] = Counter()
+    for seed in seeds:
+        try:
+            world, runs = await live(seed)
+            require_invariants(world, runs)
+        except BaseException as problem:
+            problem.add_note(f"seed {seed}")
+            raise
+        ends[fold(RUN, runs.logs[RUN]).status] += 1
+        ends["crashes"] += world.lives - 1
+    return ends
+
+
+@pytest.mark.proves("AF-134", "A33-059", "FC-024")
+async def test_a_thousand_histories_keep_every_promise() -> None:
+    ends = await _all(range(1_000))
+    assert ends["crashes"] > 500, ends
+    assert all(ends[status] > 20 for status in ("completed", "failed", "cancelled")), ends
+
+
+@pytest.mark.slow
+async def test_ten_thousand_histories_keep_every_promise() -> None:
+    await _all(range(1_000, 10_000))

@@ -1,0 +1,98 @@
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.application.ports.sandbox import CommandOutcome
+from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.tools import Effect, ToolContext
+from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
+
+CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=7.5, network_allowed=False)
+
+
+@dataclass
+class ScriptedSandbox:
+    """Sandbox in which every command ends in the same way."""
+
+    outcome: CommandOutcome
+    ran: list[tuple[str, float]] = field(default_factory=list)
+    level: str = "C"
+
+    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+        self.ran.append((command, timeout_s))
+        return self.outcome
+
+    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
+        raise NotImplementedError
+
+    async def write_file(self, path: str, data: bytes) -> bool:
+        raise NotImplementedError
+
+    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
+        raise NotImplementedError
+
+    async def end_leftovers(self) -> int:
+        raise NotImplementedError
+
+
+def ending(exit_code: int = 0, stdout: bytes = b"", *, dropped: int = 0, timed_out: bool = False) -> ScriptedSandbox:
+    return ScriptedSandbox(
+        CommandOutcome(exit_code=exit_code, stdout=stdout, stderr=b"e\n", stdout_dropped=dropped, timed_out=timed_out)
+    )
+
+
+async def test_a_command_runs_for_the_time_of_its_call_and_its_end_is_the_result() -> None:
+    sandbox = ending(3, b"caf\xe9\n")
+    result = await RunShell(sandbox)({"command": "ls"}, CONTEXT)
+    assert result.output == {"exit_code": 3, "stdout": "caf\N{REPLACEMENT CHARACTER}\n", "stderr": "e\n"}
+    assert sandbox.ran == [("ls", 7.5)]
+
+
+async def test_running_out_of_time_is_a_result_for_the_model() -> None:
+    result = await RunShell(ending(-15, timed_out=True))({"command": "sleep 9"}, CONTEXT)
+    assert result.output["timed_out"] is True
+    assert result.output["exit_code"] == -15
+    assert result.output["hint"] == "Ended after 7.5 s."
+
+
+async def test_a_note_stands_where_output_was_dropped() -> None:
+    result = await RunShell(ending(stdout=b"startend!!", dropped=1234))({"command": "seq"}, CONTEXT)
+    assert result.output["stdout"] == "start\n[… 1234 bytes left out …]\nend!!"
+    assert result.output["stdout_dropped"] == 1234
+    assert "stderr_dropped" not in result.output
+
+
+@pytest.mark.proves("AF-124")
+async def test_only_a_test_that_succeeded_is_proof() -> None:
+    passed = await RunShell(ending(0))({"command": "pytest -q"}, CONTEXT)
+    assert passed.proved
+    for outcome in (ending(1), ending(0, timed_out=True), ending(-9)):
+        assert not (await RunShell(outcome)({"command": "pytest -q"}, CONTEXT)).proved
+    assert not (await RunShell(ending(0))({"command": "ls"}, CONTEXT)).proved
+
+
+async def test_a_command_that_may_have_written_counts_as_a_change_however_it_ended() -> None:
+    for outcome in (ending(0), ending(1), ending(-9, timed_out=True)):
+        assert (await RunShell(outcome)({"command": "echo x > a.py"}, CONTEXT)).changed
+    assert not (await RunShell(ending(0))({"command": "ls"}, CONTEXT)).changed
+
+
+@pytest.mark.parametrize("args", [{}, {"command": 3}])
+async def test_a_missing_command_is_named(args: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="'command' must be given, as text"):
+        await RunShell(ending())(args, CONTEXT)
+
+
+async def test_it_really_runs_in_the_workspace(tmp_path: Path) -> None:
+    result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "echo hi | tee made"}, CONTEXT)
+    assert result.output == {"exit_code": 0, "stdout": "hi\n", "stderr": ""}
+    assert (tmp_path / "made").read_text() == "hi\n"
+
+
+def test_what_the_tool_does_to_the_world_is_declared() -> None:
+    assert (SHELL.name, SHELL.effect, SHELL.timeout_s) == ("shell", Effect.CHANGES_WORKSPACE, 120)
+    assert SHELL.command_argument in SHELL.parameters["properties"]
+    assert len(json.dumps([SHELL.description, SHELL.parameters])) < 250
