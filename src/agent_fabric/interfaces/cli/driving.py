@@ -1,0 +1,68 @@
+"""What `run` and `resume` share: drive something in the foreground and present how it ended."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
+from agent_fabric.interfaces.cli.output import print_json
+from agent_fabric.interfaces.cli.view import LiveView, summary
+from agent_fabric.interfaces.result import result_object
+
+Work = Callable[[LocalFabric, Callable[[RunId], None]], Awaitable[RunResult]]
+"""Drives a run; tells its id as soon as it has one."""
+
+EXIT_CODES = {
+    RunStatus.COMPLETED: COMPLETED,
+    RunStatus.FAILED: FAILED,
+    RunStatus.CANCELLED: FAILED,
+    RunStatus.WAITING: WAITING,
+    RunStatus.INTERRUPTED: INTERRUPTED,
+    RunStatus.RUNNING: INTERRUPTED,
+}
+
+
+def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose: bool, as_json: bool) -> int:
+    """Drive to the end, present the result, return the exit code.
+
+    Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed.
+    """
+    shown = verbose or not as_json or sys.stderr.isatty()
+    view = LiveView(sys.stderr, verbose=verbose) if shown else None
+
+    async def go() -> tuple[RunResult, str]:
+        fabric = build_local(root, config, sink=view)
+        seen: list[RunId] = []
+        try:
+            await fabric.records.runs.catch_up()
+            task = asyncio.ensure_future(work(fabric, seen.append))
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+            try:
+                result = await task
+            except asyncio.CancelledError:
+                if not seen:
+                    raise
+                events = await fabric.records.runs.read(seen[0])
+                result = result_of(fold(seen[0], events))
+            return result, fabric.records.layout.run_dir(result.run_id)
+        finally:
+            await fabric.aclose()
+
+    try:
+        result, run_dir = asyncio.run(go())
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    if as_json:
+        print_json(result_object(result, run_dir))
+    else:
+        sys.stdout.write(summary(result))
+    return EXIT_CODES[result.status]

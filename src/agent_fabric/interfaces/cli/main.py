@@ -1,0 +1,87 @@
+"""`fabric`: finds the command, runs it, and turns whatever happens into words and an exit code.
+
+Only the command that was asked for is imported, so that `fabric --help` costs next to nothing.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from agent_fabric import __version__
+
+COMPLETED, FAILED, USAGE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
+
+COMMANDS = {
+    "run": "Do a task.",
+    "resume": "Go on with a run that stopped.",
+    "cancel": "End a run.",
+    "logs": "Look at runs: list, show, search, export.",
+    "config": "Show the configuration and where it comes from.",
+}
+"""Each command is the module of this name beside this one; its `app` is the command."""
+
+_HELP = """\
+Usage: fabric COMMAND [OPTIONS]
+
+Durable, local-first AI agents: every task is a run that survives anything.
+
+Commands:
+{commands}
+
+Options:
+  --version                  Show the version.
+  --help                     Show this text; `fabric COMMAND --help` tells more.
+  --install-completion       Install completion for this shell.
+  --show-completion          Print the completion script for this shell.
+
+Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
+Start here: fabric run "Write hello.py that prints the first ten primes, and run it."
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough: `fabric logs show … | head`.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = COMPLETED
+    sys.exit(code)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else "--help"
+    if "_FABRIC_COMPLETE" in os.environ or name in ("--install-completion", "--show-completion"):
+        return _call("completion", "complete", arguments)
+    if name in ("--help", "-h", "help"):
+        sys.stdout.write(_HELP.format(commands="\n".join(f"  {key:<10} {text}" for key, text in COMMANDS.items())))
+        return COMPLETED
+    if name == "--version":
+        sys.stdout.write(f"agent-fabric {__version__}\n")
+        return COMPLETED
+    if name not in COMMANDS:
+        return _unknown(name)
+    return _call("invocation", "invoke", name, arguments[1:])
+
+
+def _unknown(name: str) -> int:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for those who mistype
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."
+    sys.stderr.write(f"error: there is no command {name!r}\n  hint: {hint}\n")
+    return USAGE
+
+
+def _call(module: str, function: str, *arguments: object) -> int:
+    """Call a function of a module beside this one, imported only now."""
+    code: int = getattr(importlib.import_module(f"agent_fabric.interfaces.cli.{module}"), function)(*arguments)
+    return code
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""How things look in a terminal: plain words, a little colour, one JSON object when asked."""
+
+import json
+import os
+import sys
+from typing import Any, TextIO
+
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.interfaces.result import error_object
+
+_CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def colourful(stream: TextIO) -> bool:
+    """Tell whether colours are welcome on a stream."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def styled(text: str, style: str, stream: TextIO) -> str:
+    """Return text in a style, where the stream can show it."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colourful(stream) else text
+
+
+def plain(text: str) -> str:
+    """Return text without control characters: what a model or tool wrote must not steer the terminal."""
+    return "".join(char if char.isprintable() or char == " " else " " for char in text)
+
+
+def plain_lines(text: str) -> str:
+    """Return text of several lines without control characters."""
+    return "\n".join(plain(line) for line in text.splitlines())
+
+
+def shortened(text: str, width: int) -> str:
+    """Return text as one line of at most `width` characters."""
+    line = " ".join(plain(text[: 4 * width]).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def print_json(value: Any) -> None:
+    """Print one object, and nothing else, to standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n")
+
+
+def print_error(problem: FabricError, *, as_json: bool) -> None:
+    """Say what went wrong and what to do about it."""
+    if as_json:
+        print_json(error_object(problem))
+        return
+    sys.stderr.write(f"{styled('error:', 'red', sys.stderr)} {plain_lines(problem.message)}\n")
+    if problem.hint:
+        sys.stderr.write(f"  hint: {plain_lines(problem.hint)}\n")

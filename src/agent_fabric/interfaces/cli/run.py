@@ -1,0 +1,63 @@
+"""`fabric run`: do a task."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from agent_fabric.bootstrap.local import LocalFabric, task_from
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.interfaces.cli.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
+
+MAX_PROMPT_CHARS = 1_000_000
+
+app = new_app("Do a task.")
+
+
+@app.command()
+def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from standard input.")],
+    pack: Annotated[str | None, typer.Option(metavar="NAME", help="The specialist; by default one is chosen.")] = None,
+    model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
+    network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
+    verbose: Verbose = False,
+    max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Most model answers.")] = None,
+    workspace: Workspace = None,
+    no_ensure: Annotated[bool, typer.Option("--no-ensure", help="Do not start a local model server.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Do a task with a specialist, in a workspace of its own, as a run that survives anything.
+
+    Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
+    """
+    overrides: dict[str, object] = {}
+    if max_steps is not None:
+        overrides["budget"] = {"max_steps": max_steps}
+    if no_ensure:
+        overrides["local_llm_ensure_available"] = False
+    root = fabric_root(workspace)
+    config = configuration(root, overrides).config
+    task = task_from(config, _prompt(prompt), pack=pack, model_key=model_key, network_allowed=network_allowed)
+
+    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
+        return await fabric.execute_task(task, on_created=on_created)
+
+    return drive_in_foreground(root, config, work, verbose=verbose, as_json=as_json)
+
+
+def _prompt(argument: str) -> str:
+    text = sys.stdin.buffer.read(4 * MAX_PROMPT_CHARS + 1).decode("utf-8", "replace") if argument == "-" else argument
+    # Bytes that are no UTF-8 reach us as surrogates, which no model and no log could take.
+    text = text.encode("utf-8", "replace").decode("utf-8", "replace").strip()
+    if not text:
+        raise ConfigError("There is no task", hint='Say what to do: fabric run "…"')
+    if len(text) > MAX_PROMPT_CHARS:
+        raise ConfigError(
+            f"The task is longer than {MAX_PROMPT_CHARS:,} characters", hint="Put long material into a file."
+        )
+    return text

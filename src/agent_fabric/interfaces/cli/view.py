@@ -1,0 +1,176 @@
+"""Shows a run as it happens: one line a step, then what came of it."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from agent_fabric.domain.events import (
+    ContextCompacted,
+    Event,
+    GuidanceGiven,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    PackStarted,
+    RunCreated,
+    RunResumed,
+    SecurityViolated,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.finish import PROPOSED, UNPROVEN
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.tools import FINISH_TASK
+from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
+
+_WIDTH = 100
+
+
+class LiveView:
+    """EventSink that prints to a stream."""
+
+    def __init__(self, stream: TextIO, *, verbose: bool = False) -> None:
+        self._stream = stream
+        self._verbose = verbose
+        self._terminal = stream.isatty()
+        self._passing = False
+        """The current line is only a sign of life and will be overwritten."""
+        self._written = 0
+        self._told_at = 0.0
+        self.wants_deltas = self._terminal
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        for event in events:
+            self._show(run_id, event)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - as every sink
+        self._written += len(text)
+        now = time.monotonic()
+        if now - self._told_at > 0.2:
+            self._told_at = now
+            self._pass(f"     the model is writing … {self._written} characters")
+
+    def _show(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one line for each kind
+        number = event.step.removeprefix("step_")
+        label = f"{int(number) + 1:>3}" if number.isdigit() else "   "
+        match event.body:
+            case RunCreated() | RunResumed():
+                self._line(styled(f"run {run_id}", "bold", self._stream))
+            case PackStarted() as body:
+                self._line(f"     {body.specialist_id} · {plain(body.model.model)} at {plain(body.model.base_url)}")
+            case ModelCalled() as body:
+                self._written = 0
+                wait = f" in {body.delay_s:g} s" if body.delay_s else ""
+                self._pass(f"{label}  asking {plain(body.model)}{wait} …")
+            case ModelAnswered() as body:
+                if self._verbose and body.content.strip():
+                    self._line(styled(plain_lines(body.content), "dim", self._stream))
+            case ModelFailed() as body:
+                self._line(
+                    f"{label}  {styled('model', 'yellow', self._stream)} {shortened(body.error_message, _WIDTH)}"
+                )
+            case ToolCalled() as body:
+                if body.tool != FINISH_TASK:
+                    self._pass(f"{label}  {_call(body)} …")
+                    self._called = body
+            case ToolReturned() as body:
+                if body.tool != FINISH_TASK:
+                    self._line(f"{label}  {_call(self._called)}  {_outcome(body, self._stream)}")
+                    if self._verbose:
+                        self._line(styled(plain_lines(_text(body)), "dim", self._stream))
+            case ToolErred() as body:
+                what = FINISH_TASK if body.tool == FINISH_TASK else _call(self._called)
+                text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
+                self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
+            case GuidanceGiven() as body:
+                self._line(
+                    f"{label}  {styled('told the model:', 'yellow', self._stream)} {shortened(body.message, _WIDTH)}"
+                )
+            case ContextCompacted() as body:
+                self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
+            case SecurityViolated():
+                pass  # the tool_error beside it has been shown
+            case _:
+                if self._verbose:
+                    self._line(f"{label}  {event.body.kind}")
+
+    _called = ToolCalled(tool="", args={}, call_id="")  # type: ignore[arg-type]  # before the first call
+
+    def _line(self, text: str) -> None:
+        self._clear()
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _pass(self, text: str) -> None:
+        if self._terminal:
+            self._clear()
+            self._stream.write(shortened(text, _WIDTH) if not text.startswith(" ") else text[:_WIDTH])
+            self._stream.flush()
+            self._passing = True
+
+    def _clear(self) -> None:
+        if self._passing:
+            self._stream.write("\r\x1b[2K")
+            self._passing = False
+
+
+def summary(result: RunResult) -> str:
+    """Say in a few lines what came of a run and what is proven."""
+    out = sys.stdout
+    tokens = result.usage.prompt_tokens + result.usage.completion_tokens
+    used = f"{result.steps} steps, {tokens} tokens, {result.duration_s:.1f} s"
+    match result.status:
+        case RunStatus.COMPLETED:
+            head = f"{styled('completed', 'green', out)} · {used}"
+        case RunStatus.FAILED | RunStatus.CANCELLED:
+            head = f"{styled(result.status.value, 'red', out)} · {used}"
+        case _:
+            head = f"{styled(result.status.value, 'yellow', out)} · {used}"
+    lines = ["", head]
+    text = str(result.payload.get("summary", "")).strip()
+    if text:
+        lines += ["", plain_lines(text)]
+    for key in ("artifacts", "next_steps"):
+        value = result.payload.get(key)
+        if isinstance(value, list) and value:
+            lines.append(f"{key.replace('_', ' ')}: {', '.join(plain(str(item)) for item in value)}")
+    if result.status is RunStatus.COMPLETED:
+        unproven = result.payload.get(UNPROVEN)
+        if unproven:
+            lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
+        elif result.proof:
+            lines.append(f"{styled('proven by:', 'green', out)} {shortened(result.proof, _WIDTH)}")
+    lines += [f"needs a person: {plain(str(item))}" for item in result.payload.get(PROPOSED, ())]
+    if result.error is not None:
+        lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
+        if result.error.hint:
+            lines.append(f"  hint: {plain_lines(result.error.hint)}")
+    if result.status in (RunStatus.INTERRUPTED, RunStatus.RUNNING, RunStatus.WAITING):
+        lines.append(f"Go on with: fabric resume {result.run_id}")
+    lines.append(f"files: {result.workspace}")
+    lines.append(f"log:   fabric logs show {result.run_id}")
+    return "\n".join(lines) + "\n"
+
+
+def _call(body: ToolCalled) -> str:
+    main = next((str(body.args[key]) for key in ("command", "path", "url", "query") if key in body.args), "")
+    return f"{plain(body.tool)} {shortened(main, 60)}".strip()
+
+
+def _outcome(body: ToolReturned, stream: TextIO) -> str:
+    code = body.result.get("exit_code")
+    if body.repeated:
+        return styled("same call again, not run", "yellow", stream)
+    if code is None:
+        return styled("ok", "green", stream)
+    if body.result.get("timed_out"):
+        return styled("timed out", "yellow", stream)
+    return styled(f"exit {code}", "green" if code == 0 else "yellow", stream)
+
+
+def _text(body: ToolReturned) -> str:
+    parts = [str(body.result[key]) for key in ("stdout", "stderr", "content") if body.result.get(key)]
+    return "\n".join(parts)[:4_000]

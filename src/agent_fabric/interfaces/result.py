@@ -1,0 +1,38 @@
+"""A run's result as one JSON object: the same for the command line and for HTTP."""
+
+from typing import Any
+
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.runs.task import RunResult
+
+
+def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
+    """Return the finish payload with `_meta`, and `error` when there is one."""
+    shown: dict[str, Any] = dict(result.payload)
+    shown.pop("error", None)
+    shown["_meta"] = {
+        "run_id": result.run_id,
+        "status": result.status.value,
+        "run_dir": run_dir,
+        "workspace": result.workspace,
+        "specialist_ids": list(result.specialist_ids),
+        "model": result.model,
+        "steps": result.steps,
+        "usage": {
+            "prompt_tokens": result.usage.prompt_tokens,
+            "completion_tokens": result.usage.completion_tokens,
+        },
+        "duration_s": result.duration_s,
+        "proof": result.proof or None,
+    }
+    if result.error is not None:
+        shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}
+    return shown
+
+
+def error_object(problem: FabricError) -> dict[str, Any]:
+    """Return an error that kept a run from starting, in the shape of a result."""
+    return {
+        "error": {"code": problem.code, "message": problem.message, "hint": problem.hint},
+        "_meta": {"status": None},
+    }

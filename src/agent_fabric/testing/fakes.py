@@ -1,0 +1,207 @@
+"""Stand-ins for ports, for tests of packs, adapters and use cases: no disk, no network, no waiting."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.application.ports.llm import OnDelta
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.tools import ToolSpec
+
+
+@dataclass(slots=True)
+class FrozenClock:
+    """Clock that moves only when it is told to, or by `tick` at each look."""
+
+    time: float = 1_000_000.0
+    tick: float = 0.0
+
+    def now(self) -> float:
+        self.time += self.tick
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.now()
+
+    async def sleep(self, seconds: float) -> None:
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class CountingIds:
+    """IdSource that counts."""
+
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def new_run_id(self) -> RunId:
+        return RunId(f"run-{next(self._numbers)}")
+
+
+class MemoryRuns:
+    """RunRepository in memory; keeps every promise of the port within one process."""
+
+    def __init__(self) -> None:
+        self.logs: dict[RunId, list[Event]] = {}
+        self.held: set[RunId] = set()
+        self._inboxes: dict[RunId, list[InboxRow]] = {}
+        self._posted: dict[RunId, asyncio.Event] = {}
+        self._row_ids = itertools.count(1)
+
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> "MemoryHeldRun":
+        self.logs[run_id] = []
+        self._inboxes[run_id] = []
+        held = await self.take(run_id)
+        await held.append(events)
+        return held
+
+    async def take(self, run_id: RunId) -> "MemoryHeldRun":
+        if run_id not in self.logs:
+            raise RunNotFound(f"There is no run {run_id!r}")
+        if run_id in self.held:
+            raise RunHeld(f"Run {run_id} is being driven by another task")
+        self.held.add(run_id)
+        self._posted[run_id] = asyncio.Event()
+        return MemoryHeldRun(self, run_id)
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        if run_id not in self.logs:
+            raise RunNotFound(f"There is no run {run_id!r}")
+        return self.logs[run_id][after + 1 :]
+
+    async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
+        if run_id not in self.logs:
+            raise RunNotFound(f"There is no run {run_id!r}")
+        self._inboxes[run_id].append(InboxRow(row_id=next(self._row_ids), kind=kind, payload=payload))
+        if run_id in self._posted:
+            self._posted[run_id].set()
+
+    def kill_driver(self, run_id: RunId) -> None:
+        """Free a run's lock, as the kernel does when its driver is killed."""
+        self.held.discard(run_id)
+
+    def append(self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow]) -> None:
+        """Append in one go; what the held run does."""
+        log = self.logs[run_id]
+        if events[0].seq != len(log):
+            raise DriverConflict(f"Somebody else has appended to run {run_id}")
+        log.extend(events)
+        self._inboxes[run_id] = [row for row in self._inboxes[run_id] if row not in consumed]
+
+    async def rows(self, run_id: RunId, after: int) -> Sequence[InboxRow]:
+        """Wait for inbox rows newer than `after`."""
+        while True:
+            rows = [row for row in self._inboxes[run_id] if row.row_id > after]
+            if rows:
+                return rows
+            self._posted[run_id].clear()
+            await self._posted[run_id].wait()
+
+
+@dataclass(slots=True)
+class MemoryHeldRun:
+    """HeldRun of MemoryRuns."""
+
+    runs: MemoryRuns
+    run_id: RunId
+    _seen: int = 0
+
+    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
+        self.runs.append(self.run_id, events, consumed)
+
+    async def receive(self) -> Sequence[InboxRow]:
+        rows = await self.runs.rows(self.run_id, self._seen)
+        self._seen = rows[-1].row_id
+        return rows
+
+    async def release(self) -> None:
+        self.runs.kill_driver(self.run_id)
+
+
+@dataclass(slots=True)
+class MemoryWorkspaces:
+    """Workspaces that are only names."""
+
+    missing: set[str] = field(default_factory=set)
+
+    def prepare(self, run_id: RunId) -> str:
+        return f"/memory/{run_id}/workspace"
+
+    def run_dir(self, run_id: RunId) -> str:
+        return f"/memory/{run_id}"
+
+    def usable(self, workspace: str) -> bool:
+        return workspace not in self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionClient:
+    """ChatClient and ChatClients over one function of the messages."""
+
+    answer: Callable[[Sequence[Message]], Awaitable[LLMResponse]]
+
+    def client_for(self, settings: ModelSettings) -> "FunctionClient":  # noqa: ARG002 - the port's
+        return self
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        model: str,  # noqa: ARG002 - the port's
+        *,
+        tools: Sequence[ToolSpec],  # noqa: ARG002 - the port's
+        temperature: float,  # noqa: ARG002 - the port's
+        top_p: float,  # noqa: ARG002 - the port's
+        max_tokens: int,  # noqa: ARG002 - the port's
+        must_call: str | None = None,  # noqa: ARG002 - the port's
+        on_delta: OnDelta | None = None,
+    ) -> LLMResponse:
+        response = await self.answer(messages)
+        if on_delta is not None and response.content:
+            on_delta(response.content)
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class OnePackRegistry:
+    """SpecialistRegistry with one pack, made anew for each run."""
+
+    specialist_id: SpecialistId
+    build: Callable[[str], SpecialistPack]
+    """Makes the pack for a workspace."""
+
+    def names(self) -> Sequence[SpecialistId]:
+        return [self.specialist_id]
+
+    def get_pack(
+        self,
+        specialist_id: SpecialistId,
+        *,
+        run_id: RunId,  # noqa: ARG002 - the port's
+        workspace: str,
+        network_allowed: bool,  # noqa: ARG002 - the port's
+    ) -> SpecialistPack:
+        if specialist_id != self.specialist_id:
+            raise RecruitError(f"There is no pack {specialist_id!r}")
+        return self.build(workspace)
+
+
+@dataclass(slots=True)
+class ListSink:
+    """EventSink that remembers."""
+
+    events: list[Event] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    wants_deltas: bool = False
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:  # noqa: ARG002 - the port's
+        self.events.extend(events)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - the port's
+        self.texts.append(text)

@@ -1,0 +1,117 @@
+"""The real engine on stand-ins: run a pack with a scripted model in a test, without disk or network."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.application.runs.execute_task import ExecuteTask
+from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.runs.perform import Perform
+from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.policy import CommandPolicy
+from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task
+from agent_fabric.testing.fakes import (
+    CountingIds,
+    FrozenClock,
+    FunctionClient,
+    ListSink,
+    MemoryRuns,
+    MemoryWorkspaces,
+    OnePackRegistry,
+)
+
+SETTINGS = ModelSettings(
+    key="quality",
+    backend="generic",
+    base_url="http://model.invalid/v1",
+    model="scripted",
+    temperature=0.0,
+    top_p=1.0,
+    max_tokens=512,
+    timeout_s=30.0,
+    connect_timeout_s=1.0,
+)
+
+Answer = Callable[[Sequence[Message]], Awaitable[LLMResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """Use cases on stand-ins, and the stand-ins to look at."""
+
+    execute_task: ExecuteTask
+    resume_run: ResumeRun
+    cancel_run: CancelRun
+    runs: MemoryRuns
+    sink: ListSink
+    clock: FrozenClock
+
+    async def run(self, prompt: str = "do it", *, profile: Profile = Profile.TASK, **budget: int) -> RunResult:
+        """Do a task and return what came of it."""
+        task = Task(
+            prompt=prompt,
+            model_key="quality",
+            profile=profile,
+            budget=Budget.of(profile, **budget),
+        )
+        return await self.execute_task(task)
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the newest run's events, in order."""
+        return [event.body.kind for event in list(self.runs.logs.values())[-1]]
+
+
+def workbench(
+    pack: Callable[[str], SpecialistPack],
+    answer: Answer,
+    *,
+    settings: ModelSettings = SETTINGS,
+    runs: MemoryRuns | None = None,
+    workspaces: MemoryWorkspaces | None = None,
+    max_output_chars: int = 16_000,
+) -> Workbench:
+    """Join the real engine with a pack, a model given as a function, and stand-ins for the rest."""
+    runs = MemoryRuns() if runs is None else runs
+    workspaces = MemoryWorkspaces() if workspaces is None else workspaces
+    clock, sink = FrozenClock(tick=0.001), ListSink()
+    registry = OnePackRegistry(SpecialistId("testing"), pack)
+    perform = Perform(
+        registry=registry,
+        model_settings=lambda _: settings,
+        model_turn=ModelTurn(FunctionClient(answer), clock),
+        invoke_tool=InvokeTool(CommandPolicy(), clock, max_output_chars),
+    )
+    drive = DriveRun(perform, clock, sink)
+    return Workbench(
+        execute_task=ExecuteTask(
+            runs=runs,
+            workspaces=workspaces,
+            registry=registry,
+            drive=drive,
+            clock=clock,
+            ids=CountingIds(),
+            sandbox_level="none",
+            policy_version="testing",
+            fabric_version="testing",
+        ),
+        resume_run=ResumeRun(
+            runs=runs,
+            workspaces=workspaces,
+            drive=drive,
+            end_leftovers=_nothing_left,
+            driver="test",
+        ),
+        cancel_run=CancelRun(runs, clock),
+        runs=runs,
+        sink=sink,
+        clock=clock,
+    )
+
+
+async def _nothing_left(run_id: RunId, workspace: str) -> int:  # noqa: ARG001 - as the sandbox's
+    return 0
