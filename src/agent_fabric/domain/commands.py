@@ -177,6 +177,7 @@ class _Heredoc(NamedTuple):
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
 _COMMENT = re.compile(r"#[^\n]*")
 _PLAIN = re.compile(r"[^ \t\n;&|()<>\\'\"$`]+")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./:=,@%+-]+(?=[ \t\n;|)])")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
 _PLAIN_PARAMETER = re.compile(r"[^}'\"\\$`<>]+")
 _PLAIN_ARITHMETIC = re.compile(r"[^()'\"\\$`]+")
@@ -190,6 +191,7 @@ _ANSI_LETTERS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n":
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<index>\[[^\]]*\])?\+?=", re.DOTALL)
 _STREAM = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\}")
 _REDIRECT = re.compile(r"(?:[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<>|<&|>>|>&|>\||[<>](?!\())|(&>>|&>)")
+_REDIRECT_STARTS = frozenset("<>&{0123456789")
 _CONNECTOR = re.compile(r"&&|\|\||\|&|\||;(?![;&])|&|\n")
 _CONNECTORS = {"|&": Connector.PIPE, "\n": Connector.THEN}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -197,6 +199,8 @@ _PATTERN = re.compile(r"[*?\[{~]")
 _CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 _OPENERS = frozenset({"{", "[[", "if", "while", "until", "for", "select", "case"})
 _RESERVED = _CLOSERS | _OPENERS | {"!", "coproc", "function", "in", "time"}
+_NEVER_PROGRAMS = _RESERVED - {"time"}
+_FIRST_LETTERS = frozenset(word[0] for word in _RESERVED)
 _KEYWORD = re.compile(
     "(?:" + "|".join(re.escape(word) for word in sorted(_RESERVED, key=len, reverse=True)) + r")(?=[ \t\n;&|()<>]|$)"
 )
@@ -331,7 +335,7 @@ class _Reader:
             if match := _assigns(word):
                 draft.assignments.append((match["name"], word.text[match.end() :]))
                 return
-            if word.text in _RESERVED and not word.quoted and not draft.assignments and not draft.redirects:
+            if word.text in _NEVER_PROGRAMS and not (word.quoted or draft.assignments or draft.redirects):
                 raise UnparsableCommand(f"{word.text!r} stands where a command should")
         if word.unknown:
             draft.unknown.add(len(draft.words))
@@ -511,6 +515,9 @@ class _Reader:
 
     def _word(self) -> _Word:
         start = self._at
+        if whole := _PLAIN_WORD.match(self._text, start):
+            self._at = whole.end()
+            return _Word(whole[0], len(whole[0]), unknown=False, quoted=False)
         pieces: list[str] = []
         plain = size = 0
         unknown = quoted = patterned = False
@@ -726,6 +733,8 @@ class _Reader:
     def _redirect(self, draft: _Draft) -> bool:
         """Read one redirect if there is one here."""
         self._blanks()
+        if self._text[self._at : self._at + 1] not in _REDIRECT_STARTS:
+            return False
         match = _REDIRECT.match(self._text, self._at)
         if not match:
             return False
@@ -798,6 +807,8 @@ class _Reader:
             self._blanks()
 
     def _keyword(self) -> str:
+        if self._text[self._at : self._at + 1] not in _FIRST_LETTERS:
+            return ""
         match = _KEYWORD.match(self._text, self._at)
         return match[0] if match else ""
 

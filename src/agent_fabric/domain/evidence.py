@@ -47,9 +47,7 @@ def _assess(invocations: Sequence[Invocation], *, pipefail: bool) -> Assessment:
     for at in range(place + 1, len(invocations)):
         # What the rest of the proof's own pipeline writes is the proof's output.
         own_output = own_output and invocations[at - 1].connector is Connector.PIPE
-        if own_output and (invocations[at].name == "tee" or not _changes_itself(invocations[at])):
-            continue
-        changes = changes or _changes(invocations[at])
+        changes = changes or (_changes_more_than_output if own_output else _changes)(invocations[at])
     return Assessment(changes=changes, proves=found.proves)
 
 
@@ -227,6 +225,10 @@ _HARMLESS_FILES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tt
 
 def _changes(invocation: Invocation) -> bool:
     return any(_writes_file(inner) or _changes_itself(inner) for inner in unwrap(invocation))
+
+
+def _changes_more_than_output(invocation: Invocation) -> bool:
+    return any(inner.name != "tee" and _changes_itself(inner) for inner in unwrap(invocation))
 
 
 def _writes_file(invocation: Invocation) -> bool:

@@ -42,8 +42,11 @@ _STATUS_AFTER: Mapping[str, RunStatus] = {
 class LogFollower(Protocol):
     """Something that mirrors logs: called on the writer's thread, after events have become durable."""
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event]) -> None:
-        """Take in the newest events of a run. Must not raise: what it misses, `catch_up` brings."""
+    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
+        """Take in the newest events of a run, with their payloads as stored.
+
+        Must not raise: what it misses, `catch_up` brings.
+        """
         ...
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
@@ -163,6 +166,7 @@ class _SqliteHeldRun:
         if events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs = self._rows(events)
+        payloads = [row[_PAYLOAD] for row in rows]
         self._created = self._created or _created_in(events)
         status = next((found for event in reversed(events) if (found := _STATUS_AFTER.get(event.body.kind))), None)
 
@@ -186,7 +190,7 @@ class _SqliteHeldRun:
         def follow() -> None:
             assert self._created is not None
             for follower in self._followers:
-                follower.follow(self.run_id, self._created, events)
+                follower.follow(self.run_id, self._created, events, payloads)
 
         self._next_seq += len(events)
         await self._store.writer.write(write, after=follow)
@@ -217,6 +221,7 @@ class _SqliteHeldRun:
         return rows, stored
 
 
+_PAYLOAD = 6
 _INSERT_EVENT = (
     "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )

@@ -8,7 +8,7 @@ from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.lines import line_of
+from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
 
 class JsonlRunLog:
@@ -20,38 +20,42 @@ class JsonlRunLog:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event]) -> None:  # noqa: ARG002 - the port's
+    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:  # noqa: ARG002 - every follower's
+        lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         try:
-            _append(self._layout.runlog(run_id), run_id, events)
+            _append(self._layout.runlog(run_id), lines)
         except OSError:
             return  # full disk or vanished folder: the store has it all, and catch_up or `logs export` will write it
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
-        path = self._layout.runlog(run_id)
+        path = Path(self._layout.runlog(run_id))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _append(path, run_id, events[_repair(path) + 1 :])
+            missing = events[_repair(path) + 1 :]
+            _append(path, [dump_json(line_of(run_id, event)) for event in missing])
         except OSError:
             return  # as above
 
     def export(self, run_id: RunId, events: Sequence[Event]) -> Path:
         """Write the whole file anew, and return its path."""
-        path = self._layout.runlog(run_id)
+        path = Path(self._layout.runlog(run_id))
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".jsonl.new")
         fresh.unlink(missing_ok=True)
-        _append(fresh, run_id, events)
+        _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
         fresh.replace(path)
         return path
 
 
-def _append(path: Path, run_id: RunId, events: Sequence[Event]) -> None:
-    data = b"".join(dump_json(line_of(run_id, event)) + b"\n" for event in events)
+def _append(path: str | Path, lines: Sequence[bytes]) -> None:
+    if not lines:
+        return
+    data = b"\n".join(lines) + b"\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        size = os.fstat(descriptor).st_size
-        if os.write(descriptor, data) < len(data):
-            os.ftruncate(descriptor, size)  # a full disk: no line is better than half a line
+        written = os.write(descriptor, data)
+        if written < len(data):  # a full disk: no line is better than half a line
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
     finally:
         os.close(descriptor)
 

@@ -38,9 +38,9 @@ class Layout:
     def run_dir(self, run_id: RunId) -> str:
         return str(self.root / "runs" / run_id)
 
-    def runlog(self, run_id: RunId) -> Path:
+    def runlog(self, run_id: RunId) -> str:
         """The run's log for people and scripts."""
-        return self.root / "runs" / run_id / "runlog.jsonl"
+        return f"{self.root}/runs/{run_id}/runlog.jsonl"
 
     def prepare(self, run_id: RunId) -> str:
         workspace = f"{self.root}/runs/{run_id}/workspace"

@@ -8,6 +8,9 @@ from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 
+_LIFTED = ("call_id", "attempt")
+"""Fields of a payload that a line shows once more on its own level."""
+
 
 def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, Any]:
     """Return an event as the log shows it: `ts`, `kind`, `step`, `payload`, then whatever else applies.
@@ -26,7 +29,7 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
     }
     if event.lane is not None:
         line["lane"] = event.lane
-    for key in ("call_id", "attempt"):
+    for key in _LIFTED:
         if key in payload:
             line[key] = payload[key]
     if not whole:
@@ -35,6 +38,26 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
         if cut:
             line["cut"] = cut
     return line
+
+
+def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
+    """Return the same line as bytes, built around a payload that is encoded already: this runs for every event."""
+    body = event.body
+    if len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS:
+        return dump_json(line_of(run_id, event))
+    rest: dict[str, Any] = {"seq": event.seq, "run_id": run_id}
+    if event.lane is not None:
+        rest["lane"] = event.lane
+    for key in _LIFTED:
+        value = getattr(body, key, None)
+        if value is not None:
+            rest[key] = value
+    place = b'{"ts":%s,"kind":"%s","step":"%s","payload":' % (
+        repr(event.ts).encode(),
+        body.kind.encode(),
+        event.step.encode(),
+    )
+    return place + payload + b"," + dump_json(rest)[1:]
 
 
 def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:

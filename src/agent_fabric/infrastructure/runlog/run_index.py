@@ -16,7 +16,7 @@ class RunIndex:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event]) -> None:
+    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:  # noqa: ARG002 - every follower's
         entry = _entry(run_id, created, events)
         if entry is not None:
             self._append([entry])

@@ -1,0 +1,75 @@
+"""A model that answers at once, so that what is left is the caller's own cost.
+
+It speaks just enough HTTP for keep-alive clients on loopback. A conversation whose task says `[steps=N]` gets N calls of
+the tool `add`, one a turn, then a plain answer; `[wait=MS]` delays every answer.
+"""
+
+import asyncio
+import re
+import sys
+
+import orjson
+
+DONE = "All steps are done."
+_TAG = re.compile(rb"\[(steps|wait)=(\d+)\]")
+
+
+class Model(asyncio.Protocol):
+    """One connection."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.buffer = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        match = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+        length = int(match.group(1)) if match else 0
+        if len(rest) >= length:
+            self.buffer = rest[length:]
+            self.answer(rest[:length])
+
+    def answer(self, body: bytes) -> None:
+        tags = {name: int(value) for name, value in _TAG.findall(body)}
+        turn = body.count(b'"role":"assistant"') + body.count(b'"role": "assistant"')
+        if turn < tags.get(b"steps", 0):
+            call = {"name": "add", "arguments": f'{{"a": {turn}, "b": 1}}'}
+            calls = [{"id": f"call_{turn}", "type": "function", "function": call}]
+            message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": calls}
+        else:
+            message = {"role": "assistant", "content": DONE}
+        reply = orjson.dumps(
+            {
+                "id": "mock",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "mock",
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {
+                    "prompt_tokens": len(body) // 4,
+                    "completion_tokens": 12,
+                    "total_tokens": len(body) // 4 + 12,
+                },
+            }
+        )
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply)
+        wait_s = tags.get(b"wait", 0) / 1000
+        if wait_s:
+            asyncio.get_running_loop().call_later(wait_s, self.transport.write, head + reply)
+        else:
+            self.transport.write(head + reply)
+
+
+async def main() -> None:
+    server = await asyncio.get_running_loop().create_server(Model, "127.0.0.1", 0, backlog=4096)
+    sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

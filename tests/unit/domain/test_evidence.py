@@ -1,0 +1,193 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_fabric.domain.evidence import Assessment, assess
+
+
+@pytest.mark.proves("AF-124")
+@pytest.mark.parametrize(
+    ("command", "proves"),
+    [
+        ("pytest -q", "pytest -q"),
+        ("pytest\n", "pytest"),
+        ("cd x && pytest", "pytest"),
+        ("cd x; pytest", "pytest"),
+        ("pytest -q 2>&1 | tail -5", "pytest -q"),
+        ("pytest && echo done", "pytest"),
+        ("pytest && echo a && { echo b; echo c; }", "pytest"),
+        ("A=1 timeout 60 env B=2 nice -n 5 pytest tests", "pytest tests"),
+        ("time pytest", "pytest"),
+        ("uv run pytest -x", "pytest -x"),
+        ("bash -c 'cd x && pytest'", "pytest"),
+        ("bash -o pipefail -c 'pytest | tail'", "pytest"),
+        ("eval 'pytest | tail'", "pytest"),
+        ("set -euo pipefail; pytest", "pytest"),
+        ("source .venv/bin/activate && pytest", "pytest"),
+        ("false || true && pytest", "pytest"),
+        ("ruff check . && pytest", "pytest"),
+        ("python3 app.py --help", "python3 app.py --help"),
+        ("python -m pytest -q", "python -m pytest -q"),
+        ("python -W error -m unittest", "python -W error -m unittest"),
+        ("python -c 'import x; x.check()'", "python -c 'import x; x.check()'"),
+        ("python3 - <<'EOF'\nimport x\nEOF", "python3 -"),
+        (".venv/bin/python a.py", ".venv/bin/python a.py"),
+        ("make", "make"),
+        ("make -j 4 CC=gcc test", "make -j 4 CC=gcc test"),
+        ("npm test", "npm test"),
+        ("npm --prefix web run build", "npm --prefix web run build"),
+        ("node app.js", "node app.js"),
+        ("go test ./...", "go test ./..."),
+        ("cargo +nightly build", "cargo +nightly build"),
+        ("gcc -o x x.c && ./x", "./x"),
+        ("cmake --build build", "cmake --build build"),
+        ("mypy src", "mypy src"),
+        ("ruff check src", "ruff check src"),
+        ("coverage run -m pytest", "coverage run -m pytest"),
+        ("bash build.sh", "bash build.sh"),
+        ("[[ -f x ]] && pytest", "pytest"),
+        ("for x in 1 2; do echo $x; done; pytest", "pytest"),
+        ("exec pytest", "pytest"),
+    ],
+)
+def test_a_successful_line_proves_its_last_test_build_or_run(command: str, proves: str) -> None:
+    assert assess(command) == Assessment(changes=False, proves=proves)
+
+
+@pytest.mark.proves("AF-124")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest; echo done",
+        "pytest\necho done",
+        "pytest || true",
+        "pytest &",
+        "pytest & wait",
+        "! pytest",
+        "true || pytest",
+        "true || pytest && echo x",
+        "true || echo x | pytest",
+        "pytest && echo a || echo b",
+        "pytest && { true; }; echo x",
+        "pytest && ! grep x y; echo x",
+        "(pytest)",
+        "if pytest; then echo x; fi",
+        "echo $(pytest)",
+        "f() { pytest; }; f",
+        "pytest() { true; }; pytest",
+        "exit 0; pytest",
+        "trap 'exit 0' EXIT; pytest",
+        "set +o pipefail; pytest | cat",
+        "set -n\npytest",
+        "exec true; pytest",
+        "eval 'exit 0'; pytest",
+        "bash -c 'pytest | tail'",
+        "bash -c 'pytest; true'",
+        "bash -c 'pytest' || true",
+        "ls | xargs pytest",
+        "find . -exec pytest {} \\;",
+        "timeout $t pytest",
+        "$x",
+        "pytest --help",
+        "pytest --version",
+        "pytest --collect-only",
+        "python --version",
+        "python -V",
+        "python",
+        "make --version",
+        "make -n test",
+        "make -C x clean",
+        "bash -n x.sh",
+        "command -v pytest",
+        "which pytest",
+        "echo pytest",
+        "cat test.log",
+        "git status && git commit -m pytest",
+        "npm --version",
+        "go version",
+        "ls",
+        "",
+    ],
+)
+def test_what_does_not_follow_from_the_status_is_not_proved(command: str) -> None:
+    assert assess(command) == Assessment(changes=False, proves="")
+
+
+@pytest.mark.proves("AF-124")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > a.py",
+        "echo x >> a.py",
+        "cat <<'EOF' > a.py\nx\nEOF",
+        "echo x &> out",
+        "{ echo a; echo b; } > f",
+        "for f in *.py; do sed -i s/a/b/ $f; done",
+        "sed -i.bak s/a/b/ x",
+        "sed -Ei s/a/b/ x",
+        "perl -pi -e s/a/b/ x",
+        "cp a b",
+        "mv a b",
+        "rm -rf build",
+        "echo x | tee a.py",
+        "patch -p1 < x.diff",
+        "git -C x apply y.diff",
+        "git checkout -- .",
+        "git stash",
+        "unzip x.zip",
+        "tar xzf x.tgz",
+        "pip install x",
+        "python -m pip install x",
+        "npm ci",
+        "env A=1 touch x",
+        "find . -name x -delete",
+        "find . -name x -exec rm {} +",
+        "ls | xargs rm",
+        "bash -c 'echo x > a.py'",
+        "python3 - <<'EOF'\nopen('a.py', 'w').write('x')\nEOF",
+        "python3 -c \"from pathlib import Path; Path('a').write_text('x')\"",
+        "ruff check --fix .",
+        "ruff format .",
+        "echo $(touch x)",
+        "ls 'unclosed",
+        "bash -c 'ls &&'",
+    ],
+)
+def test_a_change_without_a_later_proof_counts_as_a_change(command: str) -> None:
+    assert assess(command) == Assessment(changes=True, proves="")
+
+
+@pytest.mark.proves("AF-124")
+@pytest.mark.parametrize(
+    ("command", "changes", "proves"),
+    [
+        ("echo x > a.py && python3 a.py", False, "python3 a.py"),
+        ("sed -i s/a/b/ x; pytest", False, "pytest"),
+        ("pip install x && pytest", False, "pytest"),
+        ("bash -c 'echo x > a.py && python a.py'", False, "python a.py"),
+        ("pytest > out.txt", False, "pytest"),
+        ("pytest 2>&1 | tee out.txt", False, "pytest"),
+        ("pytest | grep x > out.txt", False, "pytest"),
+        ("pytest && git commit -am x", False, "pytest"),
+        ("pytest && echo x > a.py", True, "pytest"),
+        ("pytest && rm a.py", True, "pytest"),
+        ("bash -c 'pytest && rm a.py'", True, "pytest"),
+        ("pytest && { sed -i s/a/b/ x; }", True, "pytest"),
+        ("pytest | xargs rm", True, "pytest"),
+        ("touch x; pytest; echo done", True, ""),
+        ("touch x && pytest || true", True, ""),
+    ],
+)
+def test_only_changes_after_the_last_proof_count(command: str, changes: bool, proves: str) -> None:
+    assert assess(command) == Assessment(changes=changes, proves=proves)
+
+
+@pytest.mark.parametrize("command", ["ls >/dev/null 2>&1", "ls >&2", "ls 2>&-", "grep -i x y", "tee", "sed -n 1p x"])
+def test_reading_and_discarding_change_nothing(command: str) -> None:
+    assert assess(command) == Assessment(changes=False, proves="")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=50))
+def test_every_text_gets_an_assessment(command: str) -> None:
+    assert isinstance(assess(command), Assessment)
