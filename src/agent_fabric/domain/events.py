@@ -6,7 +6,7 @@ removed. A change that a default cannot express raises the kind's version and ad
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
@@ -324,8 +324,7 @@ Body = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One fact about a run, in its place."""
 
     seq: int

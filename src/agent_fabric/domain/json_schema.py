@@ -9,6 +9,7 @@ from typing import Any
 
 _MAX_PROBLEMS = 5
 
+_CHOICES = frozenset({"enum", "const", "anyOf", "oneOf"})
 _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -40,14 +41,8 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
         if known and not any(_TYPE_CHECKS[name](value) for name in known):
             found.append(f"{where} must be {' or '.join(known)}, not {_name_of(value)}")
             return
-    if "enum" in schema and value not in schema["enum"]:
-        found.append(f"{where} must be one of {', '.join(map(str, schema['enum']))}")
-    if "const" in schema and value != schema["const"]:
-        found.append(f"{where} must be {schema['const']!r}")
-    for keyword in ("anyOf", "oneOf"):
-        options = schema.get(keyword)
-        if options and not any(not problems_with(value, option) for option in options):
-            found.append(f"{where} fits none of the allowed forms")
+    if not _CHOICES.isdisjoint(schema):
+        _check_choices(value, schema, where, found)
     if isinstance(value, dict):
         _check_object(value, schema, at, found)
     elif isinstance(value, list):
@@ -62,6 +57,17 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
             found.append(f"{where} must be at least {schema['minimum']}")
         if value > schema.get("maximum", value):
             found.append(f"{where} must be at most {schema['maximum']}")
+
+
+def _check_choices(value: Any, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{where} must be one of {', '.join(map(str, schema['enum']))}")
+    if "const" in schema and value != schema["const"]:
+        found.append(f"{where} must be {schema['const']!r}")
+    for keyword in ("anyOf", "oneOf"):
+        options = schema.get(keyword)
+        if options and not any(not problems_with(value, option) for option in options):
+            found.append(f"{where} fits none of the allowed forms")
 
 
 def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:

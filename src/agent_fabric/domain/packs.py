@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishSpec:
@@ -14,6 +16,12 @@ class FinishSpec:
     description: str = "Call this when the whole task is done. Its arguments are the result."
     needs_proof: bool = False
     """Changed files need a successful test, build or run command after the last change."""
+
+    def as_tool(self) -> ToolSpec:
+        """Return `finish_task` as the model sees it."""
+        return ToolSpec(
+            name=FINISH_TASK, description=self.description, parameters=self.parameters, effect=Effect.IDEMPOTENT
+        )
 
     @classmethod
     def from_payload(cls, payload: Mapping[str, Any]) -> Self:

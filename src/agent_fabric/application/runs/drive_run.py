@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import Any, assert_never
+from dataclasses import dataclass
+from typing import Any, TypeVar, assert_never
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
@@ -22,6 +22,7 @@ CANCEL = "cancel"
 STOP_TIMEOUT_S = 5.0
 """How long effects may take to clean up after being told to stop."""
 
+T = TypeVar("T")
 _Start = tuple[LaneId | None, Callable[[], Coroutine[Any, Any, Sequence[Body]]]]
 
 
@@ -55,24 +56,26 @@ class DriveRun:
             await held.release()
 
 
-@dataclass(slots=True)
 class _Drive:
     """One drive of one run."""
 
-    perform: Perform
-    clock: Clock
-    sink: EventSink | None
-    held: HeldRun
-    state: RunState
-    packs: OpenPacks = field(default_factory=OpenPacks)
-    batch: list[Event] = field(default_factory=list)
-    """Recorded, but not durable yet."""
-    flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = field(default_factory=dict)
-    """Effects under way, and the lane that each belongs to."""
+    def __init__(self, perform: Perform, clock: Clock, sink: EventSink | None, held: HeldRun, state: RunState) -> None:
+        self.perform = perform
+        self.clock = clock
+        self.sink = sink
+        self.held = held
+        self.state = state
+        self.packs = OpenPacks()
+        self.batch: list[Event] = []
+        """Recorded, but not durable yet."""
+        self.flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = {}
+        """Effects under way, and the lane that each belongs to."""
+        self._news = asyncio.Event()
+        """Something landed: an effect, or mail."""
 
     async def run(self) -> None:
         """Go round until nothing moves any more."""
-        mail = asyncio.create_task(self.held.receive())
+        mail = self._watched(asyncio.create_task(self.held.receive()))
         try:
             while True:
                 starts = self._plan()
@@ -80,10 +83,15 @@ class _Drive:
                 if self.state.status is not RunStatus.RUNNING:
                     return
                 for lane, effect in starts:
-                    self.flights[asyncio.create_task(effect())] = lane
+                    self.flights[self._watched(asyncio.create_task(effect()))] = lane
                 if not self.flights:
                     return
-                mail = await self._take_in(mail)
+                await self._news.wait()
+                self._news.clear()
+                self._land()
+                if mail.done():
+                    await self._read(mail.result())
+                    mail = self._watched(asyncio.create_task(self.held.receive()))
         finally:
             mail.cancel()
 
@@ -110,6 +118,8 @@ class _Drive:
             if prepared.effect is not None:
                 starts.append((lane, prepared.effect))
                 busy.add(lane)
+                if len(self.state.specialist_ids) == 1:
+                    break  # the only lane is busy: there is nothing else to decide
         return starts
 
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
@@ -125,21 +135,24 @@ class _Drive:
         if self.sink is not None:
             self.sink.publish(self.held.run_id, batch)
 
-    async def _take_in(self, mail: asyncio.Task[Sequence[InboxRow]]) -> asyncio.Task[Sequence[InboxRow]]:
-        """Wait until an effect ends or somebody writes, and record it."""
-        done, _ = await asyncio.wait({*self.flights, mail}, return_when=asyncio.FIRST_COMPLETED)
-        for flight in [task for task in self.flights if task in done]:
+    def _watched(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
+        # One event for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
+        task.add_done_callback(lambda _: self._news.set())
+        return task
+
+    def _land(self) -> None:
+        """Record what came of the effects that have ended."""
+        for flight in [task for task in self.flights if task.done()]:
             self.record(self.flights.pop(flight), _outcome(flight))
-        if mail not in done:
-            return mail
-        rows = mail.result()
+
+    async def _read(self, rows: Sequence[InboxRow]) -> None:
+        """Take in what others want of the run."""
         cancels = [row for row in rows if row.kind == CANCEL]
-        if cancels:
+        if cancels and not self.state.status.settled:
             await self.stop()
             payload = cancels[0].payload
             self.record(None, (RunCancelled(by=str(payload["by"]), reason=str(payload["reason"])),))
             await self._commit(consumed=rows)
-        return asyncio.create_task(self.held.receive())
 
     async def stop(self) -> None:
         """End every effect that is under way, and wait until it has cleaned up."""

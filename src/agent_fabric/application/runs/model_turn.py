@@ -9,10 +9,9 @@ from agent_fabric.application.ports.llm import ChatClients
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import Body, ContextCompacted, ModelAnswered, ModelFailed
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
-from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
 from agent_fabric.domain.runs.state import Lane
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class ModelTurn:
             response = await self._ask(
                 lane.model,
                 lane.messages,
-                tools=(*lane.tools.values(), finish_tool(lane.finish)),
+                tools=lane.offered,
                 must_call=FINISH_TASK if must_finish else None,
                 time_left_s=time_left_s,
                 on_delta=on_delta,
@@ -121,13 +120,6 @@ class ModelTurn:
                 f"The model {settings.model!r} at {settings.base_url} did not answer within {timeout_s:g} seconds",
                 hint="Give it more time with `timeout_s` in the model's configuration, or use a smaller model.",
             ) from None
-
-
-def finish_tool(finish: FinishSpec) -> ToolSpec:
-    """Return `finish_task` as the model sees it."""
-    return ToolSpec(
-        name=FINISH_TASK, description=finish.description, parameters=finish.parameters, effect=Effect.IDEMPOTENT
-    )
 
 
 def _failed(problem: FabricError, attempt: int, duration_s: float) -> ModelFailed:

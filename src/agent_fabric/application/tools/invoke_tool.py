@@ -4,7 +4,8 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.packs import SpecialistPack
@@ -17,6 +18,8 @@ from agent_fabric.domain.policy import CommandPolicy, Ruling, Verdict
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
 SANDBOX_VIOLATION = "sandbox_violation"
+GRACE_S = 5.0
+"""A tool that watches its own time may take this much longer to clean up and say so; then it is ended."""
 MOST_KEPT_CHARS = 10_000_000
 """Of an output that is too long for the model, this much is kept for people."""
 
@@ -80,10 +83,8 @@ class InvokeTool:
             )
 
         try:
-            if not isinstance(pack, ToolExecutor):
-                return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
-            async with asyncio.timeout(context.timeout_s):
-                result = await pack.execute_tool(call.tool, args, context)
+            async with asyncio.timeout(context.timeout_s + GRACE_S):
+                result = await _executor_of(pack).execute_tool(call.tool, args, context)
         except TimeoutError:
             return (erred("TimeoutError", f"{call.tool} was ended after {context.timeout_s:g} seconds"),)
         except PermissionError as problem:
@@ -108,6 +109,18 @@ class InvokeTool:
             proved=result.proved,
             duration_s=duration_s,
         )
+
+
+def _executor_of(pack: SpecialistPack) -> ToolExecutor:
+    if not _executes(type(pack)):
+        raise TypeError("its pack cannot execute tools")
+    return cast("ToolExecutor", pack)
+
+
+@lru_cache
+def _executes(kind: type) -> bool:
+    # Asked for every call, and a runtime protocol takes its time.
+    return issubclass(kind, ToolExecutor)
 
 
 def fit(output: Mapping[str, Any], limit: int) -> tuple[Mapping[str, Any], str]:

@@ -159,6 +159,7 @@ def _open_lane(state: RunState, body: PackStarted) -> None:
         specialist_id=body.specialist_id,
         index=body.pack_index,
         tools={tool.name: tool for tool in body.tools},
+        offered=(*body.tools, body.finish.as_tool()),
         finish=body.finish,
         model=body.model,
         messages=[Message(Role.SYSTEM, body.system_prompt), Message(Role.USER, body.opening)],

@@ -47,6 +47,8 @@ class Lane:
     specialist_id: SpecialistId
     index: int
     tools: Mapping[str, ToolSpec]
+    offered: tuple[ToolSpec, ...]
+    """The tools as the model sees them, `finish_task` included."""
     finish: FinishSpec
     model: ModelSettings
     messages: list[Message]

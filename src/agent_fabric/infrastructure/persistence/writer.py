@@ -61,10 +61,11 @@ class Writer:
             asked = [entry for entry in group if entry is not None]
             if asked:
                 outcomes = self._commit(asked)
-                _tell(outcomes)
+                # Before those who asked wake up: afterwards both threads would fight for the interpreter.
                 for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
                     if after is not None and problem is None:
                         after()
+                _tell(outcomes)
 
     def _commit(self, group: list[_Asked]) -> list[_Outcome]:
         try:
