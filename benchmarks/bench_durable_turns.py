@@ -2,14 +2,15 @@
 
     python benchmarks/bench_durable_turns.py [--rounds 5] [--memory-runs 1000]
 
-A turn is one model call with the tool call it asks for; a run is 10 of them and an answer. The model answers at once, so
-what is left is the caller's own cost. Workers take turns within each round; the table shows medians. CPU is that of the
-whole worker process, all threads. Read the ratio first: machines differ and are shared.
+A turn is one model call with the tool call it asks for; a run is 10 of them and an answer. The model answers at once,
+so what is left is the caller's own cost. Workers take turns within each round; the table shows medians and, since
+machines are shared, the best round of each. CPU is that of the whole worker process, all threads. Read the ratio first.
 """
 
 import argparse
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -80,17 +81,17 @@ def main() -> None:
             worker.stop()
         model.terminate()
         model.wait()
-    print(
-        f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, Python {sys.version.split()[0]}, {arguments.rounds} rounds"
-    )
-    print(
-        "| at once | floor CPU ms/turn | fabric CPU ms/turn | ratio | fabric turns per CPU-s | fabric turns/s (wall) |"
-    )
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}, {arguments.rounds} rounds; CPU ms per turn, median (best)")
+    print("| at once | floor | fabric | ratio | fabric turns per CPU-s | fabric turns/s (wall) |")
     print("|--:|--:|--:|--:|--:|--:|")
     for phase in PHASES:
-        low, ours = (statistics.median(cpu[which, phase]) for which in ("floor", "fabric"))
-        wall = statistics.median(rate["fabric", phase])
-        print(f"| {phase} | {low:.2f} | {ours:.2f} | {ours / low:.2f} | {1000 / ours:.0f} | {wall:.0f} |")
+        floor, ours = cpu["floor", phase], cpu["fabric", phase]
+        low, middle = statistics.median(floor), statistics.median(ours)
+        print(
+            f"| {phase} | {low:.2f} ({min(floor):.2f}) | {middle:.2f} ({min(ours):.2f}) | {middle / low:.2f} "
+            f"| {1000 / middle:.0f} ({1000 / min(ours):.0f}) | {statistics.median(rate['fabric', phase]):.0f} |"
+        )
     per_thousand = {which: kb / 1024 * 1000 / arguments.memory_runs for which, kb in grown.items()}
     print(f"memory of {arguments.memory_runs} ten-step runs in flight, MB per 1,000: ", end="")
     print(", ".join(f"{which} {megabytes:.0f}" for which, megabytes in per_thousand.items()))

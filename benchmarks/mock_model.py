@@ -1,7 +1,7 @@
 """A model that answers at once, so that what is left is the caller's own cost.
 
-It speaks just enough HTTP for keep-alive clients on loopback. A conversation whose task says `[steps=N]` gets N calls of
-the tool `add`, one a turn, then a plain answer; `[wait=MS]` delays every answer.
+It speaks just enough HTTP for keep-alive clients on loopback. A conversation whose task says `[steps=N]` gets N calls
+of the tool `add`, one a turn, then a plain answer; `[wait=MS]` delays every answer.
 """
 
 import asyncio
@@ -49,11 +49,7 @@ class Model(asyncio.Protocol):
                 "created": 0,
                 "model": "mock",
                 "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {
-                    "prompt_tokens": len(body) // 4,
-                    "completion_tokens": 12,
-                    "total_tokens": len(body) // 4 + 12,
-                },
+                "usage": {"prompt_tokens": len(body) // 4, "completion_tokens": 12},
             }
         )
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply)

@@ -74,6 +74,11 @@ async def floor(base_url: str, folder: Path) -> RunOne:
 
 async def fabric(base_url: str, folder: Path) -> RunOne:
     """The real engine and store: synchronous commits, hash chain, runlog.jsonl, run index."""
+    return await fabric_with(base_url, folder, system=SYSTEM, add=add)
+
+
+async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int]) -> RunOne:
+    """The same for anybody's instructions and tool."""
     from agent_fabric.application.runs.drive_run import DriveRun
     from agent_fabric.application.runs.execute_task import ExecuteTask
     from agent_fabric.application.runs.model_turn import ModelTurn
@@ -92,7 +97,7 @@ async def fabric(base_url: str, folder: Path) -> RunOne:
     from agent_fabric.testing.fakes import OnePackRegistry
 
     async def add_tool(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
-        return ToolResult(output={"result": add(**args)})
+        return ToolResult(output={"result": add(args["a"], args["b"])})
 
     spec = ToolSpec(name="add", description=str(add.__doc__), parameters=PARAMETERS, effect=Effect.READS)
     finish = FinishSpec(parameters={"type": "object", "properties": {"summary": {"type": "string"}}})
@@ -111,7 +116,7 @@ async def fabric(base_url: str, folder: Path) -> RunOne:
     clock = SystemClock()
     registry = OnePackRegistry(
         SpecialistId("adding"),
-        lambda _: BaseSpecialistPack(system_prompt=SYSTEM, tools=[(spec, add_tool)], finish=finish),
+        lambda _: BaseSpecialistPack(system_prompt=system, tools=[(spec, add_tool)], finish=finish),
     )
     perform = Perform(
         registry=registry,

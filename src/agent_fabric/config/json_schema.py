@@ -3,7 +3,9 @@
 from typing import Any
 
 from agent_fabric.config.defaults import default_settings
+from agent_fabric.config.docstrings import field_docs
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.structure import models_below
 
 
 def fabric_json_schema() -> dict[str, Any]:
@@ -14,6 +16,10 @@ def fabric_json_schema() -> dict[str, Any]:
     schema = FabricConfig.model_json_schema(mode="validation")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema.pop("required")
+    for model, _ in models_below(FabricConfig):
+        target = schema if model is FabricConfig else schema["$defs"][model.__name__]
+        for name, text in field_docs(model).items():
+            target["properties"][name].setdefault("description", text)
     for group, entries in default_settings().items():
         whole = schema["properties"][group]["additionalProperties"]
         name = whole["$ref"].rpartition("/")[2]

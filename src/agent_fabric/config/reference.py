@@ -14,9 +14,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_fabric.config.defaults import default_settings
+from agent_fabric.config.docstrings import field_docs
 from agent_fabric.config.environment import RESERVED, RESERVED_PREFIXES, variable_name
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.structure import core_type, is_model
+from agent_fabric.config.structure import core_type, is_model, models_below
 
 _INTRODUCTION: Final = """\
 # Configuration
@@ -64,21 +65,9 @@ def render_reference() -> str:
     """Return the page as Markdown."""
     reserved = [f"`{name}`" for name in sorted(RESERVED)] + [f"`{prefix}*`" for prefix in RESERVED_PREFIXES]
     sections = [_INTRODUCTION + ", ".join(reserved) + ",\nand variables that a setting refers to as `env:NAME`.\n"]
-    sections += [_section(model, path) for model, path in _models(FabricConfig, ())]
+    sections += [_section(model, path) for model, path in models_below(FabricConfig)]
     sections.append(_built_in())
     return "\n".join(sections)
-
-
-def _models(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
-    yield model, path
-    for name, field in model.model_fields.items():
-        kind = core_type(field.annotation)
-        if is_model(kind):
-            yield from _models(kind, (*path, name))
-        elif get_origin(kind) is Mapping and is_model(inner := core_type(get_args(kind)[1])):
-            yield from _models(inner, (*path, name, "<key>"))
-        elif get_origin(kind) is tuple and is_model(inner := core_type(get_args(kind)[0])):
-            yield from _models(inner, (*path, name, "<item>"))
 
 
 def _section(model: type[BaseModel], path: tuple[str, ...]) -> str:
@@ -87,9 +76,8 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> str:
     if path and "<item>" not in path:
         lines += [f"Variables: `{variable_name(path)}__…`", ""]
     lines += ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-    lines += [
-        f"| `{name}` | {_type(field)} | {_default(field)} | {field.description} |" for name, field in _rows(model)
-    ]
+    docs = field_docs(model)
+    lines += [f"| `{name}` | {_type(field)} | {_default(field)} | {docs[name]} |" for name, field in _rows(model)]
     return "\n".join(lines) + "\n"
 
 

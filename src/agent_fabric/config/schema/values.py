@@ -14,7 +14,6 @@ SETTINGS: Final = ConfigDict(
     extra="forbid",
     strict=True,
     allow_inf_nan=False,
-    use_attribute_docstrings=True,
     hide_input_in_errors=True,  # a refused value may be a key that was pasted by mistake
 )
 """How every model of the schema behaves."""

@@ -1,0 +1,81 @@
+"""What it costs to start: `fabric --help`, and `fabric run` to its first durable event, in CPU milliseconds.
+
+    python benchmarks/bench_startup.py [--rounds 15]
+
+Beside them the floor: the bare interpreter, and importing only what the first event needs. The first event is read from
+the store of a run whose process is stopped there; its CPU is what the process had used when it was written.
+"""
+
+import argparse
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FIRST_EVENT = """
+import os, sys, time
+from agent_fabric.application.runs import execute_task
+create = execute_task.ExecuteTask.__call__
+from agent_fabric.infrastructure.persistence import event_store
+inner = event_store.SqliteRunRepository.create
+async def stop_here(self, run_id, events):
+    held = await inner(self, run_id, events)
+    sys.stderr.write(str(1000 * time.process_time()))
+    sys.stderr.flush()
+    os._exit(0)
+event_store.SqliteRunRepository.create = stop_here
+from agent_fabric.interfaces.cli.main import main
+main(["run", "Say hello.", "--json", "--workspace", sys.argv[1]])
+"""
+FLOOR = "import asyncio, apsw, orjson, pydantic, typer"
+
+
+def child_cpu_ms(arguments: list[str]) -> float:
+    """Return the CPU of a child process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def first_event_ms() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_EVENT, str(Path(folder) / ".fabric")],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "XDG_CONFIG_HOME": folder},
+        )
+        return float(done.stderr.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    fabric = str(Path(sys.executable).with_name("fabric"))
+    rows = {
+        "python -c pass": lambda: child_cpu_ms([sys.executable, "-c", "pass"]),
+        "fabric --help": lambda: child_cpu_ms([fabric, "--help"]),
+        f"python -c '{FLOOR}'": lambda: child_cpu_ms([sys.executable, "-c", FLOOR]),
+        "fabric run, to its first event": first_event_ms,
+    }
+    measured: dict[str, list[float]] = {name: [] for name in rows}
+    for _ in range(rounds):
+        for name, measure in rows.items():
+            measured[name].append(measure())
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}, {rounds} rounds")
+    print("| what | CPU ms, median | best |")
+    print("|---|--:|--:|")
+    for name, values in measured.items():
+        print(f"| `{name}` | {statistics.median(values):.0f} | {min(values):.0f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""The promise of the whole product, on real processes: nothing finished is repeated, nothing is lost."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from e2e.kill_loop import loop
+
+
+@pytest.mark.slow
+@pytest.mark.proves("AF-131", "AF-134", "A33-059")
+def test_a_hundred_kills_repeat_and_lose_nothing(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor() as pool:
+        findings = list(pool.map(lambda folder: loop(folder, kills=50, seed=hash(folder.name)), folders))
+    for found in findings:
+        print(found.text())
+        assert found.repeated == []
+        assert found.lost == []
+    assert sum(found.kills for found in findings) >= 100
+    resumed = sorted(seconds for found in findings for seconds in found.resume_s)
+    assert resumed, "no run was ever resumed"
