@@ -25,9 +25,9 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
     return _only_file(base / "agent-fabric")
 
 
-def project_file(project_root: Path) -> Path | None:
-    """Return the file of the project whose root holds `.fabric`, if there is one."""
-    return _only_file(project_root / ".fabric")
+def project_file(fabric_folder: Path) -> Path | None:
+    """Return the file that lies in a fabric folder, if there is one."""
+    return _only_file(fabric_folder)
 
 
 def read_settings(path: Path) -> dict[str, Any]:

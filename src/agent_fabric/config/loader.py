@@ -28,15 +28,15 @@ class CachedLoader:
     def __init__(self) -> None:
         self._read = lru_cache(maxsize=1)(_read_from_process)
 
-    def __call__(self, overrides: Mapping[str, Any] | None = None, *, project_root: Path | None = None) -> Loaded:
+    def __call__(self, overrides: Mapping[str, Any] | None = None, *, fabric_folder: Path | None = None) -> Loaded:
         """Return the configuration of this process, with `overrides` from flags on top.
 
-        `overrides` has the shape of a file; `project_root` is the folder that holds `.fabric`, None if there is none.
+        `overrides` has the shape of a file; `fabric_folder` is where runs lie: it may hold a file too.
 
         Raises:
             ConfigProblem: a file, a variable or an override is wrong.
         """
-        layers, loaded = self._read(project_root)
+        layers, loaded = self._read(fabric_folder)
         return _with_overrides(layers, overrides) if overrides else loaded
 
     def cache_clear(self) -> None:
@@ -45,14 +45,14 @@ class CachedLoader:
 
 
 def read_config(
-    environ: Mapping[str, str], *, project_root: Path | None = None, overrides: Mapping[str, Any] | None = None
+    environ: Mapping[str, str], *, fabric_folder: Path | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Loaded:
     """Read the configuration of a given environment, without a cache.
 
     Raises:
         ConfigProblem: a file, a variable or an override is wrong.
     """
-    layers, loaded = _read(environ, project_root)
+    layers, loaded = _read(environ, fabric_folder)
     return _with_overrides(layers, overrides) if overrides else loaded
 
 
@@ -61,15 +61,15 @@ class _Read(NamedTuple):
     loaded: Loaded
 
 
-def _read_from_process(project_root: Path | None) -> _Read:
-    return _read(os.environ, project_root)
+def _read_from_process(fabric_folder: Path | None) -> _Read:
+    return _read(os.environ, fabric_folder)
 
 
-def _read(environ: Mapping[str, str], project_root: Path | None) -> _Read:
+def _read(environ: Mapping[str, str], fabric_folder: Path | None) -> _Read:
     """Merge all layers but the flags; each is checked as it is added, so that the right one is blamed."""
     layers = Layers(default_settings())
     config = layers.validated(DEFAULT)
-    for path in _files(environ, project_root):
+    for path in _files(environ, fabric_folder):
         origin = f"file {path}"
         layers = layers.over(read_settings(path), origin)
         config = layers.validated(origin)
@@ -84,10 +84,10 @@ def _read(environ: Mapping[str, str], project_root: Path | None) -> _Read:
     return _Read(layers, _loaded(config, layers))
 
 
-def _files(environ: Mapping[str, str], project_root: Path | None) -> list[Path]:
+def _files(environ: Mapping[str, str], fabric_folder: Path | None) -> list[Path]:
     if chosen := environ.get(CONFIG_PATH):
         return [Path(os.path.expanduser(chosen))]  # noqa: PTH111 - unlike Path.expanduser it cannot fail
-    found = [user_file(environ), project_file(project_root) if project_root else None]
+    found = [user_file(environ), project_file(fabric_folder) if fabric_folder else None]
     return [path for path in found if path is not None]
 
 

@@ -31,7 +31,7 @@ The later wins:
 
 1. what is built in;
 2. your own file, `$XDG_CONFIG_HOME/agent-fabric/config.json` (`~/.config/agent-fabric/config.json` by default);
-3. the project's file, `.fabric/config.json` in the folder that holds `.fabric`;
+3. the project's file, `config.json` in the fabric folder (`.fabric`, or what `--workspace` names);
 4. instead of both, the file that `FABRIC_CONFIG_PATH` names;
 5. environment variables that start with `FABRIC_`;
 6. flags on the command line.

@@ -10,6 +10,7 @@ FabricError                       anything we can explain to a person
 ├── StoreUnavailable              the store cannot be read or written
 │   └── StoreFull                 because the disk is full
 ├── MissingExtra                  an optional part is not installed
+├── Interrupted                   a person or the system stopped us before there was anything to resume
 └── ModelError                    the model gave no usable answer
     ├── ModelUnreachable          nobody listens there
     ├── ModelBusy                 429 or 5xx: try again later
@@ -95,6 +96,12 @@ class MissingExtra(FabricError):
             f"{needed_for} needs an optional part that is not installed",
             hint=f'Install it with: pip install "agent-fabric[{extra}]"',
         )
+
+
+class Interrupted(FabricError):
+    """A person or the system stopped us before there was anything to resume."""
+
+    code = "interrupted"
 
 
 class ModelError(FabricError):

@@ -362,7 +362,10 @@ def body_from(
         return UnknownEvent(kind=kind, payload=payload)
     for lift in steps[version - 1 :]:
         payload = lift(payload)
-    body: Body = read(payload)
+    try:
+        body: Body = read(payload)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return UnknownEvent(kind=kind, payload=payload)  # a value that only a newer program knows
     return body
 
 
@@ -384,22 +387,21 @@ def _calls(values: list[Mapping[str, str]]) -> tuple[ToolCallRequest, ...]:
     return tuple(ToolCallRequest(CallId(v["call_id"]), v["tool"], v["arguments"]) for v in values)
 
 
-def _usage(value: Mapping[str, int]) -> Usage:
-    return Usage(value["prompt_tokens"], value["completion_tokens"])
-
-
 def _tools(values: list[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
-    return tuple(ToolSpec(**{**value, "effect": Effect(value["effect"])}) for value in values)
+    return tuple(_read_tool(value) for value in values)
 
+
+_read_tool = _reader(ToolSpec, effect=Effect)
+_usage = _reader(Usage)
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     cls.kind: reader
     for cls, reader in (
-        (RunCreated, _reader(RunCreated, profile=Profile, budget=lambda value: Budget(**value))),
+        (RunCreated, _reader(RunCreated, profile=Profile, budget=_reader(Budget))),
         (SpecialistsRecruited, _reader(SpecialistsRecruited, specialist_ids=tuple, required_capabilities=tuple)),
         (
             PackStarted,
-            _reader(PackStarted, tools=_tools, finish=FinishSpec.from_payload, model=ModelSettings.from_payload),
+            _reader(PackStarted, tools=_tools, finish=_reader(FinishSpec), model=_reader(ModelSettings)),
         ),
         (ModelCalled, _reader(ModelCalled)),
         (ModelAnswered, _reader(ModelAnswered, tool_calls=_calls, usage=_usage)),

@@ -7,17 +7,11 @@ module reads that from the command line alone; it errs towards "changes somethin
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agent_fabric.domain.commands import (
-    Connector,
-    Invocation,
-    Redirect,
-    UnparsableCommand,
-    parse_command,
-    unwrap,
-    wrapped,
-)
+from agent_fabric.domain.commands.grammar import parse_command
+from agent_fabric.domain.commands.invocation import MAX_NESTING, Connector, Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.wrappers import unwrap, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +27,14 @@ class Assessment:
 def assess(command: str) -> Assessment:
     """Say what a bash command line, run with `pipefail`, has done if it ended with status 0; never raises."""
     try:
-        return _assess(parse_command(command), pipefail=True)
+        invocations = parse_command(command)
+        proven = _proven(invocations, pipefail=True, depth=0)
+        return proven or Assessment(changes=any(_changes(invocation) for invocation in invocations))
     except UnparsableCommand:
         return Assessment(changes=True)
 
 
-def _assess(invocations: Sequence[Invocation], *, pipefail: bool) -> Assessment:
-    place, found = _last_proof(invocations, pipefail=pipefail)
-    if not found.proves:
-        return Assessment(changes=any(_changes(invocation) for invocation in invocations))
-    changes = found.changes
-    own_output = True
-    for at in range(place + 1, len(invocations)):
-        # What the rest of the proof's own pipeline writes is the proof's output.
-        own_output = own_output and invocations[at - 1].connector is Connector.PIPE
-        changes = changes or (_changes_more_than_output if own_output else _changes)(invocations[at])
-    return Assessment(changes=changes, proves=found.proves)
-
-
-def _last_proof(invocations: Sequence[Invocation], *, pipefail: bool) -> tuple[int, Assessment]:
+def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) -> Assessment | None:
     """Find the last command that proves something and whose success the status of the whole implies."""
     top = [at for at, invocation in enumerate(invocations) if not invocation.nested]
     implied = {Connector.AND, Connector.END} | ({Connector.PIPE} if pipefail else set())
@@ -59,8 +42,8 @@ def _last_proof(invocations: Sequence[Invocation], *, pipefail: bool) -> tuple[i
         at = top[k]
         if invocations[at].connector not in implied:
             break
-        found = _assess_one(invocations[at])
-        if not found.proves:
+        found = _proven_by(invocations[at], depth)
+        if not found:
             continue
         first = k
         while first and invocations[top[first - 1]].connector is Connector.PIPE:
@@ -68,18 +51,32 @@ def _last_proof(invocations: Sequence[Invocation], *, pipefail: bool) -> tuple[i
         skippable = first > 0 and invocations[top[first - 1]].connector is Connector.OR
         if skippable or any(_may_end_early(earlier) for earlier in invocations[:at]):
             break
-        return at, found
-    return -1, Assessment()
+        return replace(found, changes=found.changes or _changes_behind(invocations, at))
+    return None
 
 
-def _assess_one(invocation: Invocation) -> Assessment:
+def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
+    """Say what the success of one command proves, which may be that of a command inside of it."""
+    if depth > MAX_NESTING:
+        raise UnparsableCommand(f"more than {MAX_NESTING} commands start each other")
     if not invocation.words or invocation.dynamic:
-        return Assessment()
+        return None
     if inner := wrapped(invocation):
         pipefail = "pipefail" in invocation.words or invocation.name == "eval"
-        return _assess(inner, pipefail=pipefail)
-    proves = _is_proof(invocation) and not _changes_itself(invocation)
-    return Assessment(proves=shlex.join(invocation.words) if proves else "")
+        return _proven(inner, pipefail=pipefail, depth=depth + 1)
+    if _is_proof(invocation) and not _changes_itself(invocation):
+        return Assessment(proves=shlex.join(invocation.words))
+    return None
+
+
+def _changes_behind(invocations: Sequence[Invocation], proof: int) -> bool:
+    own_output = True
+    for at in range(proof + 1, len(invocations)):
+        # What the rest of the proof's own pipeline writes is the proof's output.
+        own_output = own_output and invocations[at - 1].connector is Connector.PIPE
+        if (_changes_more_than_output if own_output else _changes)(invocations[at]):
+            return True
+    return False
 
 
 def _may_end_early(invocation: Invocation) -> bool:

@@ -7,6 +7,7 @@ that it does not know are not checked: the tool's own server or code still sees 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+MAX_DEPTH = 64
 _MAX_PROBLEMS = 5
 
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf"})
@@ -28,6 +29,27 @@ def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     _check(value, schema, "", found)
     return found[:_MAX_PROBLEMS]
+
+
+def too_deep(value: object, text: str | bytes) -> bool:
+    """Tell whether a JSON value nests so deep that code further on, or another JSON library, would choke on it.
+
+    `text` is what the value was read from: few brackets in it mean that there is nothing to look for.
+    """
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if brackets <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for entry in level
+            if isinstance(entry, dict | list)
+            for item in (entry.values() if isinstance(entry, dict) else entry)
+        ]
+        if not level:
+            return False
+    return any(isinstance(entry, dict | list) for entry in level)
 
 
 def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> None:

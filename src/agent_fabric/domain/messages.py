@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
 
 from agent_fabric.domain.ids import CallId
 
@@ -79,11 +78,6 @@ class ModelSettings:
     """A reference such as `env:NAME`; never the key."""
     ca_file: str | None = None
     headers: Mapping[str, str] | None = None
-
-    @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> Self:
-        """Read the settings back from a log."""
-        return cls(**payload)
 
 
 def estimate_tokens(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
 
@@ -22,8 +22,3 @@ class FinishSpec:
         return ToolSpec(
             name=FINISH_TASK, description=self.description, parameters=self.parameters, effect=Effect.IDEMPOTENT
         )
-
-    @classmethod
-    def from_payload(cls, payload: Mapping[str, Any]) -> Self:
-        """Read the specification back from a log."""
-        return cls(**payload)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from agent_fabric.domain.commands import Invocation, UnparsableCommand, started_by
+from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.commands.wrappers import started_by
 
 
 class Verdict(StrEnum):
@@ -71,6 +72,7 @@ DEFAULT_ALLOWED_COMMANDS = (
 )
 """Programs an agent may start unless the configuration says otherwise: nothing that talks to other machines."""
 
+_REMOVERS = frozenset({"rm", "rmdir", "shred", "unlink"})
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
 
@@ -234,6 +236,9 @@ class CommandPolicy:
         known_place, reason = _known_place(invocation.program)
         if not known_place:
             return Ruling(Verdict.BLOCK, reason, "program_path", subject)
+        if invocation.name in _REMOVERS and (target := _outside(invocation)):
+            reason = f"{subject!r} would remove {target!r}, which is not in the workspace. Use paths inside of it."
+            return Ruling(Verdict.BLOCK, reason, "removes_outside", subject)
         if effect := _outward_effect(invocation):
             reason = f"{subject!r} {effect}: a person has to agree. Propose it instead of running it."
             return Ruling(Verdict.ASK, reason, "outward_effect", subject)
@@ -253,6 +258,16 @@ def _known_place(program: str) -> tuple[bool, str]:
     if program.startswith("/"):
         return folder in _SYSTEM_FOLDERS, f"{program!r} is in no folder of the system. Call the program by its name."
     return ".." not in program.split("/"), f"{program!r} leads out of the workspace. Use a path inside of it."
+
+
+def _outside(invocation: Invocation) -> str:
+    """Return the first target of a removal that is plainly not in the workspace, or nothing."""
+    for word in invocation.words[1:]:
+        if word.startswith(("/", "~", "$HOME", "${HOME")) and not word.startswith("/tmp/"):  # noqa: S108 - anybody's
+            return word
+        if ".." in word.split("/"):
+            return word
+    return ""
 
 
 def _outward_effect(invocation: Invocation) -> str:

@@ -1,12 +1,14 @@
 """What a tool is, seen from the engine: a name, a schema, and what its execution does to the world."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.json_schema import too_deep
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
@@ -22,7 +24,7 @@ class Effect(StrEnum):
     CHANGES_WORKSPACE = "changes_workspace"
     """Changes files or runs programs in the box: the model must check before it repeats."""
     LEAVES_SANDBOX = "leaves_sandbox"
-    """Reaches the world outside the box: a person decides."""
+    """Reaches the world outside the box: the model must check before it repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,19 @@ def arguments_from(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text, object_pairs_hook=_object_without_duplicates, parse_constant=_no_such_number)
+        value = json.loads(
+            text,
+            object_pairs_hook=_object_without_duplicates,
+            parse_constant=_no_such_number,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as problem:
         reason = "nested too deeply" if isinstance(problem, RecursionError) else str(problem)
         raise BadArguments(f"the arguments are not valid JSON: {reason}") from None
     if not isinstance(value, dict):
         raise BadArguments("the arguments must be a JSON object")
+    if too_deep(value, text):
+        raise BadArguments("the arguments are nested too deeply")
     return value
 
 
@@ -90,5 +99,10 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _no_such_number(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_such_number(text)
+
+
+def _no_such_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number that can be used")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
 
 
@@ -30,9 +31,9 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
     return shown
 
 
-def error_object(problem: FabricError) -> dict[str, Any]:
-    """Return an error that kept a run from starting, in the shape of a result."""
+def error_object(problem: FabricError, *, run_id: RunId | None = None) -> dict[str, Any]:
+    """Return an error that kept a run from starting, or us from knowing how it stands, in the shape of a result."""
     return {
         "error": {"code": problem.code, "message": problem.message, "hint": problem.hint},
-        "_meta": {"status": None},
+        "_meta": {"run_id": run_id, "status": None},
     }

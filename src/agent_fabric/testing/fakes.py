@@ -56,6 +56,8 @@ class MemoryRuns:
         self._row_ids = itertools.count(1)
 
     async def create(self, run_id: RunId, events: Sequence[Event]) -> "MemoryHeldRun":
+        if run_id in self.logs:
+            raise DriverConflict(f"There is a run {run_id} already")
         self.logs[run_id] = []
         self._inboxes[run_id] = []
         held = await self.take(run_id)

@@ -66,7 +66,7 @@ def test_a_link_that_leads_nowhere_is_not_ignored(tmp_path: Path) -> None:
     (tmp_path / ".fabric").mkdir()
     (tmp_path / ".fabric/config.json").symlink_to(tmp_path / "gone.json")
     with pytest.raises(ConfigProblem, match="does not exist"):
-        read_config({}, project_root=tmp_path)
+        read_config({}, fabric_folder=tmp_path / ".fabric")
 
 
 @pytest.mark.parametrize("name", ["fabric.ini", "fabric", "fabric.JSON.bak"])

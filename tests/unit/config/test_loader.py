@@ -43,7 +43,7 @@ def test_the_later_layer_wins(tmp_path: Path) -> None:
     environ: dict[str, str] = {"HOME": str(tmp_path / "home")}
 
     def max_steps(overrides: dict[str, Any] | None = None) -> tuple[int, str]:
-        loaded = read_config(environ, project_root=project, overrides=overrides)
+        loaded = read_config(environ, fabric_folder=project / ".fabric", overrides=overrides)
         return loaded.config.budget.max_steps, loaded.origins["budget.max_steps"]
 
     assert max_steps() == (40, "default")
@@ -65,7 +65,7 @@ def test_a_chosen_file_replaces_user_and_project_files(tmp_path: Path) -> None:
     write(tmp_path / ".fabric/config.json", {"auto_pull_if_missing": False})
     chosen = write(tmp_path / "chosen.json", steps(7))
     config = read_config(
-        {"XDG_CONFIG_HOME": str(tmp_path), "FABRIC_CONFIG_PATH": str(chosen)}, project_root=tmp_path
+        {"XDG_CONFIG_HOME": str(tmp_path), "FABRIC_CONFIG_PATH": str(chosen)}, fabric_folder=tmp_path / ".fabric"
     ).config
     assert config.budget.max_steps == 7
     assert config.model_copy(update={"budget": default_config().budget}) == default_config()
@@ -92,7 +92,7 @@ def test_user_and_project_files_are_merged_entry_by_entry(tmp_path: Path) -> Non
     own = write(
         tmp_path / ".fabric/config.json", {"models": {"cloud": {"model": "n"}}, "shell": {"extra_commands": ["fd"]}}
     )
-    loaded = read_config({"XDG_CONFIG_HOME": str(tmp_path)}, project_root=tmp_path)
+    loaded = read_config({"XDG_CONFIG_HOME": str(tmp_path)}, fabric_folder=tmp_path / ".fabric")
     assert loaded.config.models["cloud"].model == "n"
     assert loaded.config.shell.extra_commands == ("fd",)
     assert loaded.origins["models.cloud.base_url"] == f"file {user}"
@@ -103,10 +103,12 @@ def test_a_group_can_be_switched_off_and_on_again(tmp_path: Path) -> None:
     write(tmp_path / "agent-fabric/config.json", {"telemetry": {"enabled": True, "exporter": "console"}})
     own = write(tmp_path / ".fabric/config.json", {"telemetry": None})
     environ = {"XDG_CONFIG_HOME": str(tmp_path)}
-    off = read_config(environ, project_root=tmp_path)
+    off = read_config(environ, fabric_folder=tmp_path / ".fabric")
     assert off.config.telemetry is None
     assert off.origins["telemetry"] == f"file {own}"
-    on = read_config(environ, project_root=tmp_path, overrides={"telemetry": {"otlp_endpoint": "http://a"}})
+    on = read_config(
+        environ, fabric_folder=tmp_path / ".fabric", overrides={"telemetry": {"otlp_endpoint": "http://a"}}
+    )
     assert on.origins["telemetry.otlp_endpoint"] == "flag"
     assert on.origins["telemetry.exporter"] == "default"
 
@@ -152,7 +154,7 @@ def test_two_files_in_one_folder_are_refused(tmp_path: Path) -> None:
     write(tmp_path / ".fabric/config.json", {})
     write(tmp_path / ".fabric/config.toml", {})
     with pytest.raises(ConfigProblem, match=r"more than one configuration file: config\.json, config\.toml"):
-        read_config({}, project_root=tmp_path)
+        read_config({}, fabric_folder=tmp_path / ".fabric")
 
 
 @pytest.mark.proves("AF-151")

@@ -87,4 +87,4 @@ def test_the_reference_page_is_current() -> None:
 def test_the_reference_page_explains_every_setting() -> None:
     page = render_reference()
     assert "| None |" not in page
-    assert "| `max_steps` | whole number (at least 1, at most 1000) | `40` | Model turns for each pack. |" in page
+    assert "| `max_steps` | whole number (at least 1, at most 1000) | `40` | Model answers in one run. |" in page

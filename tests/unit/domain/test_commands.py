@@ -12,15 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.commands import (
-    MAX_COMMAND_BYTES,
-    Connector,
-    Redirect,
-    UnparsableCommand,
-    parse_command,
-    started_by,
-    wrapped,
-)
+from agent_fabric.domain.commands.grammar import MAX_COMMAND_BYTES, parse_command
+from agent_fabric.domain.commands.invocation import Connector, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.wrappers import started_by, wrapped
 
 
 def programs(text: str) -> list[str]:

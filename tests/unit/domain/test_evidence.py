@@ -191,3 +191,7 @@ def test_reading_and_discarding_change_nothing(command: str) -> None:
 @given(st.text(max_size=50))
 def test_every_text_gets_an_assessment(command: str) -> None:
     assert isinstance(assess(command), Assessment)
+
+
+def test_a_line_of_a_thousand_wrappers_proves_nothing_and_is_quick() -> None:
+    assert assess("env " * 1000 + "pytest") == Assessment(changes=True, proves="")

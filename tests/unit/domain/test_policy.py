@@ -197,3 +197,24 @@ def test_by_default_nothing_is_allowed_that_talks_to_other_machines() -> None:
 @given(st.text(max_size=50))
 def test_every_text_gets_a_ruling(command: str) -> None:
     assert POLICY.judge(command).verdict in Verdict
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf /",
+        "rm -rf ~",
+        "rm -rf $HOME/x",
+        "rm -rf -- /etc",
+        "cd / && rm -r ../..",
+        "sudo rm -rf /",
+        "env rm -r /home",
+    ],
+)
+def test_removing_what_is_plainly_outside_is_blocked(command: str) -> None:
+    assert CommandPolicy().judge(command).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize("command", ["rm -rf build", "rm ./a/b.txt", "rm -r /tmp/x", "rm -f *.pyc"])
+def test_removing_in_the_workspace_is_allowed(command: str) -> None:
+    assert CommandPolicy().judge(command).verdict is Verdict.ALLOW

@@ -99,8 +99,8 @@ class _Drive:
         """Put facts into their place and let the state follow."""
         state = self.state
         known = state.lanes.get(lane) if lane is not None else None
+        step = f"step_{known.current_step}" if known is not None else ""
         for body in bodies:
-            step = f"step_{known.current_step}" if known is not None else ""
             event = Event(state.next_seq, self.clock.now(), lane, step, body)
             evolve(state, event)
             self.batch.append(event)

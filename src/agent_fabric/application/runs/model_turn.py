@@ -74,7 +74,7 @@ class ModelTurn:
                 time_left_s=time_left_s,
                 on_delta=None,
             )
-        except ModelError:
+        except FabricError:
             pass  # the list of what was done stands in; by_model says so
         else:
             usage = response.usage or usage

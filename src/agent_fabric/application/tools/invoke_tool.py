@@ -12,7 +12,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.json_schema import problems_with, too_deep
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.policy import CommandPolicy, Ruling, Verdict
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
@@ -85,8 +85,10 @@ class InvokeTool:
         try:
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 result = await _executor_of(pack).execute_tool(call.tool, args, context)
+            return (self._returned(call, result, self.clock.monotonic() - started),)
         except TimeoutError:
-            return (erred("TimeoutError", f"{call.tool} was ended after {context.timeout_s:g} seconds"),)
+            waited_s = self.clock.monotonic() - started
+            return (erred("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),)
         except PermissionError as problem:
             text = str(problem) or "permission denied"
             return (erred("PermissionError", text), _violation(call, text))
@@ -96,10 +98,9 @@ class InvokeTool:
             return (erred("KeyError", str(problem)),)
         except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
             return (erred(type(problem).__name__, str(problem)[: self.max_output_chars] or "no message"),)
-        return (self._returned(call, result, self.clock.monotonic() - started),)
 
     def _returned(self, call: ToolCallRequest, result: ToolResult, duration_s: float) -> ToolReturned:
-        shown, whole = fit(result.output, self.max_output_chars)
+        shown, whole = fit(_plain(result.output), self.max_output_chars)
         return ToolReturned(
             tool=call.tool,
             result=shown,
@@ -123,21 +124,48 @@ def _executes(kind: type) -> bool:
     return issubclass(kind, ToolExecutor)
 
 
+def _plain(output: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an output as JSON has it: what JSON lacks (paths, dates, NaN) becomes text."""
+    odd = False
+
+    def as_text(value: object) -> str:
+        nonlocal odd
+        odd = True
+        return str(value)
+
+    text = json.dumps(output, ensure_ascii=False, default=as_text)
+    if not (odd or "NaN" in text or "Infinity" in text):
+        return output
+    plain: Mapping[str, Any] = json.loads(text, parse_constant=str)
+    return plain
+
+
 def fit(output: Mapping[str, Any], limit: int) -> tuple[Mapping[str, Any], str]:
     """Cut an output so that the model can read it; return it with the whole as JSON text, empty if nothing was cut."""
-    whole = json.dumps(output, ensure_ascii=False, default=str)
-    if len(whole) <= limit:
+    whole = json.dumps(output, ensure_ascii=False)
+    if len(whole) <= limit and not too_deep(output, whole):
         return output, ""
     texts = {key: value for key, value in output.items() if isinstance(value, str)}
-    rest = len(json.dumps({**output, **dict.fromkeys(texts, "")}, ensure_ascii=False, default=str))
-    if rest > limit // 2:
+    rest = len(json.dumps({**output, **dict.fromkeys(texts, "")}, ensure_ascii=False))
+    if rest > limit // 2 or too_deep(output, whole):
         return {
             "truncated": f"{len(whole)} characters; the whole is in the run's log",
             "start": whole[: limit // 2],
         }, whole
-    # JSON escapes make text longer, so each text gets its share of what is left after a margin.
-    share = (limit - rest) // (2 * len(texts))
-    return {**output, **{key: _cut(value, share) for key, value in texts.items()}}, whole
+    # The short texts stay whole; the long ones share what is left. JSON's escapes count.
+    left = limit - rest
+    shown = dict(output)
+    lengths = {key: len(json.dumps(value, ensure_ascii=False)) for key, value in texts.items()}
+    for number, key in enumerate(sorted(texts, key=lengths.__getitem__)):
+        share = left // (len(texts) - number)
+        if lengths[key] > share:
+            shown[key] = _cut(texts[key], max(share * len(texts[key]) // lengths[key] - _NOTE, 0))
+        left -= min(lengths[key], share)
+    return shown, whole
+
+
+_NOTE = 80
+"""Room for the note about what was cut."""
 
 
 def _cut(text: str, limit: int) -> str:

@@ -11,8 +11,8 @@ class BudgetConfig(BaseModel):
     model_config = SETTINGS
 
     max_steps: int = Field(default=40, ge=1, le=1000)
-    """Model turns for each pack."""
+    """Model answers in one run."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens read and written, all turns together; not set: no limit."""
     max_seconds: float | None = Field(default=None, gt=0)
-    """Time from start to end; not set: no limit."""
+    """Seconds spent in model and tool calls; waiting is free. Not set: no limit."""

@@ -28,25 +28,25 @@ class FabricConfig(BaseModel):
     default_model_key: Text = "quality"
     """Key of the model that does the work."""
     routing_model_key: Text = "fast"
-    """Key of the model that chooses a specialist when keywords do not."""
+    """Key of the model that chooses a specialist when keywords do not. Not used yet."""
     task_force_mode: Literal["sequential", "parallel"] = "sequential"
-    """How several specialists share a task: one after another, each reading the last one's result, or all at once."""
+    """How several specialists share a task: one after another, or all at once. Not used yet."""
     local_llm_ensure_available: bool = True
-    """Whether the local model server is started when it does not answer."""
+    """Whether the local model server is started when it does not answer. Not used yet."""
     local_llm_start_cmd: Texts = Field(default=("ollama", "serve"), min_length=1)
-    """The command that starts it."""
+    """The command that starts it. Not used yet."""
     auto_pull_if_missing: bool = True
-    """Whether a configured model that the local server lacks is pulled."""
+    """Whether a configured model that the local server lacks is pulled. Not used yet."""
     budget: BudgetConfig = BudgetConfig()
     """What one run may use before it is stopped."""
     shell: ShellConfig = ShellConfig()
     """What the shell tool allows."""
     run_index: RunIndexConfig = RunIndexConfig()
-    """How earlier runs are searched."""
+    """How earlier runs are searched. Not used yet."""
     cloud_fallback: CloudFallbackConfig | None = None
-    """When a second model may answer instead; not set: never."""
+    """When a second model may answer instead; not set: never. Not used yet."""
     telemetry: TelemetryConfig | None = None
-    """Where OpenTelemetry traces go; not set: nowhere."""
+    """Where OpenTelemetry traces go; not set: nowhere. Not used yet."""
 
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:

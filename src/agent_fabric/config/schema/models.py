@@ -38,10 +38,11 @@ class ModelConfig(BaseModel):
     connect_timeout_s: float = Field(default=2.5, gt=0, le=86_400)
     """How long the server may take to accept a connection."""
     context_window: int | None = Field(default=None, ge=1)
-    """How many tokens the model can read; not set: as the server reports."""
+    """How many tokens fit, prompt and answer together. Set: conversations are shortened before they fill it. Not set:
+    only when the server says that one is too long."""
     api_key: SecretReference | None = None
     """Where the key is kept: `env:NAME` reads the environment variable NAME. A key itself is refused."""
     ca_file: AbsolutePath | None = None
     """Certificates to trust for this server, as an absolute path to a PEM file."""
     headers: Mapping[HeaderName, HeaderValue] = {}
-    """HTTP headers sent with every request, as written here."""
+    """HTTP headers sent with every request. They are part of a run's log: write a secret as `env:NAME`."""

@@ -4,6 +4,7 @@ One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a tu
 """
 
 import io
+import math
 import os
 import ssl
 from collections.abc import Mapping, Sequence
@@ -40,7 +41,9 @@ class OpenAICompatibleClients:
         self._clients: dict[str, OpenAICompatibleClient] = {}
 
     def client_for(self, settings: ModelSettings) -> "OpenAICompatibleClient":
-        key = f"{settings.base_url} {settings.api_key} {settings.ca_file} {settings.headers}"
+        key = (
+            f"{settings.base_url} {settings.api_key} {settings.ca_file} {settings.headers} {settings.connect_timeout_s}"
+        )
         client = self._clients.get(key)
         if client is None:
             client = self._clients[key] = OpenAICompatibleClient(self._shared_session(), settings)
@@ -71,10 +74,26 @@ class OpenAICompatibleClient:
         self._base_url = settings.base_url
         self._proxy = _proxy_for(self._url)
         self._ssl = _tls(self._url, settings.ca_file)
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout_s)
-        self._headers = {"content-type": "application/json", **(settings.headers or {})}
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=settings.connect_timeout_s)
+        self._headers = {"content-type": "application/json"}
+        self._secrets: list[str] = []
+        """Values that a server may repeat but that must not get into any log."""
+        for name, value in (settings.headers or {}).items():
+            self._headers[name] = self._resolved(value)
         if settings.api_key:
-            self._headers["authorization"] = f"Bearer {_secret(settings.api_key)}"
+            self._headers["authorization"] = f"Bearer {self._resolved(settings.api_key)}"
+
+    def _resolved(self, value: str) -> str:
+        if not value.startswith("env:"):
+            return value
+        secret = _secret(value)
+        self._secrets.append(secret)
+        return secret
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), b"***")
+        return data
 
     async def chat(
         self,
@@ -106,18 +125,25 @@ class OpenAICompatibleClient:
                 timeout=self._timeout,
                 proxy=self._proxy,
                 ssl=self._ssl,
+                allow_redirects=False,
             ) as response:
                 if response.status != 200:
-                    raise _refusal(response.status, await _body(response), response.headers, model, self._base_url)
+                    said = self._without_secrets(await _body(response))
+                    raise _refusal(response.status, said, response.headers, model, self._base_url)
                 if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
                     return await _streamed(response, on_delta)
                 return parse_response(await _body(response))
+        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
+            raise ModelRefused(
+                f"The certificate of {self._base_url} is not trusted: {_reason(problem)}",
+                hint="Name its authority with `ca_file` in the model's configuration, or with SSL_CERT_FILE.",
+            ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
             raise ModelUnreachable(
                 f"No model server answers at {self._base_url}: {_reason(problem)}",
                 hint="Start the server, or set the right `base_url` in the configuration.",
             ) from None
-        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError) as problem:
+        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
             raise ModelAnswerUnusable(
                 f"The model server at {self._base_url} broke off in the middle of its answer: {_reason(problem)}",
                 hint="Look at the server's own log; it may have crashed or run out of memory.",
@@ -142,21 +168,24 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 async def _streamed(response: aiohttp.ClientResponse, on_delta: OnDelta) -> LLMResponse:
     answer = StreamedAnswer()
-    rest = b""
+    rest: list[bytes] = []
     size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > MAX_ANSWER_BYTES:
             raise ModelAnswerUnusable(f"The model server sent more than {MAX_ANSWER_BYTES // 2**20} MB")
-        *lines, rest = (rest + piece).split(b"\n")
+        if b"\n" not in piece:
+            rest.append(piece)
+            continue
+        *lines, begun = b"".join((*rest, piece)).split(b"\n")
+        rest = [begun]
         for line in lines:
             text = answer.feed(line)
             if text:
                 on_delta(text)
         if answer.done:
             break
-    if rest:
-        answer.feed(rest)
+    answer.feed(b"".join(rest))
     return answer.answer()
 
 
@@ -187,9 +216,10 @@ _HINTS = {
 
 def _retry_after(value: str | None) -> float | None:
     try:
-        return None if value is None else max(float(value), 0.0)
+        seconds = float(value or "nan")
     except ValueError:
         return None  # a date: rare, and our own delays are fine
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def _reason(problem: BaseException) -> str:
@@ -198,7 +228,7 @@ def _reason(problem: BaseException) -> str:
 
 def _secret(reference: str) -> str:
     name = reference.removeprefix("env:")
-    value = os.environ.get(name)
+    value = os.environ.get(name, "").strip()
     if not value:
         raise ConfigError(f"The variable {name}, which holds a model's key, is not set", hint=f"export {name}=…")
     return value
@@ -210,7 +240,8 @@ def _proxy_for(url: str) -> str | None:
     host = parts.hostname or ""
     if proxy_bypass(host) or host in ("localhost", "127.0.0.1", "::1"):
         return None
-    return getproxies().get(parts.scheme)
+    proxy = getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 def _tls(url: str, ca_file: str | None) -> ssl.SSLContext | bool:

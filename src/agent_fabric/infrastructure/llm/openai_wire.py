@@ -12,6 +12,7 @@ import orjson
 
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.tools import ToolSpec
 
@@ -76,11 +77,11 @@ def parse_response(data: bytes) -> LLMResponse:
         ModelAnswerUnusable: it is none.
     """
     body = _object(_json(data), "the answer")
+    if body.get("error") and not body.get("choices"):
+        raise _unusable(f"the server said: {error_text(data)}")
     choice = _object(_first(body.get("choices")), "choices[0]")
     message = _object(choice.get("message"), "the message")
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise _unusable("tool_calls is not a list")
+    calls = _list(message.get("tool_calls"), "tool_calls")
     return LLMResponse(
         content=_text(message.get("content"), "content"),
         tool_calls=_with_ids([_call(call) for call in calls]),
@@ -125,7 +126,7 @@ class StreamedAnswer:
         choice = _object(_first(choices), "choices[0]")
         self._finish_reason = _optional_text(choice.get("finish_reason")) or self._finish_reason
         delta = _object(choice.get("delta") or {}, "the delta")
-        for part in delta.get("tool_calls") or []:
+        for part in _list(delta.get("tool_calls"), "tool_calls"):
             self._add_call(_object(part, "a tool call"))
         text = _text(delta.get("content"), "content")
         self._content.append(text)
@@ -168,8 +169,8 @@ class StreamedAnswer:
 def error_text(data: bytes) -> str:
     """Return what a server says about an error, whatever shape it gave it."""
     try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
+        body = _json(data)
+    except ModelAnswerUnusable:
         body = None
     found: Any = body
     if isinstance(body, dict):
@@ -207,14 +208,25 @@ def _with_ids(calls: list[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
 
 def _json(data: bytes) -> Any:
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as problem:
         raise _unusable(f"not JSON: {problem}") from None
+    if too_deep(value, data):
+        raise _unusable("it is nested too deeply")
+    return value
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _unusable(f"{what} is not an object")
+    return value
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _unusable(f"{what} is not a list")
     return value
 
 

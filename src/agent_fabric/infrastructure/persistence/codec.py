@@ -21,6 +21,9 @@ INLINE_BYTES = 8_192
 LONG_TEXT = 2_000
 """In a larger payload, texts longer than this move into blobs."""
 _BLOB_KEY = "$blob"
+_MARK = b'"$blob"'
+_LENIENT = b" "
+"""First byte of JSON that only the standard library reads back as it was."""
 
 Blobs = dict[bytes, bytes]
 """Content by SHA-256."""
@@ -30,7 +33,7 @@ def encode(body: Body) -> tuple[bytes, Blobs]:
     """Return a payload, and the blobs that it refers to."""
     value: Any = body.payload if isinstance(body, UnknownEvent) else body
     payload = dump_json(value)
-    if len(payload) <= INLINE_BYTES:
+    if len(payload) <= INLINE_BYTES and _MARK not in payload:
         return payload, {}
     blobs: Blobs = {}
     return dump_json(_spill(load_json(payload), blobs)), blobs
@@ -39,9 +42,14 @@ def encode(body: Body) -> tuple[bytes, Blobs]:
 def decode(kind: str, version: int, payload: bytes, blob: Callable[[bytes], bytes]) -> Body:
     """Return the body that was encoded; `blob` gives the content for a hash."""
     value = load_json(payload)
-    if _BLOB_KEY.encode() in payload:
+    if refers_to_blobs(payload):
         value = _restore(value, blob)
     return body_from(kind, version, value)
+
+
+def refers_to_blobs(payload: bytes) -> bool:
+    """Tell whether texts of a payload, or what looks like it, have moved elsewhere."""
+    return _MARK in payload
 
 
 def pack(content: bytes) -> bytes:
@@ -59,15 +67,19 @@ def dump_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, default=_plain).encode()
+        return _LENIENT + json.dumps(value, default=_plain, separators=(",", ":")).encode()
 
 
 def load_json(data: bytes) -> Any:
-    """Decode what `dump_json` wrote."""
+    """Decode what `dump_json` wrote.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return json.loads(data)
+        return json.loads(data) if data.startswith(_LENIENT) else orjson.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,8 @@ apsw brings its own current SQLite: versions before 3.51.3, which most Pythons s
 processes checkpoint (see ADR 0004).
 """
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,11 @@ from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a write waits for other processes. Each holds the file for milliseconds."""
+
+LITTLE_SPACE = 256 * 1024
+"""Less than this is as good as nothing: a commit needs room for its log and the shared index."""
+APPLICATION_ID = 0x46414252
+"""Marks the file as ours: FABR."""
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -65,7 +72,7 @@ def connect(path: Path) -> apsw.Connection:
         StoreUnavailable: it cannot be opened, is not ours, or was written by a newer program.
     """
     with explained(path):
-        connection = apsw.Connection(str(path))
+        connection = apsw.Connection(_utf8(path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -74,27 +81,44 @@ def connect(path: Path) -> apsw.Connection:
         return connection
 
 
+def _utf8(path: Path) -> str:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise StoreUnavailable(
+            f"The path {os.fsencode(path)!r} is not UTF-8, and SQLite takes nothing else",
+            hint="Choose another folder with --workspace.",
+        ) from None
+    return str(path)
+
+
 def _version(connection: apsw.Connection) -> int:
     value = connection.execute("PRAGMA user_version").get
     return value if isinstance(value, int) else 0
 
 
 def _migrate(connection: apsw.Connection, path: Path) -> None:
-    version = _version(connection)
-    if version > len(MIGRATIONS):
-        raise StoreUnavailable(
-            f"{path} was written by a newer agent-fabric (format {version}; this one knows {len(MIGRATIONS)})",
-            hint="Upgrade agent-fabric, or use another folder with --workspace.",
-        )
-    if version == len(MIGRATIONS):
+    if _version(connection) == len(MIGRATIONS) and _is_ours(connection):
         return
-    if version > 0:
-        _back_up(connection, path.with_name(f"{path.name}.backup-{version}"))
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Asked again inside the transaction: another process may have been faster.
-        for migration in MIGRATIONS[_version(connection) :]:
+        # Looked at inside the transaction: another process may have been faster.
+        version = _version(connection)
+        if version > len(MIGRATIONS):
+            raise StoreUnavailable(
+                f"{path} was written by a newer agent-fabric (format {version}; this one knows {len(MIGRATIONS)})",
+                hint="Upgrade agent-fabric, or use another folder with --workspace.",
+            )
+        if not _is_ours(connection):
+            raise StoreUnavailable(
+                f"{path} is not a usable database: it belongs to another program",
+                hint="Move it away, or use another folder with --workspace.",
+            )
+        if 0 < version < len(MIGRATIONS):
+            _back_up(path, path.with_name(f"{path.name}.backup-{version}"))
+        for migration in MIGRATIONS[version:]:
             connection.execute(migration)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -102,13 +126,32 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
-def _back_up(connection: apsw.Connection, copy: Path) -> None:
-    target = apsw.Connection(str(copy))
+def _is_ours(connection: apsw.Connection) -> bool:
+    """Tell whether the file is ours, or still empty."""
+    if connection.execute("PRAGMA application_id").get == APPLICATION_ID:
+        return True
+    return connection.execute("SELECT name FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    """Copy the file as it is now; a connection of its own can read while ours holds the lock for writing."""
+    fresh = copy.with_name(f"{copy.name}.{os.getpid()}")
+    source, target = apsw.Connection(str(path)), apsw.Connection(str(fresh))
     try:
-        with target.backup("main", connection, "main") as backup:
+        with target.backup("main", source, "main") as backup:
             backup.step()
     finally:
+        source.close()
         target.close()
+    fresh.replace(copy)
+
+
+def _nearly_full(path: Path) -> bool:
+    """Tell whether an I/O error may come from a full disk: SQLite does not always say so itself."""
+    try:
+        return shutil.disk_usage(path.parent).free < LITTLE_SPACE
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -119,7 +162,7 @@ def explained(path: Path) -> Iterator[None]:
     except FabricError:
         raise
     except (apsw.FullError, apsw.IOError) as problem:
-        if isinstance(problem, apsw.FullError) or "ENOSPC" in str(problem) or "No space" in str(problem):
+        if isinstance(problem, apsw.FullError) or _nearly_full(path):
             raise StoreFull(
                 f"The disk that holds {path} is full",
                 hint="Free some space, then go on with `fabric resume`. Nothing that was recorded is lost.",
@@ -141,3 +184,5 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreUnavailable(
             f"{path} cannot be opened: {problem}", hint="Check that you may write in that folder."
         ) from problem
+    except apsw.Error as problem:
+        raise StoreUnavailable(f"{path} cannot be used: {problem}", hint="Restore it from a backup.") from problem

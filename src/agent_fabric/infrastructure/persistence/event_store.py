@@ -9,7 +9,9 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from struct import pack as pack_fields
 from typing import Any, Protocol
 
@@ -18,7 +20,7 @@ import apsw
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound, StoreUnavailable
-from agent_fabric.domain.events import Event, RunCreated, version_of
+from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited, version_of
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import decode, dump_json, encode, pack, unpack
@@ -42,15 +44,22 @@ _STATUS_AFTER: Mapping[str, RunStatus] = {
 class LogFollower(Protocol):
     """Something that mirrors logs: called on the writer's thread, after events have become durable."""
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
-        """Take in the newest events of a run, with their payloads as stored.
+    def follow(
+        self, run_id: RunId, outline: Sequence[Event], events: Sequence[Event], payloads: Sequence[bytes]
+    ) -> None:
+        """Take in the newest events of a run, with their payloads as stored; `outline` tells what it is about.
 
-        Must not raise: what it misses, `catch_up` brings.
+        Raises:
+            OSError: it cannot be written. `catch_up` brings the rest later.
         """
         ...
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
-        """Bring the mirror to the state of the whole log."""
+        """Bring the mirror to the state of the whole log.
+
+        Raises:
+            OSError: it cannot be written.
+        """
         ...
 
 
@@ -62,21 +71,31 @@ class SqliteRunRepository:
         self._clock = clock
         self._followers = followers
         self._inbox = Inbox(store)
+        self._held: set[_SqliteHeldRun] = set()
+        """The runs that this process drives."""
 
     async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
-        held = _SqliteHeldRun(self._store, self._inbox, self._followers, run_id)
+        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id)
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
-            connection.execute(
-                "INSERT INTO runs (run_id, status, created_at) VALUES (?, ?, ?)", (run_id, RunStatus.RUNNING, since)
-            )
+            try:
+                connection.execute(
+                    "INSERT INTO runs (run_id, status, created_at) VALUES (?, ?, ?)", (run_id, RunStatus.RUNNING, since)
+                )
+            except apsw.ConstraintError:
+                raise DriverConflict(f"There is a run {run_id} already") from None
             held.number = connection.last_insert_rowid()
             # Nobody can see the run before this transaction ends, so nobody else can have its lock.
             self._store.locks.acquire(held.number)
             _note_driver(connection, held.number, since)
 
-        await held.append(events, beside=write)
+        try:
+            await held.append(events, beside=write)
+        except BaseException:
+            self._held.discard(held)
+            self._store.locks.release(held.number)
+            raise
         return held
 
     async def take(self, run_id: RunId) -> HeldRun:
@@ -90,15 +109,15 @@ class SqliteRunRepository:
                     hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
                 )
             await asyncio.sleep(0.02)
-        held = _SqliteHeldRun(self._store, self._inbox, self._followers, run_id, number)
+        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
         try:
             events = await self._store.read(lambda connection: load_events(connection, number))
             held.continue_from(events, await self._store.read(lambda connection: _head(connection, number)))
-            for follower in self._followers:
-                await asyncio.to_thread(follower.catch_up, run_id, events)
+            await held.mirror(events)
             now = self._clock.now()
             await self._store.writer.write(lambda connection: _note_driver(connection, number, now))
         except BaseException:
+            self._held.discard(held)
             self._store.locks.release(number)
             raise
         return held
@@ -118,42 +137,46 @@ class SqliteRunRepository:
         await self._store.writer.write(write)
 
     async def catch_up(self) -> None:
-        """Bring the mirrors of runs up to date whose driver died before it could."""
+        """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id in await self._store.read(_driven_runs):
             if self._store.locks.acquire(number):
-                try:
-                    await self._mirror(number, run_id)
-                finally:
-                    self._store.locks.release(number)
-
-    async def _mirror(self, number: int, run_id: RunId) -> None:
-        events = await self._store.read(lambda connection: load_events(connection, number))
-        for follower in self._followers:
-            await asyncio.to_thread(follower.catch_up, run_id, events)
-        await self._store.writer.write(lambda connection: _forget_driver(connection, number))
+                held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
+                held.lagging = True
+                await held.release()
 
 
 class _SqliteHeldRun:
     """HeldRun whose lock this process has."""
 
     def __init__(
-        self, store: Store, inbox: Inbox, followers: Sequence[LogFollower], run_id: RunId, number: int = 0
+        self,
+        store: Store,
+        inbox: Inbox,
+        followers: Sequence[LogFollower],
+        siblings: "set[_SqliteHeldRun]",
+        run_id: RunId,
+        number: int = 0,
     ) -> None:
         self._store = store
+        self._siblings = siblings
+        siblings.add(self)
         self._inbox = inbox
         self._followers = followers
         self.run_id = run_id
         self.number = number
-        self.head = hashlib.sha256(run_id.encode()).digest()
+        self._head = hashlib.sha256(run_id.encode()).digest()
         self._next_seq = 0
-        self._created: RunCreated | None = None
+        self._outline: list[Event] = []
+        """The events that tell what the run is about."""
+        self.lagging = False
+        """A mirror has missed events."""
         self._seen_row = 0
 
     def continue_from(self, events: Sequence[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
         self._next_seq = len(events)
-        self._created = _created_in(events)
-        self.head = head
+        self._outline = _outline_of(events)
+        self._head = head
 
     async def append(
         self,
@@ -165,9 +188,8 @@ class _SqliteHeldRun:
         """See the port; `beside` writes more in the same transaction, before the events."""
         if events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
-        rows, blobs = self._rows(events)
+        rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
-        self._created = self._created or _created_in(events)
         status = next((found for event in reversed(events) if (found := _STATUS_AFTER.get(event.body.kind))), None)
 
         def write(connection: apsw.Connection) -> None:
@@ -187,13 +209,31 @@ class _SqliteHeldRun:
             for row in consumed:
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
-        def follow() -> None:
-            assert self._created is not None
-            for follower in self._followers:
-                follower.follow(self.run_id, self._created, events, payloads)
+        def after() -> None:
+            # Here and not behind the await: whoever waits may have been cancelled, but the events are durable.
+            self._next_seq += len(events)
+            self._head = head
+            self._outline += _outline_of(events)
+            if not self.lagging:
+                self._follow(events, payloads)
 
-        self._next_seq += len(events)
-        await self._store.writer.write(write, after=follow)
+        await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+
+    def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
+        try:
+            for follower in self._followers:
+                follower.follow(self.run_id, self._outline, events, payloads)
+        except OSError:
+            self.lagging = True  # a full disk, say: the store has it all, and `release` or the next start mends it
+
+    async def mirror(self, events: Sequence[Event]) -> None:
+        """Bring all mirrors to the state of the whole log."""
+        try:
+            for follower in self._followers:
+                await asyncio.to_thread(follower.catch_up, self.run_id, events)
+            self.lagging = False
+        except OSError:
+            self.lagging = True  # as above
 
     async def receive(self) -> Sequence[InboxRow]:
         rows = await self._inbox.wait(self.number, after=self._seen_row)
@@ -202,23 +242,31 @@ class _SqliteHeldRun:
 
     async def release(self) -> None:
         try:
-            await self._store.writer.write(lambda connection: _forget_driver(connection, self.number))
+            if self.lagging:
+                await self.mirror(await self._store.read(lambda connection: load_events(connection, self.number)))
+            if not self.lagging:
+                await self._store.writer.write(
+                    lambda connection: _forget_driver(connection, self.number), alone=len(self._siblings) == 1
+                )
         except StoreUnavailable:
-            pass  # the row only tells that mirrors may lag: it stays, and the next start looks after them
+            pass  # the driver's row stays, and tells the next start to look after the mirrors
         finally:
+            self._siblings.discard(self)
             self._store.locks.release(self.number)
 
-    def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]]]:
+    def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]], bytes]:
+        """Return the rows of events and of their blobs, and the hash of the last one."""
+        head = self._head
         rows: list[tuple[Any, ...]] = []
         stored: list[tuple[bytes, bytes]] = []
         for event in events:
             payload, blobs = encode(event.body)
             kind = event.body.kind
-            self.head = chained(self.head, event.seq, event.ts, kind, event.lane, event.step, payload)
+            head = chained(head, event.seq, event.ts, kind, event.lane, event.step, payload)
             version = version_of(kind)
-            rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, self.head))
+            rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
             stored.extend((digest, pack(content)) for digest, content in blobs.items())
-        return rows, stored
+        return rows, stored, head
 
 
 _PAYLOAD = 6
@@ -256,18 +304,42 @@ def holder_of(connection: apsw.Connection, number: int) -> str:
 
 def load_events(connection: apsw.Connection, number: int, *, after: int = -1) -> list[Event]:
     """Return a run's events, whole: long texts are read back from their blobs."""
+    query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
+    with damage_explained():
+        return [
+            Event(
+                seq,
+                ts,
+                LaneId(lane) if lane is not None else None,
+                step,
+                decode(kind, version, payload, blob_from(connection)),
+            )
+            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
+        ]
+
+
+def blob_from(connection: apsw.Connection) -> Callable[[bytes], bytes]:
+    """Return the function that gives a blob's content; it fails for one that is missing or not what it was."""
 
     def blob(digest: bytes) -> bytes:
         row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
-        if row is None:
-            raise StoreUnavailable(f"The store lacks blob {digest.hex()}, which an event names")
-        return unpack(row[0])
+        content = b"" if row is None else unpack(row[0])
+        if hashlib.sha256(content).digest() != digest:
+            raise ValueError(f"blob {digest.hex()} is missing or not what it was")
+        return content
 
-    query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
-    return [
-        Event(seq, ts, LaneId(lane) if lane is not None else None, step, decode(kind, version, payload, blob))
-        for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
-    ]
+    return blob
+
+
+@contextmanager
+def damage_explained() -> Iterator[None]:
+    """Turn what damaged rows give into an error of ours."""
+    try:
+        yield
+    except (ValueError, zlib.error) as problem:
+        raise StoreUnavailable(
+            f"The store is damaged: {problem}", hint="Restore it from a backup; runlog.jsonl files keep what happened."
+        ) from problem
 
 
 def this_process() -> str:
@@ -298,5 +370,5 @@ def _driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId]]:
     return [(int(number), RunId(str(run_id))) for number, run_id in connection.execute(query)]
 
 
-def _created_in(events: Sequence[Event]) -> RunCreated | None:
-    return events[0].body if events and isinstance(events[0].body, RunCreated) else None
+def _outline_of(events: Sequence[Event]) -> list[Event]:
+    return [event for event in events if isinstance(event.body, RunCreated | SpecialistsRecruited)]

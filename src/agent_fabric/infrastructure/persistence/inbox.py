@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import apsw
 
 from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.codec import load_json
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -37,7 +38,11 @@ class Inbox:
 
     async def _look(self) -> None:
         while self._waiting:
-            for run in self._store.read_now(_runs_with_rows):
+            try:
+                found = self._store.read_now(_runs_with_rows)
+            except StoreUnavailable:
+                found = []  # the next look may work, and drivers must not go deaf
+            for run in found:
                 future = self._waiting.get(run)
                 if future is not None and not future.done():
                     future.set_result(None)

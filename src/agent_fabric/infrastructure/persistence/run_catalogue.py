@@ -11,7 +11,8 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import decode, unpack
+from agent_fabric.infrastructure.persistence.codec import decode
+from agent_fabric.infrastructure.persistence.event_store import blob_from, damage_explained
 from agent_fabric.infrastructure.persistence.store import Store
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
@@ -42,13 +43,14 @@ class SqliteRunCatalogue:
         return [records[index] for index, _ in scores.most_common(limit)]
 
     async def find(self, prefix: str) -> RunId:
+        prefix = prefix.lower().encode("utf-8", "replace").decode()
         if not prefix:
             raise RunNotFound("No run id was given", hint="See all runs with `fabric logs list`.")
 
         def read(connection: apsw.Connection) -> list[str]:
             # substr, not LIKE: an id typed by a person may hold % or _
             query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? ORDER BY number DESC LIMIT 6"
-            return [str(row[0]) for row in connection.execute(query, (len(prefix), prefix.lower()))]
+            return [str(row[0]) for row in connection.execute(query, (len(prefix), prefix))]
 
         found = await self._store.read(read)
         if len(found) == 1:
@@ -73,7 +75,7 @@ class SqliteRunCatalogue:
         query = "SELECT number, run_id, status, created_at FROM runs ORDER BY number DESC LIMIT ?"
         rows = list(islice(connection.execute(query, (limit,)), None))
         return [
-            self._record(connection, number, RunId(str(run_id)), RunStatus(status), created_at)
+            self._record(connection, number, RunId(str(run_id)), _status(status), created_at)
             for number, run_id, status, created_at in rows
         ]
 
@@ -110,14 +112,18 @@ class SqliteRunCatalogue:
         )
 
 
-def _outline(connection: apsw.Connection, number: int) -> list[Event]:
-    def blob(digest: bytes) -> bytes:
-        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
-        return unpack(row[0]) if row else b""
+def _status(value: str) -> RunStatus:
+    try:
+        return RunStatus(value)
+    except ValueError:
+        return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive
 
+
+def _outline(connection: apsw.Connection, number: int) -> list[Event]:
     marks = ", ".join("?" for _ in _OUTLINE)
     query = f"SELECT seq, ts, kind, version, payload FROM events WHERE run = ? AND kind IN ({marks}) ORDER BY seq"  # noqa: S608 - only question marks are filled in
-    return [
-        Event(seq, ts, None, "", decode(kind, version, payload, blob))
-        for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
-    ]
+    with damage_explained():
+        return [
+            Event(seq, ts, None, "", decode(kind, version, payload, blob_from(connection)))
+            for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
+        ]

@@ -1,11 +1,14 @@
 """One thread that writes, many that ask: commits of all runs of a process are grouped.
 
 A commit on the event loop would stall every run for as long as the disk takes. Here, whatever has been asked for while
-one commit was under way becomes the next one.
+one commit was under way becomes the next one. Only a process that drives a single run on a fast disk commits on the
+spot: there is nobody to stall, and changing threads twice costs more than the commit.
 """
 
 import asyncio
+import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
@@ -14,6 +17,8 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.infrastructure.persistence.database import connect, explained
+
+FAST_COMMIT_S = 0.005
 
 T = TypeVar("T")
 Write = Callable[[apsw.Connection], Any]
@@ -28,19 +33,33 @@ class Writer:
         self._path = path
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._connection = connect(path)
+        self._free = threading.Lock()
+        """Held while the connection is in use."""
+        self._commit_s = 0.0
+        """How long the last commit took."""
         self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
         self._thread.start()
 
-    async def write(self, write: Callable[[apsw.Connection], T], *, after: Callable[[], None] | None = None) -> T:
+    async def write(
+        self, write: Callable[[apsw.Connection], T], *, after: Callable[[], None] | None = None, alone: bool = False
+    ) -> T:
         """Run `write` inside a transaction; return once it is durable.
 
-        `after` runs on the writer's thread once the transaction is durable, before any later write. What it does is a
-        convenience for readers: it must not raise.
+        `after` runs once the transaction is durable, before any later write. What it does is a convenience for readers.
+        `alone` says that nobody else in this process would have to wait for the disk.
 
         Raises:
             StoreFull, StoreUnavailable: nothing of `write` has happened.
             Exception: what `write` itself raised; nothing of it has happened, other writes are not affected.
         """
+        if alone and self._commit_s < FAST_COMMIT_S and self._asked.empty() and self._free.acquire(blocking=False):
+            try:
+                (value,) = self._transact([write])
+                if after is not None:
+                    _call(after)
+            finally:
+                self._free.release()
+            return value  # type: ignore[no-any-return]  # the one write that was asked for
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._asked.put((write, future, after))
         return await future
@@ -59,13 +78,15 @@ class Writer:
                 group.append(self._asked.get())
             open_ = None not in group
             asked = [entry for entry in group if entry is not None]
-            if asked:
+            if not asked:
+                continue
+            with self._free:
                 outcomes = self._commit(asked)
                 # Before those who asked wake up: afterwards both threads would fight for the interpreter.
                 for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
                     if after is not None and problem is None:
-                        after()
-                _tell(outcomes)
+                        _call(after)
+            _tell(outcomes)
 
     def _commit(self, group: list[_Asked]) -> list[_Outcome]:
         try:
@@ -79,6 +100,7 @@ class Writer:
 
     def _transact(self, writes: list[Write]) -> list[Any]:
         connection = self._connection
+        started = time.monotonic()
         with explained(self._path):
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -88,7 +110,16 @@ class Writer:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            return values
+        self._commit_s = time.monotonic() - started
+        return values
+
+
+def _call(after: Callable[[], None]) -> None:
+    try:
+        after()
+    except Exception:
+        # What was asked for is durable all the same; without this thread nobody could write any more.
+        logging.getLogger(__name__).exception("What follows a commit failed")
 
 
 def _tell(outcomes: list[_Outcome]) -> None:

@@ -1,10 +1,11 @@
 """`runlog.jsonl`: a run's log as append-only lines. A mirror of the store, never the truth."""
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -20,21 +21,21 @@ class JsonlRunLog:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:  # noqa: ARG002 - every follower's
+    def follow(
+        self,
+        run_id: RunId,
+        outline: Sequence[Event],  # noqa: ARG002 - every follower's
+        events: Sequence[Event],
+        payloads: Sequence[bytes],
+    ) -> None:
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
-        try:
-            _append(self._layout.runlog(run_id), lines)
-        except OSError:
-            return  # full disk or vanished folder: the store has it all, and catch_up or `logs export` will write it
+        _append(self._layout.runlog(run_id), lines)
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         path = Path(self._layout.runlog(run_id))
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            missing = events[_repair(path) + 1 :]
-            _append(path, [dump_json(line_of(run_id, event)) for event in missing])
-        except OSError:
-            return  # as above
+        path.parent.mkdir(parents=True, exist_ok=True)
+        missing = events[_repair(path) + 1 :]
+        _append(path, [dump_json(line_of(run_id, event)) for event in missing])
 
     def export(self, run_id: RunId, events: Sequence[Event]) -> Path:
         """Write the whole file anew, and return its path."""
@@ -54,8 +55,9 @@ def _append(path: str | Path, lines: Sequence[bytes]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         written = os.write(descriptor, data)
-        if written < len(data):  # a full disk: no line is better than half a line
-            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+        if written < len(data):
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)  # no line is better than half a line
+            raise OSError(errno.ENOSPC, "only a part could be written")
     finally:
         os.close(descriptor)
 

@@ -9,11 +9,12 @@
         workspace/     the run's files
 """
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 
 FOLDER = ".fabric"
@@ -44,7 +45,13 @@ class Layout:
 
     def prepare(self, run_id: RunId) -> str:
         workspace = f"{self.root}/runs/{run_id}/workspace"
-        os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - on the way of every run, and pathlib takes twice as long
+        try:
+            os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - on the way of every run; pathlib takes twice as long
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"The run's folder cannot be made: {problem.strerror or problem}",
+                hint="Check that there is space, and that you may write there.",
+            ) from None
         return workspace
 
     def usable(self, workspace: str) -> bool:
@@ -62,6 +69,10 @@ class Layout:
             if not ignore.exists():
                 ignore.write_text("*\n")
         except OSError as problem:
+            if problem.errno == errno.ENOSPC:
+                raise StoreFull(
+                    f"The disk that holds {self.root} is full", hint="Free some space, then try again."
+                ) from None
             raise ConfigError(
                 f"The folder {self.root} cannot be made: {problem.strerror or problem}",
                 hint="Choose another one with --workspace.",

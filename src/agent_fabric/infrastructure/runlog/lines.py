@@ -6,7 +6,7 @@ from typing import Any
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json, refers_to_blobs
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""
@@ -43,7 +43,7 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
 def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
     """Return the same line as bytes, built around a payload that is encoded already: this runs for every event."""
     body = event.body
-    if len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS:
+    if len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS or refers_to_blobs(payload):
         return dump_json(line_of(run_id, event))
     rest: dict[str, Any] = {"seq": event.seq, "run_id": run_id}
     if event.lane is not None:
@@ -57,7 +57,7 @@ def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
         body.kind.encode(),
         event.step.encode(),
     )
-    return place + payload + b"," + dump_json(rest)[1:]
+    return place + payload + b"," + dump_json(rest).lstrip()[1:]
 
 
 def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:

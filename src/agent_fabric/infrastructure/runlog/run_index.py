@@ -16,43 +16,41 @@ class RunIndex:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def follow(self, run_id: RunId, created: RunCreated, events: Sequence[Event], payloads: Sequence[bytes]) -> None:  # noqa: ARG002 - every follower's
-        entry = _entry(run_id, created, events)
+    def follow(
+        self,
+        run_id: RunId,
+        outline: Sequence[Event],
+        events: Sequence[Event],
+        payloads: Sequence[bytes],  # noqa: ARG002 - every follower's
+    ) -> None:
+        entry = _entry(run_id, outline, events[-1])
         if entry is not None:
-            self._append([entry])
+            self._append(entry)
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
-        created = events[0].body if events else None
-        if isinstance(created, RunCreated):
-            entry = _entry(run_id, created, events)
-            if entry is not None and run_id not in self._known():
-                self._append([entry])
+        entry = _entry(run_id, events, events[-1]) if events else None
+        if entry is not None and run_id not in self._known():
+            self._append(entry)
 
     def export(self, runs: Sequence[tuple[RunId, Sequence[Event]]]) -> None:
         """Write the whole file anew."""
         entries = [
-            entry
-            for run_id, events in runs
-            if events and isinstance(created := events[0].body, RunCreated)
-            if (entry := _entry(run_id, created, events)) is not None
+            entry for run_id, events in runs if events and (entry := _entry(run_id, events, events[-1])) is not None
         ]
         fresh = self._layout.run_index.with_suffix(".jsonl.new")
         fresh.write_bytes(b"".join(dump_json(entry) + b"\n" for entry in entries))
         fresh.replace(self._layout.run_index)
 
-    def _append(self, entries: Sequence[dict[str, Any]]) -> None:
-        data = b"".join(dump_json(entry) + b"\n" for entry in entries)
+    def _append(self, entry: dict[str, Any]) -> None:
+        data = dump_json(entry) + b"\n"
+        descriptor = os.open(self._layout.run_index, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            descriptor = os.open(self._layout.run_index, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                # A line that a crash tore off is ended here; readers skip what is not JSON.
-                size = os.fstat(descriptor).st_size
-                torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-                os.write(descriptor, b"\n" + data if torn else data)
-            finally:
-                os.close(descriptor)
-        except OSError:
-            return  # the store has it all; `logs export` writes the index again
+            # A line that a crash tore off is ended here; readers skip what is not JSON.
+            size = os.fstat(descriptor).st_size
+            torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, b"\n" + data if torn else data)
+        finally:
+            os.close(descriptor)
 
     def _known(self) -> set[str]:
         try:
@@ -68,21 +66,23 @@ class RunIndex:
         return known
 
 
-def _entry(run_id: RunId, created: RunCreated, events: Sequence[Event]) -> dict[str, Any] | None:
-    settled = events[-1]
-    specialist_ids: Sequence[str] = ()
-    for event in events:
-        if isinstance(event.body, SpecialistsRecruited):
-            specialist_ids = event.body.specialist_ids
-    entry: dict[str, Any] = {"run_id": run_id, "ts": settled.ts, "prompt": created.prompt}
-    match settled.body:
+def _entry(run_id: RunId, outline: Sequence[Event], newest: Event) -> dict[str, Any] | None:
+    """Return a settled run's line; None for one that has not settled."""
+    match newest.body:
         case RunCompleted() as body:
             outcome = {"status": "completed", "summary": body.payload.get("summary", ""), "payload": dict(body.payload)}
-            specialist_ids = body.specialist_ids
         case RunFailed() as body:
             outcome = {"status": "failed", "summary": body.message}
         case RunCancelled() as body:
             outcome = {"status": "cancelled", "summary": f"Cancelled by {body.by}"}
         case _:
             return None
-    return {**entry, "specialist_ids": list(specialist_ids), **outcome}
+    prompt = next((event.body.prompt for event in outline if isinstance(event.body, RunCreated)), "")
+    recruited = (event.body.specialist_ids for event in outline if isinstance(event.body, SpecialistsRecruited))
+    return {
+        "run_id": run_id,
+        "ts": newest.ts,
+        "prompt": prompt,
+        "specialist_ids": list(next(recruited, ())),
+        **outcome,
+    }

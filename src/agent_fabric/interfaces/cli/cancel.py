@@ -10,7 +10,7 @@ from agent_fabric.bootstrap.local import cancel_run, open_records, this_person
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, fabric_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.result import result_object
 
@@ -25,7 +25,7 @@ def cancel(
     as_json: AsJson = False,
 ) -> int:
     """End a run from anywhere, also while its model or a tool hangs. What it has done stays."""
-    records = open_records(fabric_root(workspace))
+    records = open_records(existing_root(workspace))
 
     async def go() -> RunResult:
         found = await records.catalogue.find(run_id)

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
-from agent_fabric.interfaces.result import result_object
+from agent_fabric.interfaces.result import error_object, result_object
 
 Work = Callable[[LocalFabric, Callable[[RunId], None]], Awaitable[RunResult]]
 """Drives a run; tells its id as soon as it has one."""
@@ -38,31 +40,50 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
     shown = verbose or not as_json or sys.stderr.isatty()
     view = LiveView(sys.stderr, verbose=verbose) if shown else None
 
-    async def go() -> tuple[RunResult, str]:
+    seen: list[RunId] = []
+
+    async def go() -> RunResult:
         fabric = build_local(root, config, sink=view)
-        seen: list[RunId] = []
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(work(fabric, seen.append))
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+            _stop_once(task)
             try:
-                result = await task
+                return await task
             except asyncio.CancelledError:
                 if not seen:
                     raise
-                events = await fabric.records.runs.read(seen[0])
-                result = result_of(fold(seen[0], events))
-            return result, fabric.records.layout.run_dir(result.run_id)
+                return result_of(fold(seen[0], await fabric.records.runs.read(seen[0])))
         finally:
             await fabric.aclose()
 
     try:
-        result, run_dir = asyncio.run(go())
+        result = asyncio.run(go())
     except asyncio.CancelledError:
+        if as_json:
+            print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
         return INTERRUPTED
+    except StoreUnavailable as problem:
+        if not (as_json and seen):
+            raise
+        print_json(error_object(problem, run_id=seen[0]))
+        return FAILED
     if as_json:
-        print_json(result_object(result, run_dir))
+        print_json(result_object(result, Layout(root).run_dir(result.run_id)))
     else:
         sys.stdout.write(summary(result))
     return EXIT_CODES[result.status]
+
+
+def _stop_once(task: "asyncio.Future[RunResult]") -> None:
+    """Let Ctrl-C and SIGTERM stop the work; whoever presses again must not stop the cleaning up, which is quick."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def stop() -> None:
+        for number in signals:
+            loop.add_signal_handler(number, lambda: None)
+        task.cancel()
+
+    for number in signals:
+        loop.add_signal_handler(number, stop)

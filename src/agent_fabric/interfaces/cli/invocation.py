@@ -2,14 +2,12 @@
 
 import importlib
 import os
-import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError, RunNotFound
@@ -44,14 +42,12 @@ def invoke(name: str, arguments: Sequence[str]) -> int:
     except FabricError as problem:
         print_error(problem, as_json=as_json)
         return USAGE if isinstance(problem, _USAGE_ERRORS) else FAILED
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except click.exceptions.Exit as done:
+    except typer.Exit as done:
         return done.exit_code
-    except click.ClickException as problem:
-        hint = f"See `fabric {name} --help`."
-        print_error(ConfigError(problem.format_message(), hint=hint), as_json=as_json)
-        return USAGE
+    except TyperException as problem:
+        return misused(_message(problem), f"See `fabric {name} --help`.", as_json)
     except BrokenPipeError:
         raise
     except Exception as problem:  # noqa: BLE001 - the last line of defence: a person gets a sentence, the trace a file
@@ -59,18 +55,23 @@ def invoke(name: str, arguments: Sequence[str]) -> int:
         return FAILED
 
 
+def misused(message: str, hint: str, as_json: bool) -> int:
+    """Say what is wrong with the command line; return the exit code."""
+    print_error(ConfigError(message, hint=hint), as_json=as_json)
+    return USAGE
+
+
+def _message(problem: TyperException) -> str:
+    format_message = getattr(problem, "format_message", None)
+    return (format_message() if format_message is not None else str(problem)) or "something is missing"
+
+
 def _crash(problem: Exception) -> FabricError:
-    path = Path(tempfile.gettempdir()) / f"fabric-crash-{os.getpid()}.txt"
     try:
-        path.write_text("".join(traceback.format_exception(problem)))
+        descriptor, path = tempfile.mkstemp(prefix="fabric-crash-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w") as file:
+            file.writelines(traceback.format_exception(problem))
         where = f"The details are in {path}; please report them."
     except OSError:
         where = "Its details could not be saved."
     return FabricError(f"agent-fabric itself failed: {type(problem).__name__}: {problem}", hint=where)
-
-
-def flush_and_leave(code: int) -> None:
-    """End the process at once, even when a tool's thread still hangs."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)

@@ -1,26 +1,24 @@
 """`fabric logs`: look at runs."""
 
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.local import Records, open_records
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, fabric_root
-from agent_fabric.interfaces.cli.output import print_json, shortened
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
+from agent_fabric.interfaces.cli.output import json_text, print_json, shortened
 
 FOLLOW_S = 0.3
 T = TypeVar("T")
@@ -38,7 +36,10 @@ def logs() -> None:
 @app.command("list")
 def list_runs(workspace: Workspace = None, limit: Limit = 20, as_json: AsJson = False) -> None:
     """List the newest runs."""
-    _print_runs(_with_records(workspace, lambda records: records.catalogue.recent(limit=limit)), as_json=as_json)
+    runs: Sequence[RunRecord] = _with_records(
+        workspace, lambda records: records.catalogue.recent(limit=limit), without=[]
+    )
+    _print_runs(runs, as_json=as_json)
 
 
 @app.command()
@@ -49,7 +50,10 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find runs by words of their task or result, the best match first."""
-    _print_runs(_with_records(workspace, lambda records: records.catalogue.search(query, limit=limit)), as_json=as_json)
+    runs: Sequence[RunRecord] = _with_records(
+        workspace, lambda records: records.catalogue.search(query, limit=limit), without=[]
+    )
+    _print_runs(runs, as_json=as_json)
 
 
 @app.command()
@@ -110,8 +114,16 @@ def export(
     _with_records(workspace, go)
 
 
-def _with_records(workspace: Path | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-    records = open_records(fabric_root(workspace))
+def _with_records(
+    workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]], *, without: T | None = None
+) -> T:
+    """Look at the runs of a fabric folder; `without` is the answer where there are none."""
+    try:
+        records = open_records(existing_root(workspace))
+    except RunNotFound:
+        if without is None:
+            raise
+        return without
     try:
         return asyncio.run(work(records))
     finally:
@@ -143,4 +155,4 @@ def _record(run: RunRecord) -> dict[str, Any]:
 
 
 def _print_line(line: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.write(json_text(line) + "\n")

@@ -4,9 +4,11 @@ Only the command that was asked for is imported, so that `fabric --help` costs n
 """
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from agent_fabric import __version__
 
@@ -43,14 +45,36 @@ Start here: fabric run "Write hello.py that prints the first ten primes, and run
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _mend_streams()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough: `fabric logs show … | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = COMPLETED
+        _silence(sys.stdout)
+    except OSError as problem:
+        sys.stderr.write(f"error: the output cannot be written: {problem.strerror or problem}\n")
+        code = FAILED
+        _silence(sys.stdout)
     sys.exit(code)
+
+
+def _mend_streams() -> None:
+    """Make sure that there is something to write to, and that no character can fail."""
+    # Python leaves None where a stream was closed before it started.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence(stream: TextIO) -> None:
+    """Throw away what a stream still holds, so that the interpreter does not try once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -64,17 +88,16 @@ def _dispatch(arguments: list[str]) -> int:
         sys.stdout.write(f"agent-fabric {__version__}\n")
         return COMPLETED
     if name not in COMMANDS:
-        return _unknown(name)
+        return _unknown(name, as_json="--json" in arguments)
     return _call("invocation", "invoke", name, arguments[1:])
 
 
-def _unknown(name: str) -> int:
+def _unknown(name: str, *, as_json: bool) -> int:
     from difflib import get_close_matches  # noqa: PLC0415 - only for those who mistype
 
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."
-    sys.stderr.write(f"error: there is no command {name!r}\n  hint: {hint}\n")
-    return USAGE
+    return _call("invocation", "misused", f"there is no command {name!r}", hint, as_json)
 
 
 def _call(module: str, function: str, *arguments: object) -> int:

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from agent_fabric.config.loader import Loaded, load_config
-from agent_fabric.infrastructure.runlog.layout import FOLDER, find_root
+from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.infrastructure.runlog.layout import find_root
 
 Workspace = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--workspace", metavar="DIR", help="The fabric folder; by default the nearest .fabric upwards."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object to standard output.")]
@@ -17,9 +18,30 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the mo
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
 
 
-def fabric_root(workspace: Path | None) -> Path:
-    """Return the fabric folder that a command works on."""
-    return find_root(Path.cwd()) if workspace is None else workspace.expanduser().absolute()
+def fabric_root(workspace: str | None) -> Path:
+    """Return the fabric folder that a command works on.
+
+    Raises:
+        ConfigError: it has no name, or the current folder is gone.
+    """
+    if workspace == "":
+        raise ConfigError("--workspace needs the name of a folder", hint="For example: --workspace .fabric")
+    try:
+        return find_root(Path.cwd()) if workspace is None else Path(workspace).expanduser().absolute()
+    except (OSError, RuntimeError) as problem:
+        raise ConfigError(f"The folder cannot be found: {problem}", hint="Change to one that exists.") from None
+
+
+def existing_root(workspace: str | None) -> Path:
+    """Return the fabric folder of a command that only makes sense where there are runs.
+
+    Raises:
+        RunNotFound: there is none.
+    """
+    root = fabric_root(workspace)
+    if not (root / "fabric.db").exists():
+        raise RunNotFound(f"There are no runs in {root}", hint='Start one with: fabric run "…"')
+    return root
 
 
 def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loaded:
@@ -28,5 +50,4 @@ def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loa
     Raises:
         ConfigProblem: it is wrong.
     """
-    project = root.parent if root.name == FOLDER else None
-    return load_config(overrides, project_root=project)
+    return load_config(overrides, fabric_folder=root)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from typing import Any, TextIO
 
@@ -11,9 +12,14 @@ from agent_fabric.interfaces.result import error_object
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
+def capable(stream: TextIO) -> bool:
+    """Tell whether a stream is a terminal that understands control sequences."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def colourful(stream: TextIO) -> bool:
     """Tell whether colours are welcome on a stream."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return capable(stream) and not os.environ.get("NO_COLOR")
 
 
 def styled(text: str, style: str, stream: TextIO) -> str:
@@ -37,9 +43,18 @@ def shortened(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON that is readable and harmless: control characters of any kind, and halves of some, are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _HARMFUL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+_HARMFUL = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def print_json(value: Any) -> None:
     """Print one object, and nothing else, to standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
 def print_error(problem: FabricError, *, as_json: bool) -> None:

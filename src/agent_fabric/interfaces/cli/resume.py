@@ -11,7 +11,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, existing_root
 
 app = new_app("Go on with a run that stopped.")
 
@@ -27,7 +27,7 @@ def resume(
     """Go on where a run stands: killed, interrupted or waiting. A settled run shows its result and exit code."""
     if (run_id is None) == (not last):
         raise ConfigError("Say which run: its id, or --last", hint="See all runs with `fabric logs list`.")
-    root = fabric_root(workspace)
+    root = existing_root(workspace)
     config = configuration(root).config
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:

@@ -28,7 +28,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     verbose: Verbose = False,
     max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Most model answers.")] = None,
     workspace: Workspace = None,
-    no_ensure: Annotated[bool, typer.Option("--no-ensure", help="Do not start a local model server.")] = False,
+    no_ensure: Annotated[
+        bool, typer.Option("--no-ensure", help="Do not start a local model server (none is started yet).")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Do a task with a specialist, in a workspace of its own, as a run that survives anything.
@@ -50,8 +52,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return drive_in_foreground(root, config, work, verbose=verbose, as_json=as_json)
 
 
+def _standard_input() -> str:
+    if sys.stdin is None:  # closed before we started
+        return ""
+    return sys.stdin.buffer.read(4 * MAX_PROMPT_CHARS + 1).decode("utf-8", "replace")
+
+
 def _prompt(argument: str) -> str:
-    text = sys.stdin.buffer.read(4 * MAX_PROMPT_CHARS + 1).decode("utf-8", "replace") if argument == "-" else argument
+    text = _standard_input() if argument == "-" else argument
     # Bytes that are no UTF-8 reach us as surrogates, which no model and no log could take.
     text = text.encode("utf-8", "replace").decode("utf-8", "replace").strip()
     if not text:

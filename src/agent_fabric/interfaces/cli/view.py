@@ -1,5 +1,6 @@
 """Shows a run as it happens: one line a step, then what came of it."""
 
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.finish import PROPOSED, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shortened, styled
 
 _WIDTH = 100
 
@@ -35,7 +36,7 @@ class LiveView:
     def __init__(self, stream: TextIO, *, verbose: bool = False) -> None:
         self._stream = stream
         self._verbose = verbose
-        self._terminal = stream.isatty()
+        self._terminal = capable(stream)
         self._passing = False
         """The current line is only a sign of life and will be overwritten."""
         self._written = 0
@@ -43,15 +44,25 @@ class LiveView:
         self.wants_deltas = self._terminal
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
-        for event in events:
-            self._show(run_id, event)
+        try:
+            for event in events:
+                self._show(run_id, event)
+        except OSError:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Nobody looks any more: the run goes on without us."""
+        self._stream = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - as every sink
         self._written += len(text)
         now = time.monotonic()
         if now - self._told_at > 0.2:
             self._told_at = now
-            self._pass(f"     the model is writing … {self._written} characters")
+            try:
+                self._pass(f"     the model is writing … {self._written} characters")
+            except OSError:
+                self._leave()
 
     def _show(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one line for each kind
         number = event.step.removeprefix("step_")
@@ -82,7 +93,7 @@ class LiveView:
                     if self._verbose:
                         self._line(styled(plain_lines(_text(body)), "dim", self._stream))
             case ToolErred() as body:
-                what = FINISH_TASK if body.tool == FINISH_TASK else _call(self._called)
+                what = _call(self._called) if self._called.call_id == body.call_id else plain(body.tool)
                 text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
                 self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
             case GuidanceGiven() as body:
