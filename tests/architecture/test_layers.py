@@ -1,6 +1,7 @@
 """The shape of the source: who imports whom, what things are called, how long they are."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ def relative(file: Path) -> str:
     return file.relative_to(SOURCE.parent).as_posix()
 
 
-@pytest.mark.proves("AF-001", "AF-003")
+@pytest.mark.proves("AF-001", "AF-002", "AF-003", "AF-004", "A33-002", "A33-003")
 def test_every_import_contract_is_kept() -> None:
     lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     done = subprocess.run(
@@ -44,6 +45,13 @@ def test_inner_layers_import_no_other_library(layer: str, allowed: set[str]) -> 
         for name in graph.find_modules_directly_imported_by(module)
     }
     assert imported - sys.stdlib_module_names - {"agent_fabric"} <= allowed
+
+
+def test_only_the_sandbox_starts_processes() -> None:
+    """Beside `import subprocess`, which import-linter sees, there are other ways."""
+    ways = re.compile(r"create_subprocess_|os\.(system|popen|exec[lv]|spawn|posix_spawn|fork)|\bpty\.")
+    places = {relative(file) for file in FILES if ways.search(file.read_text(encoding="utf-8"))}
+    assert {place for place in places if "/sandbox/" not in place and "/testing/" not in place} == set()
 
 
 def test_every_module_has_a_name_that_says_something() -> None:

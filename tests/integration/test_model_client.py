@@ -16,7 +16,14 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable, ModelError, ModelUnreachable
+from agent_fabric.domain.errors import (
+    ConfigError,
+    FabricError,
+    ModelAnswerUnusable,
+    ModelError,
+    ModelRefused,
+    ModelUnreachable,
+)
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role
 from agent_fabric.infrastructure.llm.openai_compatible import OpenAICompatibleClient, OpenAICompatibleClients
 from agent_fabric.testing.scripted_answers import Say
