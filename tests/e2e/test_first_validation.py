@@ -1,0 +1,68 @@
+"""What the first requirements say must hold without any model: help, routing, and what a run leaves behind."""
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+
+async def fabric(cwd: Path, *arguments: str) -> tuple[int, str, str]:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "agent_fabric.interfaces.cli.main",
+        *arguments,
+        cwd=cwd,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "XDG_CONFIG_HOME": str(cwd),
+            "FABRIC_MODELS__QUALITY__BASE_URL": f"http://127.0.0.1:{port}/v1",
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+@pytest.mark.proves("AF-170", "AF-131", "AF-135", "AF-137", "AF-138", "C30", "C42")
+async def test_without_a_server_engineering_is_picked_and_the_run_leaves_its_traces(tmp_path: Path) -> None:
+    code, out, _ = await fabric(tmp_path, "run", "build a small API", "--no-ensure", "--json")
+    assert code == 1
+    result = json.loads(out)
+    assert result["error"]["code"] == "model_unreachable"
+    run_dir = Path(result["_meta"]["run_dir"])
+    assert run_dir.parent == tmp_path / ".fabric" / "runs"
+    assert (run_dir / "workspace").is_dir()
+    lines = [json.loads(line) for line in (run_dir / "runlog.jsonl").read_text().splitlines()]
+    kinds = [line["kind"] for line in lines]
+    assert kinds[:4] == ["run_created", "recruitment", "pack_start", "llm_request"]
+    recruitment = lines[1]["payload"]
+    assert recruitment["specialist_id"] == "engineering"
+    assert recruitment["specialist_ids"] == ["engineering"]
+    assert recruitment["is_task_force"] is False
+    assert {"required_capabilities", "routing_method"} <= recruitment.keys()
+    assert lines[2]["payload"]["pack_index"] == 0
+    assert kinds[-1] == "run_failed"
+
+
+@pytest.mark.proves("AF-026", "AF-020", "AF-021")
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["logs", "--help"], ["config", "show", "--help"]])
+async def test_help_needs_no_server_and_no_folder(tmp_path: Path, arguments: list[str]) -> None:
+    code, out, err = await fabric(tmp_path, *arguments)
+    assert (code, err) == (0, "")
+    assert "Usage: fabric" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.proves("AF-176")
+def test_the_companion_documents_exist() -> None:
+    root = Path(__file__).parents[2]
+    for name in ("README.md", "CHANGELOG.md", "docs/vision.md", "docs/backlog.md", "docs/decisions"):
+        assert (root / name).exists(), name

@@ -1,0 +1,125 @@
+"""Packs: what they are made of, and how they are found."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.domain.errors import FabricError, RecruitError
+from agent_fabric.domain.ids import CallId, RunId, SpecialistId
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
+from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
+from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+
+RUN = RunId("a-run")
+CONTEXT = ToolContext(run_id=RUN, call_id=CallId("c"), timeout_s=10, network_allowed=False)
+
+
+def registry(**specialists: Mapping[str, Any]) -> ConfigSpecialistRegistry:
+    configs = {name: SpecialistConfig(description="d", **config) for name, config in specialists.items()}
+    return ConfigSpecialistRegistry(
+        configs, lambda run_id, workspace: UnconfinedSandbox(Path(workspace), run_id), shell_timeout_s=7
+    )
+
+
+def get(found: ConfigSpecialistRegistry, name: str, workspace: str = ".") -> SpecialistPack:
+    return found.get_pack(SpecialistId(name), run_id=RUN, workspace=workspace, network_allowed=True)
+
+
+@pytest.mark.proves("AF-100", "AF-062", "AF-107")
+async def test_the_engineering_pack_works_in_its_workspace(tmp_path: Path) -> None:
+    pack = build_engineering_pack(UnconfinedSandbox(tmp_path, RUN))
+    assert [tool.name for tool in pack.tool_definitions] == ["shell", "read_file", "write_file", "list_files"]
+    assert list(pack.finish.parameters["properties"]) == ["summary", "artifacts", "next_steps", "notes"]
+    assert pack.finish.needs_proof
+    assert "plan, implement, test, review, iterate" in pack.system_prompt
+    await pack.execute_tool("write_file", {"path": "a/b.txt", "content": "hello"}, CONTEXT)
+    read = await pack.execute_tool("read_file", {"path": "a/b.txt"}, CONTEXT)
+    ran = await pack.execute_tool("shell", {"command": "cat a/b.txt"}, CONTEXT)
+    listed = await pack.execute_tool("list_files", {"path": "."}, CONTEXT)
+    assert read.output["content"] == ran.output["stdout"] == "hello"
+    assert "a/b.txt" in listed.output["files"]
+
+
+@pytest.mark.proves("AF-105")
+async def test_a_pack_is_a_prompt_tools_and_a_finish_schema_and_opens_by_doing_nothing() -> None:
+    spec = make_tool_def("greet", "Greet.", {"name": {"type": "string"}})
+    finish = make_finish_tool_def({"summary": {"type": "string"}})
+    pack = BaseSpecialistPack(system_prompt="p", tools=[(spec, tool_from(lambda name: f"hi {name}"))], finish=finish)
+    await pack.aopen()
+    result = await pack.execute_tool("greet", {"name": "Ann"}, CONTEXT)
+    await pack.aclose()
+    assert result == ToolResult(output={"result": "hi Ann"})
+    with pytest.raises(KeyError):
+        await pack.execute_tool("finish_task", {}, CONTEXT)
+
+
+@pytest.mark.proves("AF-109")
+def test_tools_are_declared_in_one_line_and_unknown_effects_are_the_careful_ones() -> None:
+    spec = make_tool_def("x", "d", {"a": {"type": "string"}, "b": {"type": "integer"}}, required=["a"])
+    assert spec.parameters == {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+        "required": ["a"],
+    }
+    assert spec.effect is Effect.CHANGES_WORKSPACE
+    assert make_finish_tool_def({"summary": {"type": "string"}}).parameters["required"] == ["summary"]
+
+
+async def test_async_functions_and_whole_results_make_tools_too() -> None:
+    async def later(n: int) -> ToolResult:
+        return ToolResult(output={"n": n + 1}, proved="pytest")
+
+    assert await tool_from(later)({"n": 1}, CONTEXT) == ToolResult(output={"n": 2}, proved="pytest")
+
+
+async def test_what_a_blocking_tool_raises_arrives() -> None:
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        await tool_from(fail)({}, CONTEXT)
+
+
+@pytest.mark.proves("AF-106")
+def test_a_builder_named_in_the_configuration_builds_the_pack(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("somebodys_packs")
+
+    def build(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
+        return BaseSpecialistPack(
+            system_prompt=f"{workspace} {network_allowed}", tools=[], finish=make_finish_tool_def({})
+        )
+
+    module.build = build  # type: ignore[attr-defined]  # made here
+    monkeypatch.setitem(sys.modules, "somebodys_packs", module)
+    found = registry(custom={"builder": "somebodys_packs:build"}, engineering={})
+    assert found.names() == ["custom", "engineering"]
+    assert get(found, "custom", "/w").system_prompt == "/w True"
+
+
+@pytest.mark.parametrize("builder", ["no_such_module:build", "json:no_such_function", "json:dumps"])
+def test_a_builder_that_fails_is_named(builder: str) -> None:
+    with pytest.raises(RecruitError, match=builder.replace(":", ".")):
+        get(registry(custom={"builder": builder}), "custom")
+
+
+def test_packs_that_cannot_be_had_are_refused_with_a_hint() -> None:
+    found = registry(engineering={}, nobody={}, boxed={"container_image": "debian"})
+    for name in ("stranger", "nobody", "boxed"):
+        with pytest.raises(RecruitError) as caught:
+            get(found, name)
+        assert caught.value.hint
+
+
+@pytest.mark.proves("AF-005")
+def test_recruiting_fails_with_an_error_of_the_family() -> None:
+    assert issubclass(RecruitError, FabricError)
+    assert RecruitError.code == "pack_unknown"
