@@ -42,7 +42,7 @@ class Witness:
 
     async def begun(self) -> None:
         async with asyncio.timeout(10):
-            while not (self.alive() and self._seen):  # noqa: ASYNC110 - no event comes out of another process
+            while not (self.alive() and self._seen):
                 await asyncio.sleep(0.005)
 
     @property

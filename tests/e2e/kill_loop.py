@@ -188,12 +188,12 @@ def _check(root: Path, witness: Path, findings: Findings) -> None:
     for number, run_id in connection.execute("SELECT number, run_id FROM runs").fetchall():
         assert isinstance(run_id, str)
         rows: list[Row] = connection.execute(
-            "SELECT seq, ts, kind, lane, step, payload, hash FROM events WHERE run = ? ORDER BY seq", (number,)
+            "SELECT seq, ts, kind, version, lane, step, payload, hash FROM events WHERE run = ? ORDER BY seq", (number,)
         ).fetchall()
         _check_chain(RunId(run_id), rows)
-        results = [row for row in rows if row[2] == "tool_result" and b'"tool":"shell"' in row[5]]
-        findings.in_doubt += sum(b'"error_type":"InDoubt"' in row[5] for row in rows)
-        finished = {int(str(row[4]).removeprefix("step_")) for row in results}
+        results = [row for row in rows if row[2] == "tool_result" and b'"tool":"shell"' in row[6]]
+        findings.in_doubt += sum(b'"error_type":"InDoubt"' in row[6] for row in rows)
+        finished = {int(str(row[5]).removeprefix("step_")) for row in results}
         for step in range(STEPS):
             count = seen[f"{run_id} {step}"]
             if count > 1:
@@ -205,9 +205,9 @@ def _check(root: Path, witness: Path, findings: Findings) -> None:
 
 def _check_chain(run_id: RunId, rows: list[Row]) -> None:
     head = hashlib.sha256(run_id.encode()).digest()
-    for expected, (seq, ts, kind, lane, step, payload, stored) in enumerate(rows):
+    for expected, (seq, ts, kind, version, lane, step, payload, stored) in enumerate(rows):
         assert seq == expected, f"{run_id}: a gap before event {seq}"
-        head = chained(head, seq, ts, kind, lane, step, payload)
+        head = chained(head, seq, ts, kind, version, lane, step, payload)
         assert head == stored, f"{run_id}: the chain is broken at event {seq}"
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
 
@@ -35,5 +35,5 @@ def error_object(problem: FabricError, *, run_id: RunId | None = None) -> dict[s
     """Return an error that kept a run from starting, or us from knowing how it stands, in the shape of a result."""
     return {
         "error": {"code": problem.code, "message": problem.message, "hint": problem.hint},
-        "_meta": {"run_id": run_id, "status": None},
+        "_meta": {"run_id": run_id, "status": "interrupted" if isinstance(problem, Interrupted) else None},
     }

@@ -95,7 +95,7 @@ class RunCatalogue(Protocol):
         ...
 
     async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
-        """Return the settled runs whose task or summary fits the words best."""
+        """Return the runs whose task or summary fits the words best."""
         ...
 
     async def find(self, prefix: str) -> RunId:

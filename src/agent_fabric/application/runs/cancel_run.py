@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.drive_run import CANCEL
-from agent_fabric.domain.errors import RunHeld
+from agent_fabric.domain.errors import RunHeld, RunUndrivable
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve, fold
@@ -29,6 +29,7 @@ class CancelRun:
 
         Raises:
             RunNotFound: there is no such run.
+            RunUndrivable: a newer program wrote its log.
             RunHeld: its driver lives but did not obey in time; the request stays in the inbox.
         """
         state = fold(run_id, await self.runs.read(run_id))
@@ -52,6 +53,11 @@ class CancelRun:
         held = await self.runs.take(run_id)
         try:
             state = fold(run_id, await self.runs.read(run_id))
+            if state.unknown_kind:
+                raise RunUndrivable(
+                    f"The log of run {run_id} holds {state.unknown_kind!r} events, which this version does not know",
+                    hint="A newer agent-fabric wrote it. Upgrade, then cancel.",
+                )
             if not state.status.settled:
                 event = Event(state.next_seq, self.clock.now(), None, "", RunCancelled(by=by, reason=reason))
                 evolve(state, event)

@@ -86,6 +86,11 @@ class InvokeTool:
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 result = await _executor_of(pack).execute_tool(call.tool, args, context)
             return (self._returned(call, result, self.clock.monotonic() - started),)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return (erred("CancelledError", "the tool cancelled itself"),)
         except TimeoutError:
             waited_s = self.clock.monotonic() - started
             return (erred("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),)

@@ -67,7 +67,9 @@ def dump_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _LENIENT + json.dumps(value, default=_plain, separators=(",", ":")).encode()
+        # Numbers that JSON lacks become null, as orjson has it.
+        plain = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+        return _LENIENT + json.dumps(plain, separators=(",", ":")).encode()
 
 
 def load_json(data: bytes) -> Any:

@@ -6,6 +6,7 @@ processes checkpoint (see ADR 0004).
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,11 +75,25 @@ def connect(path: Path) -> apsw.Connection:
     with explained(path):
         connection = apsw.Connection(_utf8(path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         _migrate(connection, path)
         return connection
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    # This one statement does not wait for others by itself, and two first starts may meet here.
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _utf8(path: Path) -> str:

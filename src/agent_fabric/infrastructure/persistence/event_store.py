@@ -93,8 +93,7 @@ class SqliteRunRepository:
         try:
             await held.append(events, beside=write)
         except BaseException:
-            self._held.discard(held)
-            self._store.locks.release(held.number)
+            await held.abandon()
             raise
         return held
 
@@ -117,8 +116,7 @@ class SqliteRunRepository:
             now = self._clock.now()
             await self._store.writer.write(lambda connection: _note_driver(connection, number, now))
         except BaseException:
-            self._held.discard(held)
-            self._store.locks.release(number)
+            await held.abandon()
             raise
         return held
 
@@ -171,6 +169,7 @@ class _SqliteHeldRun:
         self.lagging = False
         """A mirror has missed events."""
         self._seen_row = 0
+        self._writing: asyncio.Future[None] | None = None
 
     def continue_from(self, events: Sequence[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
@@ -186,6 +185,8 @@ class _SqliteHeldRun:
         beside: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
         """See the port; `beside` writes more in the same transaction, before the events."""
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing})  # its asker was cancelled, but it goes on and decides what comes next
         if events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs, head = self._rows(events)
@@ -217,7 +218,8 @@ class _SqliteHeldRun:
             if not self.lagging:
                 self._follow(events, payloads)
 
-        await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+        self._writing = self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+        await asyncio.shield(self._writing)
 
     def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
         try:
@@ -239,6 +241,13 @@ class _SqliteHeldRun:
         rows = await self._inbox.wait(self.number, after=self._seen_row)
         self._seen_row = rows[-1].row_id
         return rows
+
+    async def abandon(self) -> None:
+        """Let go of a run that was not quite taken; a write that is still under way comes first."""
+        if self._writing is not None and not self._writing.done():
+            await asyncio.wait({self._writing})
+        self._siblings.discard(self)
+        self._store.locks.release(self.number)
 
     async def release(self) -> None:
         try:
@@ -262,8 +271,8 @@ class _SqliteHeldRun:
         for event in events:
             payload, blobs = encode(event.body)
             kind = event.body.kind
-            head = chained(head, event.seq, event.ts, kind, event.lane, event.step, payload)
             version = version_of(kind)
+            head = chained(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
             rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
             stored.extend((digest, pack(content)) for digest, content in blobs.items())
         return rows, stored, head
@@ -275,9 +284,11 @@ _INSERT_EVENT = (
 )
 
 
-def chained(before: bytes, seq: int, ts: float, kind: str, lane: str | None, step: str, payload: bytes) -> bytes:
+def chained(
+    before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
+) -> bytes:
     """Return the hash of an event, which covers everything before it as well."""
-    place = pack_fields("<qd", seq, ts) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
+    place = pack_fields("<qdq", seq, ts, version) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
     return hashlib.sha256(before + place + payload).digest()
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, connect, explained
 
 FAST_COMMIT_S = 0.005
 
@@ -40,29 +40,33 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
         self._thread.start()
 
-    async def write(
+    def write(
         self, write: Callable[[apsw.Connection], T], *, after: Callable[[], None] | None = None, alone: bool = False
-    ) -> T:
-        """Run `write` inside a transaction; return once it is durable.
+    ) -> "asyncio.Future[T]":
+        """Run `write` inside a transaction; the future is done once that is durable.
 
-        `after` runs once the transaction is durable, before any later write. What it does is a convenience for readers.
-        `alone` says that nobody else in this process would have to wait for the disk.
+        Whoever stops waiting does not stop the write. `after` runs once the transaction is durable, before any later
+        write; what it does is a convenience for readers. `alone` says that nobody else in this process would have to
+        wait for the disk. The future may end with:
 
-        Raises:
             StoreFull, StoreUnavailable: nothing of `write` has happened.
             Exception: what `write` itself raised; nothing of it has happened, other writes are not affected.
         """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        asked: _Asked = (write, future, after)
         if alone and self._commit_s < FAST_COMMIT_S and self._asked.empty() and self._free.acquire(blocking=False):
             try:
-                (value,) = self._transact([write])
-                if after is not None:
-                    _call(after)
+                self._connection.set_busy_timeout(0)  # another process may hold the file, and we must not wait here
+                outcomes = self._serve([asked])
             finally:
+                self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
                 self._free.release()
-            return value  # type: ignore[no-any-return]  # the one write that was asked for
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._asked.put((write, future, after))
-        return await future
+            problem = outcomes[0][2]
+            if problem is None or not isinstance(problem.__cause__, apsw.BusyError):
+                _resolve(outcomes)
+                return future
+        self._asked.put(asked)
+        return future
 
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
@@ -78,15 +82,18 @@ class Writer:
                 group.append(self._asked.get())
             open_ = None not in group
             asked = [entry for entry in group if entry is not None]
-            if not asked:
-                continue
-            with self._free:
-                outcomes = self._commit(asked)
-                # Before those who asked wake up: afterwards both threads would fight for the interpreter.
-                for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
-                    if after is not None and problem is None:
-                        _call(after)
-            _tell(outcomes)
+            if asked:
+                with self._free:
+                    outcomes = self._serve(asked)
+                _tell(outcomes)
+
+    def _serve(self, asked: list[_Asked]) -> list[_Outcome]:
+        outcomes = self._commit(asked)
+        # Before those who asked wake up: afterwards both threads would fight for the interpreter.
+        for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
+            if after is not None and problem is None:
+                _call(after)
+        return outcomes
 
     def _commit(self, group: list[_Asked]) -> list[_Outcome]:
         try:

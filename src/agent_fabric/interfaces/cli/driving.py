@@ -1,6 +1,8 @@
 """What `run` and `resume` share: drive something in the foreground and present how it ended."""
 
 import asyncio
+import itertools
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -47,7 +49,7 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(work(fabric, seen.append))
-            _stop_once(task)
+            _stop_when_told(task)
             try:
                 return await task
             except asyncio.CancelledError:
@@ -75,15 +77,18 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
     return EXIT_CODES[result.status]
 
 
-def _stop_once(task: "asyncio.Future[RunResult]") -> None:
-    """Let Ctrl-C and SIGTERM stop the work; whoever presses again must not stop the cleaning up, which is quick."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
+def _stop_when_told(task: "asyncio.Future[RunResult]") -> None:
+    """Let Ctrl-C and SIGTERM stop the work. A second press must not stop the cleaning up; a third one ends us."""
+    presses = itertools.count(1)
 
     def stop() -> None:
-        for number in signals:
-            loop.add_signal_handler(number, lambda: None)
-        task.cancel()
+        match next(presses):
+            case 1:
+                task.cancel()
+            case 2:
+                pass
+            case _:
+                os._exit(INTERRUPTED)  # a pack that does not close; the run can be resumed all the same
 
-    for number in signals:
-        loop.add_signal_handler(number, stop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop)

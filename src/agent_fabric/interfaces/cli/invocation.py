@@ -4,7 +4,7 @@ import importlib
 import os
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 from typer.exceptions import TyperException
@@ -30,11 +30,20 @@ def new_app(help_text: str) -> typer.Typer:
 
 def invoke(name: str, arguments: Sequence[str]) -> int:
     """Run a command by name; return its exit code."""
+
+    def load() -> typer.Typer:
+        app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
+        return app
+
+    return run_app(load, f"fabric {name}", arguments)
+
+
+def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[str]) -> int:
+    """Load a command, run it, explain whatever goes wrong, and return the exit code."""
     as_json = "--json" in arguments
     try:
-        app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
-        command = typer.main.get_command(app)
-        code = command.main(list(arguments), prog_name=f"fabric {name}", standalone_mode=False)
+        command = typer.main.get_command(load())
+        code = command.main(list(arguments), prog_name=program, standalone_mode=False)
         return code if isinstance(code, int) else COMPLETED
     except ConfigProblem as problem:
         print_error(ConfigError(problem.message, hint=problem.hint), as_json=as_json)
@@ -47,9 +56,11 @@ def invoke(name: str, arguments: Sequence[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     except TyperException as problem:
-        return misused(_message(problem), f"See `fabric {name} --help`.", as_json)
+        return misused(_message(problem), f"See `{program} --help`.", as_json)
     except BrokenPipeError:
         raise
+    except SystemExit:
+        return COMPLETED  # typer's own way with a reader who has seen enough
     except Exception as problem:  # noqa: BLE001 - the last line of defence: a person gets a sentence, the trace a file
         print_error(_crash(problem), as_json=as_json)
         return FAILED

@@ -59,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"error: the output cannot be written: {problem.strerror or problem}\n")
         code = FAILED
         _silence(sys.stdout)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
     sys.exit(code)
 
 

@@ -1,0 +1,249 @@
+"""One run that holds every kind of event there is."""
+
+from collections.abc import Sequence
+
+from agent_fabric.domain.events import (
+    Body,
+    BudgetExhausted,
+    ContextCompacted,
+    Event,
+    GuidanceGiven,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    PackStarted,
+    PlainAnswerAccepted,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunInterrupted,
+    RunResumed,
+    RunWaited,
+    SecurityViolated,
+    SpecialistsRecruited,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
+from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
+from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.tools import Effect, ToolSpec
+
+RUN = RunId("00000000-0000-4000-8000-000000000001")
+LANE = LaneId("engineering")
+ENGINEERING = SpecialistId("engineering")
+MODEL = ModelSettings(
+    key="quality",
+    backend="generic",
+    base_url="http://127.0.0.1:8080/v1",
+    model="qwen2.5:14b",
+    temperature=0.1,
+    top_p=0.9,
+    max_tokens=2048,
+    timeout_s=600.0,
+    connect_timeout_s=2.5,
+    context_window=32_768,
+    api_key="env:KEY",
+    ca_file="/etc/ca.pem",
+    headers={"X-Team": "blue"},
+)
+TEXT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+def call(number: int, tool: str, arguments: str) -> ToolCallRequest:
+    return ToolCallRequest(CallId(f"call_{number}"), tool, arguments)
+
+
+def answered(*calls: ToolCallRequest, content: str = "", usage: Usage = Usage(100, 20)) -> ModelAnswered:  # noqa: B008 - frozen
+    return ModelAnswered(
+        content=content,
+        tool_calls=calls,
+        usage=usage,
+        usage_estimated=not calls,
+        model="qwen2.5:14b-instruct",
+        finish_reason="tool_calls" if calls else "stop",
+        duration_s=1.5,
+    )
+
+
+def asked(step: int, count: int, attempt: int = 1) -> ModelCalled:
+    return ModelCalled(step=step, message_count=count, attempt=attempt, model="qwen2.5:14b")
+
+
+def returned(number: int, tool: str = "read_file", *, proved: str = "") -> ToolReturned:
+    return ToolReturned(
+        tool=tool,
+        result={"content": f"text {number} ü \u2028"},
+        call_id=CallId(f"call_{number}"),
+        proved=proved,
+        duration_s=0.25,
+    )
+
+
+_STEPS: Sequence[tuple[int | None, Body]] = (
+    (
+        None,
+        RunCreated(
+            prompt="Write primes.py ü\nand test it",
+            specialist_id=None,
+            model_key="quality",
+            network_allowed=False,
+            profile=Profile.TASK,
+            budget=Budget(max_steps=40, max_tokens=100_000, max_seconds=3_600.0),
+            workspace="/home/me/.fabric/runs/1/workspace",
+            sandbox="none",
+            policy_version="p1",
+            fabric_version="0.1.0",
+        ),
+    ),
+    (
+        None,
+        SpecialistsRecruited(
+            specialist_id=ENGINEERING,
+            specialist_ids=(ENGINEERING,),
+            required_capabilities=("code",),
+            routing_method="default",
+            is_task_force=False,
+        ),
+    ),
+    (
+        None,
+        PackStarted(
+            specialist_id=ENGINEERING,
+            pack_index=0,
+            system_prompt="You are an engineer.",
+            opening="Write primes.py ü\nand test it",
+            tools=(
+                ToolSpec(name="read_file", description="Read.", parameters=TEXT, effect=Effect.READS),
+                ToolSpec(
+                    name="shell",
+                    description="Run.",
+                    parameters={"type": "object", "properties": {"command": {"type": "string"}}},
+                    effect=Effect.CHANGES_WORKSPACE,
+                    timeout_s=60.0,
+                    command_argument="command",
+                ),
+            ),
+            finish=FinishSpec(parameters={"type": "object", "properties": {"summary": {"type": "string"}}}),
+            model=MODEL,
+        ),
+    ),
+    (0, asked(0, 2)),
+    (
+        0,
+        ModelFailed(
+            error_type="model_busy",
+            error_message="503",
+            hint="wait",
+            attempt=1,
+            retryable=True,
+            retry_after_s=2.0,
+            duration_s=0.5,
+        ),
+    ),
+    (0, ModelCalled(step=0, message_count=2, attempt=2, model="qwen2.5:14b", delay_s=2.0)),
+    (0, answered(content="  ", usage=Usage(100, 1))),
+    (0, GuidanceGiven(reason="empty_answer", message="Your answer was empty.")),
+    (1, asked(1, 4)),
+    (
+        1,
+        answered(
+            call(1, "read_file", '{"path": "a"}'), call(2, "shell", '{"command": "cat /etc/shadow"}'), content="I look."
+        ),
+    ),
+    (1, ToolCalled(tool="read_file", args={"path": "a"}, call_id=CallId("call_1"))),
+    (1, returned(1)),
+    (1, ToolCalled(tool="shell", args={"command": "cat /etc/shadow"}, call_id=CallId("call_2"))),
+    (
+        1,
+        SecurityViolated(
+            event_type="sandbox_violation", tool="shell", error_message="outside", call_id=CallId("call_2")
+        ),
+    ),
+    (
+        1,
+        ToolErred(
+            tool="shell",
+            error_type="PermissionError",
+            error_message="outside",
+            call_id=CallId("call_2"),
+            proposal="allow it",
+            changed=True,
+            duration_s=0.125,
+        ),
+    ),
+    (None, RunInterrupted(reason="stopped by the person or the system")),
+    (None, RunResumed(by="person", driver="process 1 on host")),
+    (2, asked(2, 7)),
+    (None, RunResumed(by="server", driver="process 2 on host")),
+    (2, asked(2, 7, attempt=2)),
+    (2, answered(call(3, "shell", '{"command": "pytest"}'))),
+    (2, ToolCalled(tool="shell", args={"command": "pytest"}, call_id=CallId("call_3"))),
+    (None, RunResumed(by="person", driver="process 3 on host")),
+    (
+        2,
+        ToolErred(
+            tool="shell",
+            error_type="InDoubt",
+            error_message="it may have happened",
+            call_id=CallId("call_3"),
+            changed=True,
+        ),
+    ),
+    (3, asked(3, 9)),
+    (3, answered(call(4, "shell", '{"command": "pytest"}'))),
+    (3, ToolCalled(tool="shell", args={"command": "pytest"}, call_id=CallId("call_4"), attempt=1)),
+    (3, returned(4, "shell", proved="pytest")),
+    (4, asked(4, 11)),
+    (4, answered(call(5, "shell", '{"command": "pytest"}'))),
+    (4, ToolCalled(tool="shell", args={"command": "pytest"}, call_id=CallId("call_5"))),
+    (
+        4,
+        ToolReturned(
+            tool="shell", result={"note": "again"}, call_id=CallId("call_5"), whole='{"note": "again"}', repeated=True
+        ),
+    ),
+    (5, ModelCalled(step=5, message_count=12, attempt=1, model="qwen2.5:14b", purpose="compaction")),
+    (
+        5,
+        ContextCompacted(
+            first=2, last=9, summary="So far: read a.", by_model=True, usage=Usage(500, 50), duration_s=3.0
+        ),
+    ),
+    (5, asked(5, 7)),
+    (5, answered(content="All done: primes.py prints primes.", usage=Usage(200, 30))),
+    (None, RunWaited(reason="an approval")),
+    (None, RunResumed(by="person", driver="process 4 on host")),
+    (5, PlainAnswerAccepted(payload={"summary": "All done: primes.py prints primes."})),
+)
+
+_ENDS: Sequence[Body] = (
+    RunCompleted(
+        run_id=RUN,
+        specialist_ids=(ENGINEERING,),
+        task_force_mode="sequential",
+        payload={"summary": "All done: primes.py prints primes."},
+    ),
+    RunFailed(code="budget_exhausted", message="spent", hint="allow more"),
+    RunCancelled(by="me", reason="enough"),
+)
+
+
+def rich_run(end: Body = _ENDS[0]) -> list[Event]:
+    """Return a whole log that ends so."""
+    bodies: list[tuple[int | None, Body]] = list(_STEPS)
+    if isinstance(end, RunFailed):
+        bodies.append((None, BudgetExhausted(resource="tokens", limit=100_000, used=100_001)))
+    bodies.append((None, end))
+    return [
+        Event(seq, 1_700_000_000.25 + seq, None if step is None else LANE, "" if step is None else f"step_{step}", body)
+        for seq, (step, body) in enumerate(bodies)
+    ]
+
+
+def all_ends() -> list[list[Event]]:
+    """Return three logs that together hold every kind."""
+    return [rich_run(end) for end in _ENDS]

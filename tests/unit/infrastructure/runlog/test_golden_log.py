@@ -1,0 +1,172 @@
+"""Logs of earlier releases stay readable: they fold to the same state for ever.
+
+A new release adds a file; a file that is there is never changed. Run as a program, with `tests` in PYTHONPATH, this
+module prints the lines of today.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.events import _READERS, Event, UnknownEvent, body_from, version_of
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import result_of
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.runlog.lines import line_of
+from unit.infrastructure.runlog.every_kind import all_ends
+
+GOLDEN = Path(__file__).parents[2] / "domain" / "runs" / "golden"
+
+Line = Mapping[str, Any]
+
+
+def logs_in(path: Path) -> list[list[Line]]:
+    """Return the logs of a file, each beginning with its event 0."""
+    logs: list[list[Line]] = []
+    for text in path.read_bytes().splitlines():  # of bytes: only these split at nothing but line ends
+        line = json.loads(text)
+        if line["seq"] == 0:
+            logs.append([])
+        logs[-1].append(line)
+    return logs
+
+
+def events_of(lines: Sequence[Line]) -> list[Event]:
+    return [
+        Event(
+            line["seq"],
+            line["ts"],
+            None if line.get("lane") is None else LaneId(line["lane"]),
+            line["step"],
+            body_from(line["kind"], 1, line["payload"]),
+        )
+        for line in lines
+    ]
+
+
+def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
+    run_id = RunId(lines[0]["run_id"])
+    state = fold(run_id, events_of(lines))
+    result = result_of(state)
+    (lane,) = state.lanes.values()
+    return {
+        "status": result.status.value,
+        "payload": dict(result.payload),
+        "error": None if result.error is None else (result.error.code, result.error.message, result.error.hint),
+        "specialist_ids": result.specialist_ids,
+        "model": result.model,
+        "steps": result.steps,
+        "usage": (result.usage.prompt_tokens, result.usage.completion_tokens),
+        "duration_s": result.duration_s,
+        "proof": result.proof,
+        "workspace": result.workspace,
+        "next_seq": state.next_seq,
+        "prompt": state.task.prompt if state.task else None,
+        "budget": None if state.task is None else asdict(state.task.budget),
+        "takeovers": state.takeovers,
+        "unknown_kind": state.unknown_kind,
+        "phase": lane.phase.value,
+        "answers": lane.answers,
+        "repeats": lane.repeats,
+        "asked_again": lane.asked_again,
+        "proposals": lane.proposals,
+        "tools": sorted(lane.tools),
+        "messages": [(message.role.value, message.content) for message in lane.messages],
+        "window": lane.model.context_window,
+    }
+
+
+COMMON = {
+    "specialist_ids": ("engineering",),
+    "model": "qwen2.5:14b",
+    "steps": 6,
+    "usage": (1_200, 161),
+    "duration_s": 13.125,
+    "proof": "pytest",
+    "workspace": "/home/me/.fabric/runs/1/workspace",
+    "prompt": "Write primes.py ü\nand test it",
+    "budget": {"max_steps": 40, "max_tokens": 100_000, "max_seconds": 3_600.0},
+    "takeovers": 0,
+    "unknown_kind": "",
+    "phase": "done",
+    "answers": 6,
+    "repeats": 1,
+    "asked_again": 0,
+    "proposals": ["allow it"],
+    "tools": ["read_file", "shell"],
+    "messages": [
+        ("system", "You are an engineer."),
+        ("user", "Write primes.py ü\nand test it"),
+        ("user", "So far: read a."),
+        ("assistant", ""),
+        ("tool", '{"content": "text 4 ü \u2028"}'),
+        ("assistant", ""),
+        ("tool", '{"note": "again"}'),
+        ("assistant", "All done: primes.py prints primes."),
+    ],
+    "window": 32_768,
+}
+
+DONE = {"summary": "All done: primes.py prints primes."}
+PINNED: dict[str, list[dict[str, Any]]] = {
+    "0.1.0.jsonl": [
+        {**COMMON, "status": "completed", "payload": DONE, "error": None, "next_seq": 40},
+        {
+            **COMMON,
+            "status": "failed",
+            "payload": {},
+            "error": ("budget_exhausted", "spent", "allow more"),
+            "next_seq": 41,
+        },
+        {
+            **COMMON,
+            "status": "cancelled",
+            "payload": {},
+            "error": ("cancelled", "Cancelled by me", "enough"),
+            "next_seq": 40,
+        },
+    ]
+}
+
+
+@pytest.mark.proves("AF-132")
+@pytest.mark.parametrize("name", PINNED)
+def test_a_log_of_an_earlier_release_folds_to_the_same_state(name: str) -> None:
+    assert [summed_up(lines) for lines in logs_in(GOLDEN / name)] == PINNED[name]
+
+
+@pytest.mark.proves("AF-132")
+@pytest.mark.parametrize("name", PINNED)
+def test_what_an_earlier_release_wrote_is_written_the_same_today(name: str) -> None:
+    for lines in logs_in(GOLDEN / name):
+        for line, event in zip(lines, events_of(lines), strict=True):
+            assert not isinstance(event.body, UnknownEvent)
+            today = line_of(RunId(line["run_id"]), event, whole=True)
+            if version_of(line["kind"]) == 1:
+                # Fields may be added, never renamed or removed.
+                assert {**today["payload"], **line["payload"]} == today["payload"]
+            assert list(today)[:4] == ["ts", "kind", "step", "payload"]
+
+
+def test_every_file_is_pinned() -> None:
+    assert sorted(PINNED) == sorted(path.name for path in GOLDEN.glob("*.jsonl"))
+
+
+def test_the_newest_file_holds_every_kind() -> None:
+    newest = max(PINNED)
+    kinds = {line["kind"] for lines in logs_in(GOLDEN / newest) for line in lines}
+    assert kinds == set(_READERS)
+
+
+if __name__ == "__main__":
+    for log in all_ends():
+        for one in log:
+            sys.stdout.buffer.write(
+                dump_json(line_of(RunId("00000000-0000-4000-8000-000000000001"), one, whole=True)) + b"\n"
+            )
