@@ -88,7 +88,7 @@ def loop(folder: Path, kills: int, seed: int) -> Findings:
             _one_run(rng, root, environment, findings)
     finally:
         model.terminate()
-        model.wait()
+        model.communicate()
     _check(root, witness, findings)
     return findings
 

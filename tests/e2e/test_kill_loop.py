@@ -1,5 +1,6 @@
 """The promise of the whole product, on real processes: nothing finished is repeated, nothing is lost."""
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +16,9 @@ def test_a_hundred_kills_repeat_and_lose_nothing(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     with ThreadPoolExecutor() as pool:
-        findings = list(pool.map(lambda folder: loop(folder, kills=50, seed=hash(folder.name)), folders))
+        seed = random.randrange(2**32)
+        print(f"seeds {seed} and {seed + 1}")
+        findings = list(pool.map(lambda folder, seed: loop(folder, 50, seed), folders, (seed, seed + 1)))
     for found in findings:
         print(found.text())
         assert found.repeated == []

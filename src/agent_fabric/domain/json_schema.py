@@ -10,6 +10,7 @@ from typing import Any
 MAX_DEPTH = 64
 _MAX_PROBLEMS = 5
 
+_USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": float}
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf"})
 _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
@@ -57,7 +58,7 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
         return
     where = at or "the arguments"
     allowed = schema.get("type")
-    if allowed is not None:
+    if allowed is not None and not (isinstance(allowed, str) and type(value) is _USUAL.get(allowed)):
         names = [allowed] if isinstance(allowed, str) else list(allowed)
         known = [name for name in names if name in _TYPE_CHECKS]
         if known and not any(_TYPE_CHECKS[name](value) for name in known):

@@ -70,8 +70,8 @@ class _Drive:
         """Recorded, but not durable yet."""
         self.flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = {}
         """Effects under way, and the lane that each belongs to."""
-        self._news = asyncio.Event()
-        """Something landed: an effect, or mail."""
+        self._wake: asyncio.Future[None] | None = None
+        """Done when an effect or mail lands while the drive waits."""
 
     async def run(self) -> None:
         """Go round until nothing moves any more."""
@@ -86,8 +86,7 @@ class _Drive:
                     self.flights[self._watched(asyncio.create_task(effect()))] = lane
                 if not self.flights:
                     return
-                await self._news.wait()
-                self._news.clear()
+                await self._news(mail)
                 self._land()
                 if mail.done():
                     await self._read(mail.result())
@@ -124,7 +123,10 @@ class _Drive:
 
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
         # Asked anew after every action: what one lane records may have ended the whole run.
-        return next((action for action in decide(self.state) if _lane_of(action) not in busy), None)
+        for action in decide(self.state):
+            if _lane_of(action) not in busy:
+                return action
+        return None
 
     async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
         """Make what was recorded durable, then let readers see it."""
@@ -136,9 +138,19 @@ class _Drive:
             self.sink.publish(self.held.run_id, batch)
 
     def _watched(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
-        # One event for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
-        task.add_done_callback(lambda _: self._news.set())
+        # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
+        task.add_done_callback(self._notice)
         return task
+
+    def _notice(self, _: asyncio.Task[Any]) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def _news(self, mail: asyncio.Task[Sequence[InboxRow]]) -> None:
+        """Wait until an effect or mail lands."""
+        if not mail.done() and not any(flight.done() for flight in self.flights):
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
 
     def _land(self) -> None:
         """Record what came of the effects that have ended."""

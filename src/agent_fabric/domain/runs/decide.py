@@ -45,7 +45,7 @@ def decide(state: RunState) -> tuple[Action, ...]:
 def _settle(state: RunState) -> tuple[Action, ...]:
     """End the run when all specialists are done or the budget is spent."""
     lanes = state.lanes.values()
-    if len(lanes) == len(state.specialist_ids) and all(lane.phase is Phase.DONE for lane in lanes):
+    if len(lanes) == len(state.specialist_ids) and _all_done(state):
         return (
             Record(
                 None,
@@ -80,9 +80,9 @@ _BUDGET_HINTS = {
 def _spent_budget(state: RunState) -> BudgetExhausted | None:
     assert state.task is not None
     budget = state.task.budget
-    if budget.max_seconds is not None and state.seconds >= budget.max_seconds and _idle(state):
+    if budget.max_seconds is not None and state.seconds >= budget.max_seconds and not _any_in(state, _IN_FLIGHT):
         return BudgetExhausted(resource="seconds", limit=budget.max_seconds, used=round(state.seconds, 3))
-    if not any(lane.phase in _MODEL_NEXT for lane in state.lanes.values()):
+    if not _any_in(state, _MODEL_NEXT):
         return None  # steps and tokens are spent by asking a model; tools that it asked for may still run
     if state.steps >= budget.max_steps:
         return BudgetExhausted(resource="steps", limit=budget.max_steps, used=state.steps)
@@ -95,8 +95,12 @@ _MODEL_NEXT = frozenset({Phase.MODEL_DUE, Phase.MODEL_IN_DOUBT})
 _IN_FLIGHT = frozenset({Phase.MODEL_CALLED, Phase.TOOL_CALLED})
 
 
-def _idle(state: RunState) -> bool:
-    return not any(lane.phase in _IN_FLIGHT for lane in state.lanes.values())
+def _any_in(state: RunState, phases: frozenset[Phase]) -> bool:
+    return any(lane.phase in phases for lane in state.lanes.values())
+
+
+def _all_done(state: RunState) -> bool:
+    return all(lane.phase is Phase.DONE for lane in state.lanes.values())
 
 
 def _actions(state: RunState) -> Iterator[Action]:
@@ -105,7 +109,7 @@ def _actions(state: RunState) -> Iterator[Action]:
         action = _lane_action(state, lane)
         if action is not None:
             yield action
-    if len(lanes) < len(state.specialist_ids) and all(lane.phase is Phase.DONE for lane in lanes):
+    if len(lanes) < len(state.specialist_ids) and _all_done(state):
         yield OpenLane(state.specialist_ids[len(lanes)], len(lanes))
 
 

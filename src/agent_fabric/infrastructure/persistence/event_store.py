@@ -11,7 +11,7 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from struct import pack as pack_fields
 from typing import Any, Protocol
 
@@ -169,7 +169,8 @@ class _SqliteHeldRun:
         self.lagging = False
         """A mirror has missed events."""
         self._seen_row = 0
-        self._writing: asyncio.Future[None] | None = None
+        self._unsettled = False
+        """Whether the last write happened is not known."""
 
     def continue_from(self, events: Sequence[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
@@ -185,8 +186,7 @@ class _SqliteHeldRun:
         beside: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
         """See the port; `beside` writes more in the same transaction, before the events."""
-        if self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})  # its asker was cancelled, but it goes on and decides what comes next
+        await self._settle()
         if events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs, head = self._rows(events)
@@ -218,8 +218,15 @@ class _SqliteHeldRun:
             if not self.lagging:
                 self._follow(events, payloads)
 
-        self._writing = self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
-        await asyncio.shield(self._writing)
+        self._unsettled = True
+        await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+        self._unsettled = False
+
+    async def _settle(self) -> None:
+        """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""
+        if self._unsettled:
+            await self._store.writer.write(lambda _: None)  # writes happen in order, so it is done when this one is
+            self._unsettled = False
 
     def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
         try:
@@ -244,8 +251,8 @@ class _SqliteHeldRun:
 
     async def abandon(self) -> None:
         """Let go of a run that was not quite taken; a write that is still under way comes first."""
-        if self._writing is not None and not self._writing.done():
-            await asyncio.wait({self._writing})
+        with suppress(StoreUnavailable):
+            await self._settle()
         self._siblings.discard(self)
         self._store.locks.release(self.number)
 
