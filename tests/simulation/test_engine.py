@@ -61,6 +61,11 @@ class World:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
 
+    async def pass_time(self) -> None:
+        """Let others do something meanwhile."""
+        for _ in range(self.rng.randrange(4)):
+            await asyncio.sleep(0)
+
     def may_die(self, chance: float) -> None:
         # Everybody lives long enough in the end, so that every run can settle.
         if self.lives < 12 and self.rng.random() < chance:
@@ -93,10 +98,12 @@ def _turn(log: Sequence[Event]) -> int:
 def pack_of(world: World, runs: MemoryRuns) -> BaseSpecialistPack:
     async def act(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         world.may_die(0.03)
+        await world.pass_time()
         key = (_turn(runs.logs[RUN]), context.call_id)
         if key in world.durable_results:
             world.after_finish.append(f"{key} ran after its result was durable")
         world.effects[key] += 1
+        await world.pass_time()
         world.may_die(0.03)
         roll = world.rng.random()
         if roll < 0.1:
@@ -125,6 +132,7 @@ def pack_of(world: World, runs: MemoryRuns) -> BaseSpecialistPack:
 def answer_of(world: World) -> Answer:
     async def answer(messages: Sequence[Message]) -> LLMResponse:
         require_valid(messages)
+        await world.pass_time()
         world.may_die(0.05)
         rng = world.rng
         roll = rng.random()

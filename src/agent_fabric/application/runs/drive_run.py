@@ -23,7 +23,9 @@ STOP_TIMEOUT_S = 5.0
 """How long effects may take to clean up after being told to stop."""
 
 T = TypeVar("T")
-_Start = tuple[LaneId | None, Callable[[], Coroutine[Any, Any, Sequence[Body]]]]
+_Effect = Callable[[], Coroutine[Any, Any, Sequence[Body]]]
+_Start = tuple[LaneId | None, _Effect]
+_Mail = asyncio.Task[Sequence[InboxRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,12 @@ class _Drive:
                 await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     return
-                for lane, effect in starts:
-                    self.flights[self._watched(asyncio.create_task(effect()))] = lane
-                if not self.flights:
+                if len(starts) == 1 and not self.flights:
+                    await self._fly_here(*starts[0], mail)
+                elif starts or self.flights:
+                    await self._fly(starts, mail)
+                else:
                     return
-                await self._news(mail)
-                self._land()
                 if mail.done():
                     await self._read(mail.result())
                     mail = self._watched(asyncio.create_task(self.held.receive()))
@@ -137,6 +139,42 @@ class _Drive:
         if self.sink is not None:
             self.sink.publish(self.held.run_id, batch)
 
+    async def _fly_here(self, lane: LaneId | None, effect: _Effect, mail: _Mail) -> None:
+        """Let the only effect run here, not on a task of its own: the usual case, at half the price.
+
+        Mail that arrives meanwhile cancels it, as a time-out would.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        flying = True
+
+        def interrupt(_: object) -> None:
+            if flying:
+                task.cancel()
+
+        mail.add_done_callback(interrupt)
+        try:
+            bodies = await effect()
+        except asyncio.CancelledError:
+            if not mail.done() or task.uncancel():
+                raise  # somebody else wants us to stop
+            return
+        except Exception as problem:  # noqa: BLE001 - an effect tells its failures as events, so this is our own bug
+            bodies = (_bug(problem),)
+        finally:
+            flying = False
+            mail.remove_done_callback(interrupt)
+        self.record(lane, bodies)
+
+    async def _fly(self, starts: Sequence[_Start], mail: _Mail) -> None:
+        """Let effects of several lanes run side by side, until one of them or mail lands."""
+        for lane, effect in starts:
+            self.flights[self._watched(asyncio.create_task(effect()))] = lane
+        await self._news(mail)
+        for flight in [task for task in self.flights if task.done()]:
+            problem = flight.exception()
+            self.record(self.flights.pop(flight), flight.result() if problem is None else (_bug(problem),))
+
     def _watched(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
         # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
         task.add_done_callback(self._notice)
@@ -146,16 +184,11 @@ class _Drive:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    async def _news(self, mail: asyncio.Task[Sequence[InboxRow]]) -> None:
+    async def _news(self, mail: _Mail) -> None:
         """Wait until an effect or mail lands."""
         if not mail.done() and not any(flight.done() for flight in self.flights):
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
-
-    def _land(self) -> None:
-        """Record what came of the effects that have ended."""
-        for flight in [task for task in self.flights if task.done()]:
-            self.record(self.flights.pop(flight), _outcome(flight))
 
     async def _read(self, rows: Sequence[InboxRow]) -> None:
         """Take in what others want of the run."""
@@ -197,13 +230,9 @@ def _lane_of(action: Action) -> LaneId | None:
             assert_never(unknown)
 
 
-def _outcome(flight: asyncio.Task[Sequence[Body]]) -> Sequence[Body]:
-    problem = flight.exception()
-    if problem is None:
-        return flight.result()
-    failed = RunFailed(
+def _bug(problem: BaseException) -> RunFailed:
+    return RunFailed(
         code="internal_error",
         message=f"agent-fabric itself failed: {type(problem).__name__}: {problem}",
         hint="This is a bug. Please report it with the output of `fabric logs show RUN_ID`.",
     )
-    return (failed,)
