@@ -58,6 +58,7 @@ async def leave_dead(records: Records, run_id: RunId = RUN, *events: Event) -> N
     runlog(records, run_id)
     held = await records.runs.create(run_id, CREATED)
     await held.append([*NEXT, *events])
+    await records.runs.flush()
     number = await records.store.read(
         lambda connection: connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).get
     )

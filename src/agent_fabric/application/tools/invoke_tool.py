@@ -105,7 +105,7 @@ class InvokeTool:
             return (erred(type(problem).__name__, str(problem)[: self.max_output_chars] or "no message"),)
 
     def _returned(self, call: ToolCallRequest, result: ToolResult, duration_s: float) -> ToolReturned:
-        shown, whole = fit(_plain(result.output), self.max_output_chars)
+        shown, whole = fit(*_plain(result.output), self.max_output_chars)
         return ToolReturned(
             tool=call.tool,
             result=shown,
@@ -129,8 +129,8 @@ def _executes(kind: type) -> bool:
     return issubclass(kind, ToolExecutor)
 
 
-def _plain(output: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an output as JSON has it: what JSON lacks (paths, dates, NaN) becomes text."""
+def _plain(output: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Return an output as JSON has it, and as text: what JSON lacks (paths, dates, NaN) becomes text."""
     odd = False
 
     def as_text(value: object) -> str:
@@ -140,19 +140,22 @@ def _plain(output: Mapping[str, Any]) -> Mapping[str, Any]:
 
     text = json.dumps(output, ensure_ascii=False, default=as_text)
     if not (odd or "NaN" in text or "Infinity" in text):
-        return output
+        return output, text
     plain: Mapping[str, Any] = json.loads(text, parse_constant=str)
-    return plain
+    return plain, json.dumps(plain, ensure_ascii=False)
 
 
-def fit(output: Mapping[str, Any], limit: int) -> tuple[Mapping[str, Any], str]:
-    """Cut an output so that the model can read it; return it with the whole as JSON text, empty if nothing was cut."""
-    whole = json.dumps(output, ensure_ascii=False)
-    if len(whole) <= limit and not too_deep(output, whole):
+def fit(output: Mapping[str, Any], whole: str, limit: int) -> tuple[Mapping[str, Any], str]:
+    """Cut an output so that the model can read it; `whole` is its JSON text.
+
+    Return what is shown, and the whole if something was cut, else nothing.
+    """
+    deep = too_deep(output, whole)
+    if len(whole) <= limit and not deep:
         return output, ""
     texts = {key: value for key, value in output.items() if isinstance(value, str)}
     rest = len(json.dumps({**output, **dict.fromkeys(texts, "")}, ensure_ascii=False))
-    if rest > limit // 2 or too_deep(output, whole):
+    if rest > limit // 2 or deep:
         return {
             "truncated": f"{len(whole)} characters; the whole is in the run's log",
             "start": whole[: limit // 2],

@@ -54,6 +54,14 @@ class LogFollower(Protocol):
         """
         ...
 
+    def flush(self, run_id: RunId) -> None:
+        """Write what has been taken in but not written yet.
+
+        Raises:
+            OSError: as above.
+        """
+        ...
+
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         """Bring the mirror to the state of the whole log.
 
@@ -70,7 +78,7 @@ class SqliteRunRepository:
         self._store = store
         self._clock = clock
         self._followers = followers
-        self._inbox = Inbox(store)
+        self._inbox = Inbox(store, self.flush)
         self._held: set[_SqliteHeldRun] = set()
         """The runs that this process drives."""
 
@@ -134,6 +142,17 @@ class SqliteRunRepository:
 
         await self._store.writer.write(write)
 
+    async def flush(self) -> None:
+        """Let the mirrors of our runs show what has happened by now."""
+        waiting = [held for held in self._held if held.unflushed]
+
+        def flush() -> None:
+            for held in waiting:
+                held.flush()
+
+        if waiting:
+            await self._store.writer.between_writes(flush)
+
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id in await self._store.read(_driven_runs):
@@ -166,6 +185,8 @@ class _SqliteHeldRun:
         self._next_seq = 0
         self._outline: list[Event] = []
         """The events that tell what the run is about."""
+        self.unflushed = False
+        """A mirror holds events back."""
         self.lagging = False
         """A mirror has missed events."""
         self._seen_row = 0
@@ -229,11 +250,21 @@ class _SqliteHeldRun:
             self._unsettled = False
 
     def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
+        self.unflushed = True
         try:
             for follower in self._followers:
                 follower.follow(self.run_id, self._outline, events, payloads)
         except OSError:
             self.lagging = True  # a full disk, say: the store has it all, and `release` or the next start mends it
+
+    def flush(self) -> None:
+        """Write what the mirrors hold back; called where they are written."""
+        self.unflushed = False
+        try:
+            for follower in self._followers:
+                follower.flush(self.run_id)
+        except OSError:
+            self.lagging = True  # as above
 
     async def mirror(self, events: Sequence[Event]) -> None:
         """Bring all mirrors to the state of the whole log."""
@@ -258,17 +289,25 @@ class _SqliteHeldRun:
 
     async def release(self) -> None:
         try:
+            await self._let_go()
             if self.lagging:
                 await self.mirror(await self._store.read(lambda connection: load_events(connection, self.number)))
-            if not self.lagging:
-                await self._store.writer.write(
-                    lambda connection: _forget_driver(connection, self.number), alone=len(self._siblings) == 1
-                )
+                await self._let_go()
         except StoreUnavailable:
             pass  # the driver's row stays, and tells the next start to look after the mirrors
         finally:
             self._siblings.discard(self)
             self._store.locks.release(self.number)
+
+    async def _let_go(self) -> None:
+        """Forget the driver, if the mirrors are whole: its row says that they may not be."""
+
+        def write(connection: apsw.Connection) -> None:
+            self.flush()
+            if not self.lagging:
+                _forget_driver(connection, self.number)
+
+        await self._store.writer.write(write, alone=len(self._siblings) == 1)
 
     def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]], bytes]:
         """Return the rows of events and of their blobs, and the hash of the last one."""

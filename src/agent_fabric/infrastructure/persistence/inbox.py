@@ -1,7 +1,8 @@
 """Wakes drivers when somebody, in whatever process, has written to their run's inbox."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import apsw
 
@@ -14,10 +15,14 @@ POLL_S = 0.25
 
 
 class Inbox:
-    """One look at the table for all runs of the process, four times a second, as long as anybody waits."""
+    """One look at the table for all runs of the process, four times a second, as long as anybody waits.
 
-    def __init__(self, store: Store) -> None:
+    `beat` is called just as often: for what else has to happen every now and then while runs are driven.
+    """
+
+    def __init__(self, store: Store, beat: Callable[[], Awaitable[None]]) -> None:
         self._store = store
+        self._beat = beat
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._watch: asyncio.Task[None] | None = None
 
@@ -47,6 +52,8 @@ class Inbox:
                 if future is not None and not future.done():
                     future.set_result(None)
             await asyncio.sleep(POLL_S)
+            with suppress(StoreUnavailable):
+                await self._beat()
 
 
 def _runs_with_rows(connection: apsw.Connection) -> list[int]:

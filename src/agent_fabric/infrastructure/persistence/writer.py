@@ -68,6 +68,15 @@ class Writer:
         self._asked.put(asked)
         return future
 
+    async def between_writes(self, work: Callable[[], None]) -> None:
+        """Run `work` on a thread, while nothing is being written."""
+
+        def run() -> None:
+            with self._free:
+                work()
+
+        await asyncio.to_thread(run)
+
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
         self._asked.put(None)

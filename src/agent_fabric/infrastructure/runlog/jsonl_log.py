@@ -11,15 +11,20 @@ from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
+MOST_HELD_BACK = 64
+"""Lines of a run that wait at most."""
+
 
 class JsonlRunLog:
     """LogFollower that appends to each run's file.
 
-    The file is opened for every append: thousands of runs in flight must not hold thousands of descriptors.
+    The file is opened for every append: thousands of runs in flight must not hold thousands of descriptors. That costs,
+    so lines are held back for a moment; what a crash takes away, `catch_up` writes from the store.
     """
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._held_back: dict[RunId, list[bytes]] = {}
 
     def follow(
         self,
@@ -29,11 +34,18 @@ class JsonlRunLog:
         payloads: Sequence[bytes],
     ) -> None:
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
-        _append(self._layout.runlog(run_id), lines)
+        held_back = self._held_back.setdefault(run_id, [])
+        held_back += lines
+        if events[0].seq == 0 or len(held_back) >= MOST_HELD_BACK:
+            self.flush(run_id)  # the file exists as soon as the run does
+
+    def flush(self, run_id: RunId) -> None:
+        _append(self._layout.runlog(run_id), self._held_back.pop(run_id, []))
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         path = Path(self._layout.runlog(run_id))
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._held_back.pop(run_id, None)
         missing = events[_repair(path) + 1 :]
         _append(path, [dump_json(line_of(run_id, event)) for event in missing])
 

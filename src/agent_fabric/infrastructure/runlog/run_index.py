@@ -27,6 +27,9 @@ class RunIndex:
         if entry is not None:
             self._append(entry)
 
+    def flush(self, run_id: RunId) -> None:
+        """Nothing is held back."""
+
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         entry = _entry(run_id, events, events[-1]) if events else None
         if entry is not None and run_id not in self._known():
