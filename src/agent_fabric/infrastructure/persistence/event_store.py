@@ -87,6 +87,10 @@ class SqliteRunRepository:
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
+            if (
+                held.number
+            ):  # a second attempt, after a neighbour in the same commit failed: the number may be another one
+                self._store.locks.release(held.number)
             try:
                 connection.execute(
                     "INSERT INTO runs (run_id, status, created_at) VALUES (?, ?, ?)", (run_id, RunStatus.RUNNING, since)
