@@ -25,7 +25,8 @@ from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
 from agent_fabric.domain.runs.task import Budget, Profile, Task
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository, this_process
+from agent_fabric.infrastructure.persistence.event_rows import this_process
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog

@@ -18,7 +18,8 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import database
 from agent_fabric.infrastructure.persistence.database import connect
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository, chained
+from agent_fabric.infrastructure.persistence.event_rows import chained
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.writer import Writer

@@ -6,24 +6,29 @@ that changes it.
 
 import asyncio
 import hashlib
-import os
-import socket
-import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from struct import pack as pack_fields
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import apsw
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
-from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound, StoreUnavailable
+from agent_fabric.domain.errors import DriverConflict, RunHeld, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited, version_of
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import decode, dump_json, encode, pack, unpack
+from agent_fabric.infrastructure.persistence.codec import dump_json, encode, pack
+from agent_fabric.infrastructure.persistence.event_rows import (
+    chained,
+    driven_runs,
+    forget_driver,
+    head_of,
+    holder_of,
+    load_events,
+    note_driver,
+    number_of,
+)
 from agent_fabric.infrastructure.persistence.inbox import Inbox
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -100,7 +105,7 @@ class SqliteRunRepository:
             held.number = connection.last_insert_rowid()
             # Nobody can see the run before this transaction ends, so nobody else can have its lock.
             self._store.locks.acquire(held.number)
-            _note_driver(connection, held.number, since)
+            note_driver(connection, held.number, since)
 
         try:
             await held.append(events, beside=write)
@@ -123,10 +128,10 @@ class SqliteRunRepository:
         held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
         try:
             events = await self._store.read(lambda connection: load_events(connection, number))
-            held.continue_from(events, await self._store.read(lambda connection: _head(connection, number)))
+            held.continue_from(events, await self._store.read(lambda connection: head_of(connection, number)))
             await held.mirror(events)
             now = self._clock.now()
-            await self._store.writer.write(lambda connection: _note_driver(connection, number, now))
+            await self._store.writer.write(lambda connection: note_driver(connection, number, now))
         except BaseException:
             await held.abandon()
             raise
@@ -159,7 +164,7 @@ class SqliteRunRepository:
 
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
-        for number, run_id in await self._store.read(_driven_runs):
+        for number, run_id in await self._store.read(driven_runs):
             if self._store.locks.acquire(number):
                 held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
                 held.lagging = True
@@ -309,7 +314,7 @@ class _SqliteHeldRun:
         def write(connection: apsw.Connection) -> None:
             self.flush()
             if not self.lagging:
-                _forget_driver(connection, self.number)
+                forget_driver(connection, self.number)
 
         await self._store.writer.write(write, alone=len(self._siblings) == 1)
 
@@ -332,103 +337,6 @@ _PAYLOAD = 6
 _INSERT_EVENT = (
     "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-
-
-def chained(
-    before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
-) -> bytes:
-    """Return the hash of an event, which covers everything before it as well."""
-    place = pack_fields("<qdq", seq, ts, version) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
-    return hashlib.sha256(before + place + payload).digest()
-
-
-def number_of(connection: apsw.Connection, run_id: RunId) -> int:
-    """Return the number under which a run's events are kept.
-
-    Raises:
-        RunNotFound: there is no such run.
-    """
-    row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-    if row is None:
-        raise RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
-    return int(row[0])
-
-
-def holder_of(connection: apsw.Connection, number: int) -> str:
-    """Say who drives a run."""
-    row = connection.execute("SELECT holder, since FROM drivers WHERE run = ?", (number,)).fetchone()
-    if row is None:
-        return "another process"
-    since = time.strftime("%H:%M:%S", time.localtime(row[1]))
-    return f"{row[0]} since {since}"
-
-
-def load_events(connection: apsw.Connection, number: int, *, after: int = -1) -> list[Event]:
-    """Return a run's events, whole: long texts are read back from their blobs."""
-    query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
-    with damage_explained():
-        return [
-            Event(
-                seq,
-                ts,
-                LaneId(lane) if lane is not None else None,
-                step,
-                decode(kind, version, payload, blob_from(connection)),
-            )
-            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
-        ]
-
-
-def blob_from(connection: apsw.Connection) -> Callable[[bytes], bytes]:
-    """Return the function that gives a blob's content; it fails for one that is missing or not what it was."""
-
-    def blob(digest: bytes) -> bytes:
-        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
-        content = b"" if row is None else unpack(row[0])
-        if hashlib.sha256(content).digest() != digest:
-            raise ValueError(f"blob {digest.hex()} is missing or not what it was")
-        return content
-
-    return blob
-
-
-@contextmanager
-def damage_explained() -> Iterator[None]:
-    """Turn what damaged rows give into an error of ours."""
-    try:
-        yield
-    except (ValueError, zlib.error) as problem:
-        raise StoreUnavailable(
-            f"The store is damaged: {problem}", hint="Restore it from a backup; runlog.jsonl files keep what happened."
-        ) from problem
-
-
-def this_process() -> str:
-    """Name this process, for people."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _head(connection: apsw.Connection, number: int) -> bytes:
-    # There is always a row: a run is created together with its first event.
-    query = "SELECT hash FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1"
-    ((head,),) = connection.execute(query, (number,)).fetchall()
-    assert isinstance(head, bytes)
-    return head
-
-
-def _note_driver(connection: apsw.Connection, number: int, since: float) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO drivers (run, holder, since) VALUES (?, ?, ?)", (number, this_process(), since)
-    )
-
-
-def _forget_driver(connection: apsw.Connection, number: int) -> None:
-    connection.execute("DELETE FROM drivers WHERE run = ?", (number,))
-
-
-def _driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId]]:
-    query = "SELECT drivers.run, runs.run_id FROM drivers JOIN runs ON runs.number = drivers.run"
-    return [(int(number), RunId(str(run_id))) for number, run_id in connection.execute(query)]
 
 
 def _outline_of(events: Sequence[Event]) -> list[Event]:

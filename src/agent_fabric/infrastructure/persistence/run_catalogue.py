@@ -12,7 +12,7 @@ from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFaile
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_store import blob_from, damage_explained
+from agent_fabric.infrastructure.persistence.event_rows import blob_from, damage_explained
 from agent_fabric.infrastructure.persistence.store import Store
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
