@@ -60,7 +60,11 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
             await fabric.aclose()
 
     try:
-        result = asyncio.run(go())
+        try:
+            result = asyncio.run(go())
+        finally:
+            if view is not None:
+                view.finish()
     except asyncio.CancelledError:
         if as_json:
             print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))

@@ -28,6 +28,8 @@ from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shortened, styled
 
 _WIDTH = 100
+_BOXES = {"C": "sandbox C: commands run with your rights"}
+"""What a level of the sandbox means, said aloud."""
 
 
 class LiveView:
@@ -50,6 +52,14 @@ class LiveView:
         except OSError:
             self._leave()
 
+    def finish(self) -> None:
+        """Take back the sign of life, if there is one."""
+        try:
+            self._clear()
+            self._stream.flush()
+        except OSError:
+            self._leave()
+
     def _leave(self) -> None:
         """Nobody looks any more: the run goes on without us."""
         self._stream = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
@@ -68,7 +78,10 @@ class LiveView:
         number = event.step.removeprefix("step_")
         label = f"{int(number) + 1:>3}" if number.isdigit() else "   "
         match event.body:
-            case RunCreated() | RunResumed():
+            case RunCreated() as body:
+                box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
+                self._line(f"{styled(f'run {run_id}', 'bold', self._stream)} · {box}")
+            case RunResumed():
                 self._line(styled(f"run {run_id}", "bold", self._stream))
             case PackStarted() as body:
                 self._line(f"     {body.specialist_id} · {plain(body.model.model)} at {plain(body.model.base_url)}")
