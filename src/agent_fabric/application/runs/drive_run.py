@@ -80,8 +80,9 @@ class _Drive:
         mail = self._watched(asyncio.create_task(self.held.receive()))
         try:
             while True:
-                starts = self._plan()
-                await self._commit()
+                starts, promised = self._plan()
+                if promised or not starts:
+                    await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     return
                 if len(starts) == 1 and not self.flights:
@@ -106,9 +107,14 @@ class _Drive:
             evolve(state, event)
             self.batch.append(event)
 
-    def _plan(self) -> list[_Start]:
-        """Follow decisions as far as they need nothing from outside; return the effects that may start next."""
+    def _plan(self) -> tuple[list[_Start], bool]:
+        """Follow decisions as far as they need nothing from outside.
+
+        Return the effects that may start next, and whether any of them must not start before what was recorded is
+        durable. Opening a pack, which a crash only makes necessary again, need not wait.
+        """
         starts: list[_Start] = []
+        promised = False
         busy = set(self.flights.values())
         while (action := self._next_action(busy)) is not None:
             lane = _lane_of(action)
@@ -118,10 +124,11 @@ class _Drive:
             self.record(lane, prepared.bodies)
             if prepared.effect is not None:
                 starts.append((lane, prepared.effect))
+                promised = promised or bool(prepared.bodies)
                 busy.add(lane)
                 if len(self.state.specialist_ids) == 1:
                     break  # the only lane is busy: there is nothing else to decide
-        return starts
+        return starts, promised
 
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
         # Asked anew after every action: what one lane records may have ended the whole run.
