@@ -11,6 +11,8 @@ from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
+WRITTEN_AT_ONCE = 4
+"""The first events of a run, up to the first question to a model: they are there whatever happens next."""
 MOST_HELD_BACK = 64
 """Lines of a run that wait at most."""
 
@@ -36,8 +38,8 @@ class JsonlRunLog:
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         held_back = self._held_back.setdefault(run_id, [])
         held_back += lines
-        if events[0].seq == 0 or len(held_back) >= MOST_HELD_BACK:
-            self.flush(run_id)  # the file exists as soon as the run does
+        if events[0].seq < WRITTEN_AT_ONCE or len(held_back) >= MOST_HELD_BACK:
+            self.flush(run_id)
 
     def flush(self, run_id: RunId) -> None:
         _append(self._layout.runlog(run_id), self._held_back.pop(run_id, []))
