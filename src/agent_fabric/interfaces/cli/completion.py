@@ -2,23 +2,36 @@
 
 import importlib
 import os
+import sys
 
 import typer
+from typer.completion import get_completion_script, install
 
 from agent_fabric.interfaces.cli.invocation import misused, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
 
+_VARIABLE = "_FABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 GROUPS = frozenset({"logs", "config"})
 
 
 def complete(arguments: list[str]) -> int:
-    """Answer the shell, or install or print its completion script."""
-    if "_FABRIC_COMPLETE" in os.environ and "COMP_WORDS" not in os.environ:
-        return COMPLETED  # nothing was typed yet, so there is nothing to complete
-    if arguments[1:] and not arguments[1].startswith("-") and arguments[1] not in SHELLS:
-        return misused(f"{arguments[1]!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
-    return run_app(_everything, "fabric", arguments)
+    """Answer the shell, or install or print its completion script; the shell may be named."""
+    if _VARIABLE in os.environ:
+        # Without what was typed so far there is nothing to complete.
+        return run_app(_everything, "fabric", arguments) if "COMP_WORDS" in os.environ else COMPLETED
+    wish, *named = arguments
+    if not named or named[0].startswith("-"):
+        return run_app(_everything, "fabric", arguments)  # typer finds out which shell this is
+    shell = named[0]
+    if shell not in SHELLS:
+        return misused(f"{shell!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
+    if wish == "--show-completion":
+        sys.stdout.write(get_completion_script(prog_name="fabric", complete_var=_VARIABLE, shell=shell) + "\n")
+    else:
+        _, path = install(shell=shell, prog_name="fabric", complete_var=_VARIABLE)
+        sys.stdout.write(f"Completion for {shell} is installed in {path}; it works in new terminals.\n")
+    return COMPLETED
 
 
 def _everything() -> typer.Typer:
