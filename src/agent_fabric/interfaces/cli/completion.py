@@ -5,7 +5,7 @@ import os
 import sys
 
 import typer
-from typer.completion import get_completion_script, install
+from typer.completion import get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
 
 from agent_fabric.interfaces.cli.invocation import misused, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED

@@ -32,10 +32,10 @@ Commands:
 {commands}
 
 Options:
-  --version                  Show the version.
-  --help                     Show this text; `fabric COMMAND --help` tells more.
-  --install-completion       Install completion for this shell.
-  --show-completion          Print the completion script for this shell.
+  --version                     Show the version.
+  --help                        Show this text; `fabric COMMAND --help` tells more.
+  --install-completion [SHELL]  Install completion for a shell; by default for this one.
+  --show-completion [SHELL]     Print the completion script.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
 Start here: fabric run "Write hello.py that prints the first ten primes, and run it."
