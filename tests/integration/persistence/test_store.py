@@ -104,6 +104,7 @@ async def test_a_change_behind_our_back_breaks_the_chain(runs: SqliteRunReposito
 # --- blobs
 
 
+@pytest.mark.proves("C27")
 async def test_long_texts_leave_the_row_and_come_back_whole(runs: SqliteRunRepository, store: Store) -> None:
     text = "".join(chr(0x20 + number % 0x2000) for number in range(5_000_000))
     held = await runs.create(RUN, CREATED)

@@ -129,6 +129,7 @@ async def test_a_blocking_tool_does_not_stop_the_event_loop() -> None:
     assert (await running).status is RunStatus.COMPLETED
 
 
+@pytest.mark.proves("AF-006")
 async def test_an_unknown_pack_is_refused_before_a_run_exists() -> None:
     bench = workbench(echo_pack, HAPPY)
     task = Task(prompt="x", specialist_id=SpecialistId("nobody"), model_key="quality", budget=Budget.of(Profile.TASK))

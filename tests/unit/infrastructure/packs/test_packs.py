@@ -74,6 +74,7 @@ def test_tools_are_declared_in_one_line_and_unknown_effects_are_the_careful_ones
     assert make_finish_tool_def({"summary": {"type": "string"}}).parameters["required"] == ["summary"]
 
 
+@pytest.mark.proves("C13")
 async def test_async_functions_and_whole_results_make_tools_too() -> None:
     async def later(n: int) -> ToolResult:
         return ToolResult(output={"n": n + 1}, proved="pytest")
