@@ -202,9 +202,13 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
             need(False, "certificates are made with the openssl program")
 
     new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=Lab CA")
+    # Python 3.13 is strict: an authority has to say that it may sign, and whose key a certificate was signed with.
+    may_sign = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    subject = ("-days", "2", "-subj", "/CN=Lab CA")
+    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", *subject, *may_sign)
     openssl("req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=127.0.0.1")
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    names = "subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n"
+    (folder / "names").write_text(names)
     signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
     openssl("x509", "-req", "-in", "server.csr", "-out", "server.pem", *signing)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

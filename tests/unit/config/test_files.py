@@ -89,7 +89,7 @@ def test_a_file_that_is_not_utf8_is_refused_with_its_line(refused: Refuse) -> No
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
-        ("a.json", '{\n  "a": 1,\n}', "(line 3, column 1)"),
+        ("a.json", '{\n  "a": 1\n  "b": 2\n}', "(line 3, column 3)"),
         ("a.json", "{'a': 1}", "(line 1, column 2)"),
         ("a.yaml", "a: 1\nb: [1, 2\nc: 3\n", "(line 3, column 2)"),
         ("a.yaml", "a: 1\n\tb: 2\n", "(line 2, column 1)"),
