@@ -93,7 +93,22 @@ def _dispatch(arguments: list[str]) -> int:
         return COMPLETED
     if name not in COMMANDS:
         return _unknown(name, as_json="--json" in arguments)
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not imported yet
+    except OSError:
+        return _homeless(as_json="--json" in arguments)
     return _call("invocation", "invoke", name, arguments[1:])
+
+
+def _homeless(*, as_json: bool) -> int:
+    """Say that the current folder is gone. Some versions of Python cannot even import modules there."""
+    message, hint = "the current folder is gone", "Change to one that exists."
+    if as_json:
+        error = f'{{"code": "config_invalid", "message": "{message}", "hint": "{hint}"}}'
+        sys.stdout.write(f'{{"error": {error}, "_meta": {{"run_id": null, "status": null}}}}\n')
+    else:
+        sys.stderr.write(f"error: {message}\n  hint: {hint}\n")
+    return USAGE
 
 
 def _unknown(name: str, *, as_json: bool) -> int:
