@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.commands.grammar import MAX_COMMAND_BYTES, parse_command
 from agent_fabric.domain.commands.invocation import Connector, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by, wrapped
+from services import need
 
 
 def programs(text: str) -> list[str]:
@@ -452,8 +453,8 @@ LINES = range(200)
 def bash(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The real bash, and a folder of programs that only write down their names."""
     found = shutil.which("bash")
-    if not found:
-        pytest.skip("bash is not installed")
+    need(found is not None, "bash is not installed")
+    assert found is not None
     folder = tmp_path_factory.mktemp("programs")
     for number in range(10):
         stub = folder / f"p{number}"
