@@ -18,8 +18,6 @@ from pathlib import Path
 
 FIRST_EVENT = """
 import os, sys, time
-from agent_fabric.application.runs import execute_task
-create = execute_task.ExecuteTask.__call__
 from agent_fabric.infrastructure.persistence import event_store
 inner = event_store.SqliteRunRepository.create
 async def stop_here(self, run_id, events):

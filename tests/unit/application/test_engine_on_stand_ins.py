@@ -188,6 +188,23 @@ async def test_an_interrupted_run_says_so_and_goes_on_when_resumed() -> None:
     assert [event.body for event in bench.runs.logs[RUN] if isinstance(event.body, RunResumed)]
 
 
+async def test_a_takeover_is_durable_before_a_pack_is_opened() -> None:
+    bench = workbench(echo_pack, hang)
+    task = await started(bench)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    seen: list[str] = []
+
+    def pack_that_kills(_: str) -> BaseSpecialistPack:
+        seen.extend(later.kinds())
+        raise KeyboardInterrupt
+
+    later = workbench(pack_that_kills, HAPPY, runs=bench.runs)
+    with pytest.raises(KeyboardInterrupt):
+        await later.resume_run(RUN)
+    assert "run_resumed" in seen
+
+
 async def test_a_second_driver_is_refused_while_the_first_lives() -> None:
     bench = workbench(echo_pack, hang)
     task = await started(bench)

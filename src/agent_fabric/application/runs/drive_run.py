@@ -79,6 +79,7 @@ class _Drive:
         """Go round until nothing moves any more."""
         mail = self._watched(asyncio.create_task(self.held.receive()))
         try:
+            await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
             while True:
                 starts, promised = self._plan()
                 if promised or not starts:
