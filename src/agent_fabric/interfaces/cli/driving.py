@@ -1,10 +1,10 @@
 """What `run` and `resume` share: drive something in the foreground and present how it ended."""
 
 import asyncio
-import itertools
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAI
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
 from agent_fabric.interfaces.result import error_object, result_object
+
+_PATIENCE_S = 1.0
+"""How long the cleaning up may take before another press of Ctrl-C ends the process on the spot."""
 
 Work = Callable[[LocalFabric, Callable[[RunId], None]], Awaitable[RunResult]]
 """Drives a run; tells its id as soon as it has one."""
@@ -43,13 +46,14 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
     view = LiveView(sys.stderr, verbose=verbose) if shown else None
 
     seen: list[RunId] = []
+    stop = _Stop()
 
     async def go() -> RunResult:
         fabric = build_local(root, config, sink=view)
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(work(fabric, seen.append))
-            _stop_when_told(task)
+            stop.cancels(task)
             try:
                 return await task
             except asyncio.CancelledError:
@@ -59,40 +63,71 @@ def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose
         finally:
             await fabric.aclose()
 
-    try:
+    with stop:
         try:
             result = asyncio.run(go())
+        except asyncio.CancelledError:
+            if as_json:
+                print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
+            return INTERRUPTED
+        except StoreUnavailable as problem:
+            if not (as_json and seen):
+                raise
+            print_json(error_object(problem, run_id=seen[0]))
+            return FAILED
         finally:
             if view is not None:
                 view.finish()
-    except asyncio.CancelledError:
-        if as_json:
-            print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
-        return INTERRUPTED
-    except StoreUnavailable as problem:
-        if not (as_json and seen):
-            raise
-        print_json(error_object(problem, run_id=seen[0]))
-        return FAILED
+        _present(result, Layout(root).run_dir(result.run_id), as_json=as_json)
+        return EXIT_CODES[result.status]
+
+
+def _present(result: RunResult, run_dir: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(result_object(result, Layout(root).run_dir(result.run_id)))
+        print_json(result_object(result, run_dir))
     else:
         sys.stdout.write(summary(result))
-    return EXIT_CODES[result.status]
+    sys.stdout.flush()
 
 
-def _stop_when_told(task: "asyncio.Future[RunResult]") -> None:
-    """Let Ctrl-C and SIGTERM stop the work. A second press must not stop the cleaning up; a third one ends us."""
-    presses = itertools.count(1)
+class _Stop:
+    """Lets Ctrl-C and SIGTERM stop the work, from here to the end of the process.
 
-    def stop() -> None:
-        match next(presses):
-            case 1:
-                task.cancel()
-            case 2:
-                pass
-            case _:
-                os._exit(INTERRUPTED)  # a pack that does not close; the run can be resumed all the same
+    More presses do not stop the cleaning up; one that comes a second later ends us. The loop's own handlers would not
+    do: they go when the loop does, and a press between that and the end of the process would end with a traceback.
+    """
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self) -> None:
+        self._first_press: float | None = None
+        self._cancel: Callable[[], object] | None = None
+
+    def __enter__(self) -> None:
+        for number in self._SIGNALS:
+            signal.signal(number, self._pressed)
+
+    def __exit__(self, *_: object) -> None:
+        for number in self._SIGNALS:
+            signal.signal(number, signal.SIG_IGN)  # all is said: nothing is left to be stopped
+
+    def cancels(self, task: "asyncio.Future[RunResult]") -> None:
+        """Cancel this task at the first press, which may have been made already."""
+        loop = asyncio.get_running_loop()
+
+        def cancel() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
+
+        self._cancel = cancel
+        if self._first_press is not None:
+            cancel()
+
+    def _pressed(self, _number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if self._first_press is None:
+            self._first_press = now
+            if self._cancel is not None:
+                self._cancel()
+        elif now - self._first_press > _PATIENCE_S:
+            os._exit(INTERRUPTED)  # a pack that does not close; the run can be resumed all the same
