@@ -78,7 +78,7 @@ requirements: $(TOOLS) ## Show which requirements are proven; ARGS="--missing" o
 
 constraints: $(TOOLS) ## Pin the newest versions of all dependencies
 	$(PY) -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --upgrade --quiet --no-emit-index-url --no-annotate \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --extra speed --upgrade --quiet --no-emit-index-url --no-annotate \
 		--universal --python-version 3.11 --no-header --output-file constraints.txt
 
 clean: ## Remove the environment and everything built; runs stay
@@ -89,7 +89,7 @@ task-given:
 	@if [ -z "$$TASK" ]; then echo 'Say what to do: make run TASK="…"' >&2; exit 2; fi
 
 # A stamp is newer than what it was installed from, so a second call does nothing.
-$(PACKAGE): EXTRA =
+$(PACKAGE): EXTRA = [search]
 $(TOOLS): EXTRA = [dev]
 $(PACKAGE) $(TOOLS): pyproject.toml constraints.txt $(shell test -x $(PY) || echo venv)
 	@echo "Installing agent-fabric$(EXTRA) into $(VENV)" >&2

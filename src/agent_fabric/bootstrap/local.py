@@ -83,8 +83,10 @@ def open_records(root: Path) -> Records:
     )
 
 
-def build_local(root: Path, config: FabricConfig, *, sink: EventSink | None = None) -> LocalFabric:
-    """Join the parts."""
+def build_local(
+    root: Path, config: FabricConfig, *, sink: EventSink | None = None, marks_interruption: bool = True
+) -> LocalFabric:
+    """Join the parts; for `marks_interruption` see `DriveRun`."""
     records = open_records(root)
     clock = SystemClock()
     policy = command_policy(config)
@@ -100,7 +102,7 @@ def build_local(root: Path, config: FabricConfig, *, sink: EventSink | None = No
         model_turn=ModelTurn(clients, clock),
         invoke_tool=InvokeTool(policy, clock, MAX_TOOL_OUTPUT_CHARS),
     )
-    drive = DriveRun(perform, clock, sink)
+    drive = DriveRun(perform, clock, sink, marks_interruption)
     return LocalFabric(
         records=records,
         execute_task=ExecuteTask(

@@ -4,14 +4,15 @@ Kinds and fields are a contract with every log ever written: fields may be added
 removed. A change that a default cannot express raises the kind's version and adds a pure function to `UPCASTERS`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec
 
 
@@ -152,6 +153,10 @@ class ToolReturned:
     proved: str = ""
     repeated: bool = False
     """Answered from memory: the model made exactly the call that it had just made."""
+    sources: tuple[Source, ...] = ()
+    """Pages that the call fetched, whole."""
+    cites: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Addresses that a file mentions from now on, by the file's path."""
     duration_s: float = 0.0
 
 
@@ -370,7 +375,7 @@ def body_from(
 
 
 def _reader(cls: type[Any], **nested: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], Any]:
-    known = frozenset(field.name for field in fields(cls))
+    known = frozenset(each.name for each in fields(cls))
 
     def read(payload: Mapping[str, Any]) -> Any:
         # A field that a newer program added beside ours says nothing that we need.
@@ -391,7 +396,12 @@ def _tools(values: list[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
     return tuple(_read_tool(value) for value in values)
 
 
+def _sources(values: list[Mapping[str, Any]]) -> tuple[Source, ...]:
+    return tuple(_read_source(value) for value in values)
+
+
 _read_tool = _reader(ToolSpec, effect=Effect)
+_read_source = _reader(Source)
 _usage = _reader(Usage)
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -407,7 +417,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         (ModelAnswered, _reader(ModelAnswered, tool_calls=_calls, usage=_usage)),
         (ModelFailed, _reader(ModelFailed)),
         (ToolCalled, _reader(ToolCalled)),
-        (ToolReturned, _reader(ToolReturned)),
+        (ToolReturned, _reader(ToolReturned, sources=_sources)),
         (ToolErred, _reader(ToolErred)),
         (SecurityViolated, _reader(SecurityViolated)),
         (GuidanceGiven, _reader(GuidanceGiven)),

@@ -16,6 +16,8 @@ class FinishSpec:
     description: str = "Call this when the whole task is done. Its arguments are the result."
     needs_proof: bool = False
     """Changed files need a successful test, build or run command after the last change."""
+    needs_citations: bool = False
+    """What the result cites must have been fetched in this run, and what it quotes must stand there."""
 
     def as_tool(self) -> ToolSpec:
         """Return `finish_task` as the model sees it."""

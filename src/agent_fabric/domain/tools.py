@@ -3,12 +3,13 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NoReturn
 
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.sources import Source
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
@@ -51,6 +52,10 @@ class ToolResult:
     """The call changed files in the workspace, so that earlier proof no longer counts."""
     proved: str = ""
     """The test, build or run command that succeeded after the last change; empty if there was none."""
+    sources: tuple[Source, ...] = ()
+    """Pages that the call fetched."""
+    cites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Addresses that a file in the workspace mentions from now on, by the file's path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

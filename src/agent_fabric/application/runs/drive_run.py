@@ -35,11 +35,13 @@ class DriveRun:
     perform: Perform
     clock: Clock
     sink: EventSink | None = None
+    marks_interruption: bool = True
+    """Whether a run that is stopped is left for a person to resume. A server leaves its runs for its successor."""
 
     async def __call__(self, held: HeldRun, state: RunState, opening: Sequence[Body] = ()) -> None:
         """Drive the run. `state` is brought forward in place; `opening` is recorded first.
 
-        When this is cancelled, the run is left `interrupted`, ready to be resumed.
+        When this is cancelled, the run can be resumed; `marks_interruption` tells by whom.
 
         Raises:
             DriverConflict, StoreFull, StoreUnavailable: the log cannot be written; the run can be resumed later.
@@ -50,7 +52,8 @@ class DriveRun:
             await drive.run()
         except asyncio.CancelledError:
             await drive.stop()
-            await asyncio.shield(drive.interrupt("stopped by the person or the system"))
+            if self.marks_interruption:
+                await asyncio.shield(drive.interrupt("stopped by the person or the system"))
             raise
         finally:
             await drive.stop()

@@ -113,6 +113,8 @@ class InvokeTool:
             whole=whole[:MOST_KEPT_CHARS],
             changed=result.changed,
             proved=result.proved,
+            sources=result.sources,
+            cites=result.cites,
             duration_s=duration_s,
         )
 

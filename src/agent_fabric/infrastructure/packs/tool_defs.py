@@ -30,10 +30,16 @@ def make_tool_def(
 
 
 def make_finish_tool_def(
-    properties: Mapping[str, Any], *, required: Sequence[str] | None = None, needs_proof: bool = False
+    properties: Mapping[str, Any],
+    *,
+    required: Sequence[str] | None = None,
+    needs_proof: bool = False,
+    needs_citations: bool = False,
 ) -> FinishSpec:
     """Declare how a pack's tasks end; the properties become the run's payload."""
-    return FinishSpec(parameters=_object(properties, required), needs_proof=needs_proof)
+    return FinishSpec(
+        parameters=_object(properties, required), needs_proof=needs_proof, needs_citations=needs_citations
+    )
 
 
 def _object(properties: Mapping[str, Any], required: Sequence[str] | None) -> dict[str, Any]:
