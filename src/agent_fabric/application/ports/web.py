@@ -1,0 +1,68 @@
+"""The web, seen from the tools: reading a page, and finding pages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class WebError(Exception):
+    """A page or a search gave nothing to read; the message tells the model why, and what to do instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page as it was fetched."""
+
+    url: str
+    """The address that was asked for."""
+    final_url: str
+    """The address that answered, after redirects."""
+    status: int
+    content_type: str
+    """Such as `text/html`, without parameters; what the content looks like if the server did not say."""
+    body: bytes
+    """The content as it came, decompressed."""
+    title: str
+    """Empty if the page has none."""
+    text: str
+    """What a person would read on the page: its main text, without menus and footers."""
+    cut: bool
+    """The content was longer than allowed; `body` and `text` are its beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchHit:
+    """A page that a search found; nobody has read it yet."""
+
+    title: str
+    url: str
+    snippet: str
+
+
+class PageFetcher(Protocol):
+    """Reads pages, never anything on this machine or its network unless the configuration names it.
+
+    May be used concurrently. Nothing is kept between two fetches: no cookies, no history. Cancelling a fetch closes its
+    connection.
+    """
+
+    async def fetch(self, url: str, *, timeout_s: float) -> Page:
+        """Get a page and its main text, following redirects.
+
+        Raises:
+            PermissionError: the address, or one that it leads to, is not for this program to reach.
+            WebError: there is no page, or none that can be read.
+        """
+        ...
+
+
+class WebSearch(Protocol):
+    """Finds pages. May be used concurrently."""
+
+    async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:
+        """Return at most `limit` pages, the best first, each address once; nothing found is an empty answer.
+
+        Raises:
+            WebError: the search could not be made.
+        """
+        ...

@@ -1,0 +1,41 @@
+"""Web access as the configuration describes it.
+
+Importing this is cheap. Building it imports aiohttp, which takes a third of a second and which most runs do not need.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_fabric.config.schema.web import WebConfig
+
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch
+    from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
+    from agent_fabric.infrastructure.web.searxng import SearxngSearch
+
+
+@dataclass(frozen=True, slots=True)
+class WebAccess:
+    """What reads pages, and what finds them."""
+
+    fetcher: "HttpPageFetcher"
+    search: "SearxngSearch | DdgsSearch"
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self.fetcher.aclose()
+        await self.search.aclose()
+
+
+def build_web(config: WebConfig) -> WebAccess:
+    """Return web access with the search that the configuration chooses."""
+    from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch  # noqa: PLC0415 - see the module's docstring
+    from agent_fabric.infrastructure.web.fetch import HttpPageFetcher  # noqa: PLC0415 - the same
+    from agent_fabric.infrastructure.web.searxng import SearxngSearch  # noqa: PLC0415 - the same
+
+    search: SearxngSearch | DdgsSearch
+    if config.search_url is None or config.search_provider == "ddgs":
+        search = DdgsSearch(timeout_s=config.timeout_s)
+    else:
+        search = SearxngSearch(config.search_url, user_agent=config.user_agent, timeout_s=config.timeout_s)
+    return WebAccess(HttpPageFetcher(config), search)

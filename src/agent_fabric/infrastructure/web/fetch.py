@@ -1,0 +1,217 @@
+"""PageFetcher over aiohttp.
+
+Redirects are followed here, not by aiohttp, so that every address on the way is checked. Names are looked up by a
+resolver that hands out checked addresses only: what was checked is what is dialled, and nothing in between can change
+it. Proxies from the environment are not used, because they would do the dialling.
+"""
+
+import asyncio
+import re
+import socket
+import ssl
+from typing import Final, NamedTuple
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from agent_fabric.application.ports.web import Page, WebError
+from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.infrastructure.web.addresses import AddressGuard, spelled_address
+from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
+from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
+
+MAX_URL_CHARS: Final = 8_000
+CONNECT_TIMEOUT_S: Final = 10.0
+_MAX_HEADER_BYTES: Final = 64 * 1024
+"""Some sites send policies and cookies that aiohttp's own limit of 8 KB refuses."""
+_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_ACCEPT: Final = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1"
+
+
+class _Answer(NamedTuple):
+    """What the last address on the way said."""
+
+    url: URL
+    status: int
+    content_type: str
+    charset: str
+    body: bytes
+    cut: bool
+
+
+class HttpPageFetcher:
+    """PageFetcher for http and https."""
+
+    def __init__(self, config: WebConfig, guard: AddressGuard | None = None) -> None:
+        self._config = config
+        self._guard = guard or AddressGuard(config.allow_hosts)
+        self._sessions = Sessions(self._open_session)
+
+    async def fetch(self, url: str, *, timeout_s: float) -> Page:
+        start = _web_address(url)
+        allowed_s = min(timeout_s, self._config.timeout_s)
+        try:
+            async with asyncio.timeout(allowed_s):
+                answer = await self._follow(start)
+                reading = await asyncio.to_thread(read, answer.body, answer.content_type, answer.charset)
+        except TimeoutError:
+            raise WebError(
+                f"{shortened(start)} took longer than {allowed_s:g} s. Use another source, or try again later."
+            ) from None
+        return Page(
+            url=url,
+            final_url=str(answer.url),
+            status=answer.status,
+            content_type=answer.content_type,
+            body=answer.body,
+            title=reading.title,
+            text=reading.text,
+            cut=answer.cut,
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._sessions.aclose()
+
+    async def _follow(self, start: URL) -> _Answer:
+        """Go where an address leads, through redirects."""
+        url, jar, seen = start, aiohttp.CookieJar(), set[tuple[URL, str]]()
+        for _ in range(self._config.max_redirects + 1):
+            # Some sites set a cookie and send us back to where we were; that is no circle.
+            place = (url, jar.filter_cookies(url).output())
+            if place in seen:
+                raise WebError(
+                    f"{shortened(start)} redirects in a circle, back to {shortened(url)}. Use another source."
+                )
+            seen.add(place)
+            try:
+                answer = await self._get(url, jar)
+            except PermissionError as problem:
+                if url is start:
+                    raise
+                raise PermissionError(f"{shortened(start)} redirects to {shortened(url)}. {problem}") from None
+            if isinstance(answer, _Answer):
+                return answer
+            url = answer
+        raise WebError(
+            f"{shortened(start)} redirects more than {self._config.max_redirects} times, at last to {shortened(url)}. "
+            "Use another source."
+        )
+
+    async def _get(self, url: URL, jar: aiohttp.CookieJar) -> _Answer | URL:
+        """Ask one address; return its answer, or where it sends us."""
+        dialled = self._checked(url)
+        with explained(url):
+            async with self._sessions.current().get(
+                dialled, allow_redirects=False, cookies=jar.filter_cookies(dialled)
+            ) as response:
+                jar.update_cookies(response.cookies, dialled)
+                if response.status in _REDIRECTS or (response.status == 300 and "location" in response.headers):
+                    return _next_address(url, response)
+                return await self._answer(url, response)
+
+    async def _answer(self, url: URL, response: aiohttp.ClientResponse) -> _Answer:
+        declared = response.content_type.lower() if "content-type" in response.headers else ""
+        charset = response.charset or ""
+        if response.status >= 400 or response.status == 304:
+            raise await refusal(url, response, declared, charset)
+        if is_told(declared) and kind_of(declared) is Kind.OTHER:
+            raise unreadable(url, declared, response.content_length)
+        body, cut = await read_up_to(response, self._config.max_bytes)
+        content_type = settle_type(declared, body, charset)
+        if kind_of(content_type) is Kind.OTHER:
+            raise unreadable(url, content_type, response.content_length if cut else len(body))
+        return _Answer(url, response.status, content_type, charset, body, cut)
+
+    def _checked(self, url: URL) -> URL:
+        """Check an address that is spelled out as numbers; names are checked when they are looked up."""
+        host = url.raw_host or ""
+        address = spelled_address(host)
+        if address is None:
+            return url
+        self._guard.check(host, url.port or 0, (address,))
+        return url.with_host(str(address))
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                resolver=_CheckedResolver(self._guard), use_dns_cache=False, ssl=ssl.create_default_context()
+            ),
+            headers={
+                "User-Agent": self._config.user_agent,
+                "Accept": _ACCEPT,
+                "Accept-Encoding": "gzip, deflate",
+            },
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
+        )
+
+
+class _CheckedResolver(AbstractResolver):
+    """Gives aiohttp the addresses that the guard has checked, and no others."""
+
+    def __init__(self, guard: AddressGuard) -> None:
+        self._guard = guard
+
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - aiohttp leaves out what it does not want
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET if address.version == 4 else socket.AF_INET6,
+                proto=0,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for address in await self._guard.resolve(host, port)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+def _web_address(text: str) -> URL:
+    """Read an address that somebody wrote.
+
+    Raises:
+        WebError: it is none that can be fetched.
+    """
+    shown = repr(text if len(text) <= 100 else text[:100] + "…")
+    if len(text) > MAX_URL_CHARS:
+        raise WebError(f"The address {shown} is too long: more than {MAX_URL_CHARS} characters.")
+    try:
+        url = URL(text.strip())
+        host = url.raw_host or ""
+        is_host = spelled_address(host) is not None or _NAME.fullmatch(host) is not None
+    except ValueError as problem:
+        raise WebError(f"{shown} is not a web address: {problem}. Check it, or search for the page.") from None
+    if url.scheme not in ("http", "https") or not url.port or not is_host:
+        raise WebError(f"{shown} is not a web address. Give the whole of it, with http:// or https://.")
+    if url.user is not None or url.password is not None:
+        raise WebError("An address with a user name or password in it is not fetched. Leave them out.")
+    return url.with_fragment(None)
+
+
+def _next_address(url: URL, response: aiohttp.ClientResponse) -> URL:
+    location = response.headers.get("location", "")
+    if not location:
+        raise WebError(
+            f"{shortened(url)} answered {response.status}, a redirect that leads nowhere. Use another source."
+        )
+    try:
+        return _web_address(str(url.join(URL(location))))
+    except ValueError:
+        raise WebError(f"{shortened(url)} redirects to {location[:100]!r}, which is not a web address.") from None
+    except WebError as problem:
+        raise WebError(f"{shortened(url)} redirects to an address that cannot be used. {problem}") from None
