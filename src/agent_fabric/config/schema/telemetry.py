@@ -9,16 +9,16 @@ from agent_fabric.config.schema.values import SETTINGS, BaseAddress
 
 
 class TelemetryConfig(BaseModel):
-    """Where OpenTelemetry traces go."""
+    """Where OpenTelemetry traces go. They need the extra: `pip install "agent-fabric[telemetry]"`."""
 
     model_config = SETTINGS
 
     enabled: bool = False
     """Whether traces are made at all."""
     exporter: Literal["console", "otlp"] = "otlp"
-    """`otlp` sends them to a collector, `console` prints them."""
+    """`otlp` sends them to a collector over HTTP, `console` prints them to standard error."""
     otlp_endpoint: BaseAddress | None = None
-    """Address of the collector, such as `http://localhost:4318`."""
+    """Address of the collector, such as `http://localhost:4318`; `/v1/traces` is added to it."""
 
     @model_validator(mode="after")
     def _knows_where_to_send(self) -> Self:

@@ -1,0 +1,275 @@
+"""Makes OpenTelemetry spans of what runs record. The loop knows nothing of them.
+
+A run's trace has the run's id: `00000000-0000-4000-8000-000000000001` is trace `00000000000040008000000000000001`. So
+each is found by the other, and what a run did before and after it was resumed is one trace.
+"""
+
+import asyncio
+import hashlib
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
+
+from agent_fabric import __version__
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.events import (
+    ContextCompacted,
+    Event,
+    ModelAnswered,
+    ModelCalled,
+    ModelFailed,
+    RunCancelled,
+    RunCompleted,
+    RunCreated,
+    RunFailed,
+    RunInterrupted,
+    RunResumed,
+    RunWaited,
+    SecurityViolated,
+    SpecialistsRecruited,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.messages import Usage
+from agent_fabric.infrastructure.observability import genai_names as names
+
+MOST_LIVE_RUNS: Final = 5_000
+"""Runs whose end is awaited. Beyond it those go of which nothing was heard for the longest time."""
+MOST_LIVE_CALLS: Final = 50
+"""Calls of one run whose end is awaited."""
+CLOSE_TIMEOUT_S: Final = 2.0
+"""How long the last spans may take to be delivered when the program ends."""
+
+Attributes = Mapping[str, Any]
+_MODEL: Final = ""
+"""Stands for a lane's model call, where a tool call has its id."""
+
+
+class RunSpans:
+    """EventSink that makes spans: one for each drive of a run, and in it one for each model call and tool call.
+
+    They tell names, counts and times, never what was said or done.
+    """
+
+    wants_deltas = False
+
+    def __init__(self, processor: SpanProcessor, clock: Clock, *, on_late: Callable[[], None] = lambda: None) -> None:
+        self._clock = clock
+        self._on_late = on_late
+        """Learns that the last spans were not delivered in time."""
+        self._ids = _TraceIds()
+        self._provider = TracerProvider(resource=_resource(), id_generator=self._ids, shutdown_on_exit=False)
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer("agent_fabric", __version__)
+        self._runs: dict[RunId, _LiveRun] = {}
+        """The one that was heard of last is the last."""
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        for event in events:
+            self._take(run_id, event)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        """Let it pass."""
+
+    async def aclose(self) -> None:
+        """End what is open and deliver it, for two seconds at most."""
+        for run_id in list(self._runs):
+            self._end(run_id, self._clock.now(), "interrupted")
+        loop, delivered = asyncio.get_running_loop(), asyncio.Event()
+
+        def deliver() -> None:
+            self._provider.shutdown()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(delivered.set)
+
+        # On a thread that nobody waits for: a collector that hangs must not keep the program.
+        threading.Thread(target=deliver, name="last-spans", daemon=True).start()
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await delivered.wait()
+        except TimeoutError:
+            self._on_late()
+
+    @property
+    def live(self) -> int:
+        """How many spans wait for their end."""
+        return sum(1 + len(run.calls) for run in self._runs.values())
+
+    def _take(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one branch for each kind
+        body = event.body
+        if isinstance(body, RunCreated):
+            self._begin(run_id, event.ts, {names.MODEL_KEY: body.model_key, names.SANDBOX: body.sandbox})
+        elif isinstance(body, RunResumed):
+            self._begin(run_id, event.ts, {names.RESUMED_BY: body.by})
+        run = self._runs.pop(run_id, None)
+        if run is None:
+            return  # let go of, since there were too many
+        self._runs[run_id] = run
+        match body:
+            case SpecialistsRecruited():
+                run.span.set_attribute(names.SPECIALIST_IDS, body.specialist_ids)
+                run.span.set_attribute(names.AGENT_NAME, body.specialist_id)
+            case ModelCalled():
+                run.begin_call(event, _MODEL, "fabric.llm_call", _of_question(body), SpanKind.CLIENT)
+            case ModelAnswered():
+                run.end_call(event, _MODEL, {**_of_answer(body), **run.counted(body.usage)})
+            case ContextCompacted():
+                run.end_call(event, _MODEL, run.counted(body.usage))
+            case ModelFailed():
+                run.end_call(event, _MODEL, error=body.error_type)
+            case ToolCalled():
+                run.begin_call(event, body.call_id, "fabric.tool_call", _of_call(body.tool, body.call_id, body.attempt))
+            case ToolReturned():
+                run.end_call(event, body.call_id, {names.REPEATED: True} if body.repeated else {})
+            case ToolErred():
+                if (event.lane, body.call_id) not in run.calls:  # in doubt: its beginning was seen by another driver
+                    run.begin_call(event, body.call_id, "fabric.tool_call", _of_call(body.tool, body.call_id))
+                run.end_call(event, body.call_id, error=body.error_type)
+            case SecurityViolated():
+                told = {names.EVENT_TYPE: body.event_type, names.TOOL_NAME: body.tool}
+                run.span.add_event("fabric.security_event", told, _ns(event.ts))
+            case RunFailed():
+                self._end(run_id, event.ts, "failed", error=body.code)
+            case RunCompleted():
+                self._end(run_id, event.ts, "completed")
+            case RunCancelled():
+                self._end(run_id, event.ts, "cancelled")
+            case RunInterrupted():
+                self._end(run_id, event.ts, "interrupted")
+            case RunWaited():
+                self._end(run_id, event.ts, "waiting")
+            case _:
+                pass  # of no length
+
+    def _begin(self, run_id: RunId, ts: float, attributes: Attributes) -> None:
+        self._end(run_id, ts, "abandoned")  # by a driver that could not say so
+        self._ids.trace_id = _trace_id(run_id)
+        self._runs[run_id] = _LiveRun(self._tracer, run_id, ts, attributes)
+        if len(self._runs) > MOST_LIVE_RUNS:
+            self._end(next(iter(self._runs)), ts, "abandoned")
+
+    def _end(self, run_id: RunId, ts: float, outcome: str, *, error: str = "") -> None:
+        run = self._runs.pop(run_id, None)
+        if run is not None:
+            run.end(ts, outcome, error)
+
+
+class _LiveRun:
+    """One drive of a run: its span, and those of the calls that are under way."""
+
+    def __init__(self, tracer: Tracer, run_id: RunId, ts: float, attributes: Attributes) -> None:
+        self._tracer = tracer
+        self._run_id = run_id
+        about = {names.OPERATION: names.INVOKE_AGENT, names.RUN_ID: run_id}
+        self.span = tracer.start_span(
+            "fabric.execute_task", Context(), attributes={**about, **attributes}, start_time=_ns(ts)
+        )
+        self._inside = set_span_in_context(self.span, Context())
+        self.calls: dict[tuple[LaneId | None, str], Span] = {}
+        self._usage = Usage(0, 0)
+
+    def begin_call(
+        self, event: Event, call: str, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL
+    ) -> None:
+        """Open the span of a call of the event's lane."""
+        self.end_call(event, call, {names.OUTCOME: "abandoned"})
+        place = (
+            {names.RUN_ID: self._run_id} if event.lane is None else {names.RUN_ID: self._run_id, names.LANE: event.lane}
+        )
+        self.calls[event.lane, call] = self._tracer.start_span(
+            name, self._inside, kind, {**attributes, **place}, start_time=_ns(event.ts)
+        )
+        if len(self.calls) > MOST_LIVE_CALLS:
+            _end(self.calls.pop(next(iter(self.calls))), event.ts, {names.OUTCOME: "abandoned"})
+
+    def end_call(self, event: Event, call: str, attributes: Attributes | None = None, *, error: str = "") -> None:
+        """Close the span of a call, if there is one."""
+        span = self.calls.pop((event.lane, call), None)
+        if span is not None:
+            _end(span, event.ts, attributes or {}, error)
+
+    def counted(self, usage: Usage) -> Attributes:
+        """Add to what the run has used; return what this call did."""
+        total = self._usage
+        self._usage = Usage(
+            total.prompt_tokens + usage.prompt_tokens, total.completion_tokens + usage.completion_tokens
+        )
+        return _of_usage(usage)
+
+    def end(self, ts: float, outcome: str, error: str) -> None:
+        """Close everything."""
+        for span in self.calls.values():
+            _end(span, ts, {names.OUTCOME: outcome})
+        _end(self.span, ts, {names.OUTCOME: outcome, **_of_usage(self._usage)}, error)
+
+
+class _TraceIds(RandomIdGenerator):
+    """Gives a trace the id that was set for it."""
+
+    trace_id = 0
+
+    def generate_trace_id(self) -> int:
+        return self.trace_id
+
+
+def _trace_id(run_id: RunId) -> int:
+    try:
+        return uuid.UUID(run_id).int
+    except ValueError:
+        return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:16])
+
+
+def _resource() -> Resource:
+    ours = Resource({"service.name": "agent-fabric", "service.version": __version__})
+    return ours.merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+
+
+def _of_question(body: ModelCalled) -> Attributes:
+    told: dict[str, Any] = {
+        names.OPERATION: names.CHAT,
+        names.REQUEST_MODEL: body.model,
+        names.ATTEMPT: body.attempt,
+        names.STEP: body.step,
+    }
+    # Each attribute costs about as much as the event itself, so what is usual is left out.
+    if body.purpose != "turn":
+        told[names.PURPOSE] = body.purpose
+    if body.delay_s:
+        told[names.DELAY_S] = body.delay_s
+    return told
+
+
+def _of_answer(body: ModelAnswered) -> Attributes:
+    told: dict[str, Any] = {names.RESPONSE_MODEL: body.model, names.FINISH_REASONS: (body.finish_reason,)}
+    if body.usage_estimated:
+        told[names.USAGE_ESTIMATED] = True
+    return told
+
+
+def _of_usage(usage: Usage) -> Attributes:
+    return {names.INPUT_TOKENS: usage.prompt_tokens, names.OUTPUT_TOKENS: usage.completion_tokens}
+
+
+def _of_call(tool: str, call_id: str, attempt: int | None = None) -> Attributes:
+    told = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: tool, names.TOOL_CALL_ID: call_id}
+    return told if attempt is None else {**told, names.ATTEMPT: attempt}
+
+
+def _end(span: Span, ts: float, attributes: Attributes, error: str = "") -> None:
+    span.set_attributes({**attributes, names.ERROR_TYPE: error} if error else attributes)
+    if error:
+        span.set_status(StatusCode.ERROR, error)
+    span.end(_ns(ts))
+
+
+def _ns(ts: float) -> int:
+    return round(ts * 1_000_000) * 1_000  # a float of today's seconds holds no more than microseconds
