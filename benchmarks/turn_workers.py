@@ -79,6 +79,7 @@ async def fabric(base_url: str, folder: Path) -> RunOne:
 
 async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int]) -> RunOne:
     """The same for anybody's instructions and tool."""
+    from agent_fabric.application.packs.recruit import RecruitSpecialists
     from agent_fabric.application.runs.drive_run import DriveRun
     from agent_fabric.application.runs.execute_task import ExecuteTask
     from agent_fabric.application.runs.model_turn import ModelTurn
@@ -90,11 +91,12 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.domain.messages import ModelSettings
     from agent_fabric.domain.packs import FinishSpec
     from agent_fabric.domain.policy import CommandPolicy
+    from agent_fabric.domain.recruitment import Specialist
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-    from agent_fabric.testing.fakes import OnePackRegistry
+    from agent_fabric.testing.fakes import PackBuilders
 
     async def add_tool(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
         return ToolResult(output={"result": add(args["a"], args["b"])})
@@ -114,12 +116,16 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     )
     records = open_records(folder / ".fabric")
     clock = SystemClock()
-    registry = OnePackRegistry(
-        SpecialistId("adding"),
-        lambda _: BaseSpecialistPack(system_prompt=system, tools=[(spec, add_tool)], finish=finish),
+    registry = PackBuilders(
+        {
+            SpecialistId("adding"): lambda _: BaseSpecialistPack(
+                system_prompt=system, tools=[(spec, add_tool)], finish=finish
+            )
+        }
     )
     perform = Perform(
         registry=registry,
+        recruit=RecruitSpecialists([Specialist(specialist_id=SpecialistId("adding"), description="adds")], {}),
         model_settings=lambda _: settings,
         model_turn=ModelTurn(LazyChatClients(), clock),
         invoke_tool=InvokeTool(CommandPolicy(), clock, 16_000),

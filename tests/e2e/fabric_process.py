@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +110,7 @@ async def carry_out(
     configured = settings(base_url, model=model, **more)
     config = read_config({}, overrides=configured).config
     async with local_fabric(folder, configured, sink) as fabric, asyncio.timeout(PATIENCE_S):
-        task = task_from(config, prompt, pack=next(iter(more.get("specialists", {})), None))
+        task = task_from(config, prompt, pack=next(iter(more.get("specialists", {"engineering": None}))))
         if profile is Profile.CHAT:
             task = replace(task, profile=profile, budget=Budget.of(profile, **more.get("budget", {})))
         started = time.monotonic()
@@ -135,6 +135,13 @@ class Ended(NamedTuple):
         return value
 
 
+def engineered(arguments: Sequence[Any]) -> Sequence[Any]:
+    """Name the engineering pack in a `run` that names none, so that nobody has to be chosen."""
+    if arguments[:1] != ("run",) or {"--pack", "--help"} & set(arguments):
+        return arguments
+    return ("run", "--pack", "engineering", *arguments[1:])
+
+
 @dataclass
 class Fabric:
     """The `fabric` command in a folder of its own, with nothing of ours in its environment."""
@@ -155,7 +162,7 @@ class Fabric:
         return sorted((self.root / "runs").iterdir()) if self.root.exists() else []
 
     async def start(self, *arguments: str) -> "Started":
-        """Start `fabric` with these arguments."""
+        """Start `fabric` with these arguments; `run` uses the engineering pack unless it is told otherwise."""
         home = self.home or self.folder
         home.mkdir(parents=True, exist_ok=True)
         config = home / "fabric-config.json"
@@ -163,7 +170,8 @@ class Fabric:
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "PYTHONPATH"}}
         paths = os.pathsep.join(path for path in (kept.get("PYTHONPATH"), str(TESTS)) if path)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments, "--workspace", str(self.root)),
+            *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *engineered(arguments)),
+            *("--workspace", str(self.root)),
             cwd=home,
             env={
                 **kept,

@@ -97,7 +97,7 @@ def _one_run(rng: random.Random, root: Path, environment: dict[str, str], findin
     before = {path.name for path in (root / "runs").glob("*")} if root.exists() else set()
     run_id = ""
     for _ in range(200):
-        command = ["resume", run_id] if run_id else ["run", "Do all steps."]
+        command = ["resume", run_id] if run_id else ["run", "--pack", "engineering", "Do all steps."]
         started = time.time()
         process = _start(command, root, environment)
         _let_live(rng, process, root, run_id)

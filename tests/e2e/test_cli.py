@@ -33,10 +33,10 @@ from agent_fabric.testing.scripted_model import (
     Status,
     Turn,
 )
-from e2e.fabric_process import alive, until
+from e2e.fabric_process import alive, engineered, until
 
 PATIENCE_S = 30.0
-COMMANDS = ("run", "resume", "cancel", "logs", "config")
+COMMANDS = ("run", "resume", "cancel", "serve", "logs", "verify", "config")
 SUBCOMMANDS = ("logs list", "logs show", "logs search", "logs export", "config show")
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b31m\x07 \u202eevil\r\n\x08"
 """Sets the title, clears the screen, changes colours in two ways, rings, and writes backwards."""
@@ -116,7 +116,7 @@ class Fabric:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *how,
-            *arguments,
+            *engineered(arguments),
             cwd=cwd or self.folder,
             env=self.env(env),
             stdin=stdin,

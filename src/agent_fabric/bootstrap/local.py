@@ -1,11 +1,13 @@
 """Joins everything for one process on one machine, on SQLite."""
 
 import getpass
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
+from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
+from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -15,6 +17,8 @@ from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.bootstrap.lazy_clients import LazyChatClients
+from agent_fabric.bootstrap.lazy_web import LazyWeb
+from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.models import ModelConfig
@@ -22,9 +26,10 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
-from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.domain.recruitment import Specialist
+from agent_fabric.domain.runs.task import Budget, Profile, Task, TaskForceMode
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry
+from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
@@ -32,6 +37,7 @@ from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
+from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 
 
@@ -45,6 +51,10 @@ class Records:
     catalogue: SqliteRunCatalogue
     runlog: JsonlRunLog
     run_index: RunIndex
+
+    def snapshots_for(self, run_id: RunId) -> SnapshotFolder:
+        """Return the pages that a run has fetched."""
+        return SnapshotFolder(self.layout.snapshots(run_id))
 
     def close(self) -> None:
         """Finish every write."""
@@ -60,10 +70,12 @@ class LocalFabric:
     resume_run: ResumeRun
     cancel_run: CancelRun
     chat_clients: LazyChatClients
+    web: LazyWeb
 
     async def aclose(self) -> None:
         """Close connections and the store."""
         await self.chat_clients.aclose()
+        await self.web.aclose()
         self.records.close()
 
 
@@ -84,22 +96,40 @@ def open_records(root: Path) -> Records:
 
 
 def build_local(
-    root: Path, config: FabricConfig, *, sink: EventSink | None = None, marks_interruption: bool = True
+    root: Path,
+    config: FabricConfig,
+    *,
+    left_out: Mapping[str, str] | None = None,
+    sink: EventSink | None = None,
+    marks_interruption: bool = True,
 ) -> LocalFabric:
-    """Join the parts; for `marks_interruption` see `DriveRun`."""
+    """Join the parts; for `left_out` see `Loaded`, for `marks_interruption` `DriveRun`."""
     records = open_records(root)
     clock = SystemClock()
     policy = command_policy(config)
-    clients = LazyChatClients()
+    clients, web = LazyChatClients(), LazyWeb(config.web)
 
     def sandbox_for(run_id: RunId, workspace: str) -> UnconfinedSandbox:
         return UnconfinedSandbox(Path(workspace), run_id)
 
-    registry = ConfigSpecialistRegistry(config.specialists, sandbox_for, shell_timeout_s=config.shell.timeout_s)
+    registry = ConfigSpecialistRegistry(
+        config.specialists,
+        sandbox_for,
+        shell_timeout_s=config.shell.timeout_s,
+        research=ResearchParts(
+            fetcher=web,
+            search=web,
+            snapshots_for=records.snapshots_for,
+            catalogue=records.catalogue,
+            clock=clock,
+        ),
+    )
+    model_turn = ModelTurn(clients, clock)
     perform = Perform(
         registry=registry,
+        recruit=recruiting(config, model_turn, left_out or {}),
         model_settings=model_choice(config),
-        model_turn=ModelTurn(clients, clock),
+        model_turn=model_turn,
         invoke_tool=InvokeTool(policy, clock, MAX_TOOL_OUTPUT_CHARS),
     )
     drive = DriveRun(perform, clock, sink, marks_interruption)
@@ -125,6 +155,25 @@ def build_local(
         ),
         cancel_run=cancel_run(records),
         chat_clients=clients,
+        web=web,
+    )
+
+
+def recruiting(config: FabricConfig, model_turn: ModelTurn, left_out: Mapping[str, str]) -> RecruitSpecialists:
+    """Return the use case that chooses specialists as the configuration says."""
+    return RecruitSpecialists(
+        specialists=[
+            Specialist(
+                specialist_id=SpecialistId(name),
+                description=each.description,
+                keywords=each.keywords,
+                capabilities=each.capabilities,
+            )
+            for name, each in config.specialists.items()
+        ],
+        capabilities=CAPABILITY_KEYWORDS,
+        ask_model=AskRoutingModel(model_turn, lambda: model_choice(config)(config.routing_model_key)),
+        left_out=left_out,
     )
 
 
@@ -150,7 +199,8 @@ def task_from(
     model_choice(config)(key)
     return Task(
         prompt=prompt,
-        specialist_id=None if pack is None else SpecialistId(pack),
+        specialist_ids=parse_pack_names(pack or ""),
+        task_force_mode=TaskForceMode(config.task_force_mode),
         model_key=key,
         network_allowed=network_allowed,
         budget=Budget.of(

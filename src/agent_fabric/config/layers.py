@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.explain import Finding, explain
 from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -20,10 +21,17 @@ class Layers:
     settings: Mapping[str, Any]
     origins: Mapping[str, Any] = field(default_factory=dict)
     """The same tree as the settings, with the origin in place of each value; what is built in is left out."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Specialists of installed packages that cannot be had, by id, each with a sentence that says why."""
 
     def over(self, settings: Mapping[str, Any], origin: str) -> "Layers":
         """Return these layers with one more on top."""
-        return Layers(_merged(self.settings, settings), _merged(self.origins, _labelled(settings, origin)))
+        merged, origins = _merged(self.settings, settings), _merged(self.origins, _labelled(settings, origin))
+        return Layers(merged, origins, self.left_out)
+
+    def without(self, specialist_id: str, reason: str) -> "Layers":
+        """Return these layers with the knowledge that a package's specialist is left out."""
+        return Layers(self.settings, self.origins, {**self.left_out, specialist_id: reason})
 
     def origin_of(self, path: tuple[str | int, ...]) -> str | None:
         """Return who set what is at `path`, None if nobody but the defaults did."""
@@ -41,14 +49,27 @@ class Layers:
             ConfigProblem: something is wrong; `top` is blamed for what cannot be told from the path.
         """
         try:
-            return FabricConfig.model_validate(self.settings)
+            return FabricConfig.model_validate(self._usable())
         except ValidationError as error:
             problems = [self._problem(finding, top) for finding in explain(error, self.settings, at_most=MAX_REPORTED)]
             count = error.error_count()
         raise combine(problems, count=count)
 
+    def _usable(self) -> Mapping[str, Any]:
+        """Leave out what was set for a specialist that is itself left out: it is no mistake of whoever set it."""
+        specialists = self.settings.get("specialists")
+        gone = self.left_out.keys() - default_settings()["specialists"].keys()
+        if not gone or not isinstance(specialists, Mapping):
+            return self.settings
+        usable = {name: entry for name, entry in specialists.items() if name not in gone or _has_builder(entry)}
+        return {**self.settings, "specialists": usable}
+
     def _problem(self, finding: Finding, top: str) -> ConfigProblem:
         return ConfigProblem(f"{self.origin_of(finding.path) or top}: {finding.message}", hint=finding.hint)
+
+
+def _has_builder(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and "builder" in entry
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Reads the configuration: defaults, then files, then the environment, then flags; the later wins."""
+"""Reads the configuration: defaults, installed packages, files, the environment, flags; the later wins."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.environment import CONFIG_PATH, environment_settings
 from agent_fabric.config.files import project_file, read_settings, user_file
 from agent_fabric.config.layers import DEFAULT, Layers
+from agent_fabric.config.packages import Offer, with_packages
 from agent_fabric.config.plain import dotted, plain_mapping
 from agent_fabric.config.schema.fabric import FabricConfig
 
@@ -19,7 +20,18 @@ class Loaded(NamedTuple):
 
     config: FabricConfig
     origins: Mapping[str, str]
-    """By dotted path of each leaf: `default`, `file /path`, `env FABRIC_NAME` or `flag`."""
+    """By dotted path of each leaf: `default`, `package NAME VERSION`, `file /path`, `env FABRIC_NAME` or `flag`."""
+    left_out: Mapping[str, str]
+    """Specialists of installed packages that cannot be had, by id, each with a sentence that says why."""
+
+
+Packages = Callable[[], Sequence[Offer]]
+"""Finds the specialists that installed packages bring along; this layer looks nowhere but in files."""
+
+
+def no_packages() -> Sequence[Offer]:
+    """Return nothing: only what is built in and configured counts."""
+    return ()
 
 
 class CachedLoader:
@@ -28,15 +40,22 @@ class CachedLoader:
     def __init__(self) -> None:
         self._read = lru_cache(maxsize=1)(_read_from_process)
 
-    def __call__(self, overrides: Mapping[str, Any] | None = None, *, fabric_folder: Path | None = None) -> Loaded:
+    def __call__(
+        self,
+        overrides: Mapping[str, Any] | None = None,
+        *,
+        fabric_folder: Path | None = None,
+        packages: Packages = no_packages,
+    ) -> Loaded:
         """Return the configuration of this process, with `overrides` from flags on top.
 
-        `overrides` has the shape of a file; `fabric_folder` is where runs lie: it may hold a file too.
+        `overrides` has the shape of a file; `fabric_folder` is where runs lie: it may hold a file too; `packages` finds
+        what installed packages bring along.
 
         Raises:
             ConfigProblem: a file, a variable or an override is wrong.
         """
-        layers, loaded = self._read(fabric_folder)
+        layers, loaded = self._read(fabric_folder, packages)
         return _with_overrides(layers, overrides) if overrides else loaded
 
     def cache_clear(self) -> None:
@@ -45,14 +64,18 @@ class CachedLoader:
 
 
 def read_config(
-    environ: Mapping[str, str], *, fabric_folder: Path | None = None, overrides: Mapping[str, Any] | None = None
+    environ: Mapping[str, str],
+    *,
+    fabric_folder: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    packages: Packages = no_packages,
 ) -> Loaded:
     """Read the configuration of a given environment, without a cache.
 
     Raises:
         ConfigProblem: a file, a variable or an override is wrong.
     """
-    layers, loaded = _read(environ, fabric_folder)
+    layers, loaded = _read(environ, fabric_folder, packages)
     return _with_overrides(layers, overrides) if overrides else loaded
 
 
@@ -61,13 +84,13 @@ class _Read(NamedTuple):
     loaded: Loaded
 
 
-def _read_from_process(fabric_folder: Path | None) -> _Read:
-    return _read(os.environ, fabric_folder)
+def _read_from_process(fabric_folder: Path | None, packages: Packages) -> _Read:
+    return _read(os.environ, fabric_folder, packages)
 
 
-def _read(environ: Mapping[str, str], fabric_folder: Path | None) -> _Read:
+def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Packages) -> _Read:
     """Merge all layers but the flags; each is checked as it is added, so that the right one is blamed."""
-    layers = Layers(default_settings())
+    layers = with_packages(Layers(default_settings()), packages())
     config = layers.validated(DEFAULT)
     for path in _files(environ, fabric_folder):
         origin = f"file {path}"
@@ -97,7 +120,8 @@ def _with_overrides(layers: Layers, overrides: Mapping[str, Any]) -> Loaded:
 
 
 def _loaded(config: FabricConfig, layers: Layers) -> Loaded:
-    return Loaded(config, {dotted(path): layers.origin_of(path) or DEFAULT for path in _leaves(config.model_dump())})
+    origins = {dotted(path): layers.origin_of(path) or DEFAULT for path in _leaves(config.model_dump())}
+    return Loaded(config, origins, layers.left_out)
 
 
 def _leaves(value: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -30,11 +30,12 @@ what is in force and `fabric config show --origin` says where each setting came 
 The later wins:
 
 1. what is built in;
-2. your own file, `$XDG_CONFIG_HOME/agent-fabric/config.json` (`~/.config/agent-fabric/config.json` by default);
-3. the project's file, `config.json` in the fabric folder (`.fabric`, or what `--workspace` names);
-4. instead of both, the file that `FABRIC_CONFIG_PATH` names;
-5. environment variables that start with `FABRIC_`;
-6. flags on the command line.
+2. packs of installed packages (entry points `agent_fabric.packs`);
+3. your own file, `$XDG_CONFIG_HOME/agent-fabric/config.json` (`~/.config/agent-fabric/config.json` by default);
+4. the project's file, `config.json` in the fabric folder (`.fabric`, or what `--workspace` names);
+5. instead of both, the file that `FABRIC_CONFIG_PATH` names;
+6. environment variables that start with `FABRIC_`;
+7. flags on the command line.
 
 A file may be JSON (`.json`), YAML (`.yaml`, `.yml`; without aliases) or TOML (`.toml`), at most 1 MiB of UTF-8. A
 folder may hold only one of them. Each file must be valid together with what comes before it in this list.

@@ -19,7 +19,7 @@ class ShownSetting(NamedTuple):
     """Dotted, as in `models.fast.base_url`."""
     value: Any
     origin: str
-    """`default`, `file /path`, `env FABRIC_NAME` or `flag`."""
+    """`default`, `package NAME VERSION`, `file /path`, `env FABRIC_NAME` or `flag`."""
 
 
 def show_config(config: FabricConfig) -> dict[str, Any]:

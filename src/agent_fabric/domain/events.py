@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.domain.runs.task import Budget, Profile, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec
 
@@ -34,13 +34,17 @@ class RunCreated:
     """Level of the box at the start."""
     policy_version: str
     fabric_version: str
+    specialist_ids: tuple[SpecialistId, ...] = ()
+    """The packs that were named; the first is `specialist_id` too."""
+    task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
 
     @property
     def task(self) -> Task:
         """What was asked for."""
         return Task(
             prompt=self.prompt,
-            specialist_id=self.specialist_id,
+            specialist_ids=self.specialist_ids or (() if self.specialist_id is None else (self.specialist_id,)),
+            task_force_mode=self.task_force_mode,
             model_key=self.model_key,
             network_allowed=self.network_allowed,
             profile=self.profile,
@@ -59,6 +63,18 @@ class SpecialistsRecruited:
     required_capabilities: tuple[str, ...]
     routing_method: str
     is_task_force: bool
+    reasons: tuple[str, ...] = ()
+    """Why these, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskForceStarted:
+    """Several specialists begin at once."""
+
+    kind: ClassVar = "task_force_parallel"
+
+    specialist_ids: tuple[SpecialistId, ...]
+    mode: TaskForceMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +107,7 @@ class ModelCalled:
     """How long this attempt waits before it is sent, because an earlier one failed."""
     must_finish: bool = False
     """The model was told to choose `finish_task`."""
-    purpose: Literal["turn", "compaction"] = "turn"
+    purpose: Literal["turn", "compaction", "routing"] = "turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +171,8 @@ class ToolReturned:
     """Answered from memory: the model made exactly the call that it had just made."""
     sources: tuple[Source, ...] = ()
     """Pages that the call fetched, whole."""
+    wrote: tuple[str, ...] = ()
+    """Files that the call wrote."""
     cites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Addresses that a file mentions from now on, by the file's path."""
     duration_s: float = 0.0
@@ -225,6 +243,18 @@ class PlainAnswerAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PackFailed:
+    """One specialist of several ended without a result; the others go on."""
+
+    kind: ClassVar = "pack_failed"
+
+    specialist_id: SpecialistId
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetExhausted:
     """The run has used what it may use."""
 
@@ -275,6 +305,8 @@ class RunFailed:
     code: str
     message: str
     hint: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    """What those specialists did who finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +339,9 @@ class UnknownEvent:
 Body = (
     RunCreated
     | SpecialistsRecruited
+    | TaskForceStarted
     | PackStarted
+    | PackFailed
     | ModelCalled
     | ModelAnswered
     | ModelFailed
@@ -407,8 +441,22 @@ _usage = _reader(Usage)
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     cls.kind: reader
     for cls, reader in (
-        (RunCreated, _reader(RunCreated, profile=Profile, budget=_reader(Budget))),
-        (SpecialistsRecruited, _reader(SpecialistsRecruited, specialist_ids=tuple, required_capabilities=tuple)),
+        (
+            RunCreated,
+            _reader(
+                RunCreated,
+                profile=Profile,
+                budget=_reader(Budget),
+                specialist_ids=tuple,
+                task_force_mode=TaskForceMode,
+            ),
+        ),
+        (
+            SpecialistsRecruited,
+            _reader(SpecialistsRecruited, specialist_ids=tuple, required_capabilities=tuple, reasons=tuple),
+        ),
+        (TaskForceStarted, _reader(TaskForceStarted, specialist_ids=tuple, mode=TaskForceMode)),
+        (PackFailed, _reader(PackFailed)),
         (
             PackStarted,
             _reader(PackStarted, tools=_tools, finish=_reader(FinishSpec), model=_reader(ModelSettings)),
@@ -417,7 +465,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         (ModelAnswered, _reader(ModelAnswered, tool_calls=_calls, usage=_usage)),
         (ModelFailed, _reader(ModelFailed)),
         (ToolCalled, _reader(ToolCalled)),
-        (ToolReturned, _reader(ToolReturned, sources=_sources)),
+        (ToolReturned, _reader(ToolReturned, sources=_sources, wrote=tuple)),
         (ToolErred, _reader(ToolErred)),
         (SecurityViolated, _reader(SecurityViolated)),
         (GuidanceGiven, _reader(GuidanceGiven)),

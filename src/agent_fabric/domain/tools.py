@@ -54,6 +54,8 @@ class ToolResult:
     """The test, build or run command that succeeded after the last change; empty if there was none."""
     sources: tuple[Source, ...] = ()
     """Pages that the call fetched."""
+    wrote: tuple[str, ...] = ()
+    """Files that the call wrote."""
     cites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Addresses that a file in the workspace mentions from now on, by the file's path."""
 

@@ -17,6 +17,7 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
         "run_dir": run_dir,
         "workspace": result.workspace,
         "specialist_ids": list(result.specialist_ids),
+        "routing_method": result.routing_method or None,
         "model": result.model,
         "steps": result.steps,
         "usage": {

@@ -171,15 +171,13 @@ class FunctionClient:
 
 
 @dataclass(frozen=True, slots=True)
-class OnePackRegistry:
-    """SpecialistRegistry with one pack, made anew for each run."""
+class PackBuilders:
+    """SpecialistRegistry over functions that make a pack for a workspace, anew for each run."""
 
-    specialist_id: SpecialistId
-    build: Callable[[str], SpecialistPack]
-    """Makes the pack for a workspace."""
+    builders: Mapping[SpecialistId, Callable[[str], SpecialistPack]]
 
     def names(self) -> Sequence[SpecialistId]:
-        return [self.specialist_id]
+        return list(self.builders)
 
     def get_pack(
         self,
@@ -189,9 +187,9 @@ class OnePackRegistry:
         workspace: str,
         network_allowed: bool,  # noqa: ARG002 - the port's
     ) -> SpecialistPack:
-        if specialist_id != self.specialist_id:
+        if specialist_id not in self.builders:
             raise RecruitError(f"There is no pack {specialist_id!r}")
-        return self.build(workspace)
+        return self.builders[specialist_id](workspace)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """The real engine on stand-ins: run a pack with a scripted model in a test, without disk or network."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -14,7 +15,8 @@ from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy import CommandPolicy
-from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task
+from agent_fabric.domain.recruitment import Specialist
+from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task, TaskForceMode
 from agent_fabric.testing.fakes import (
     CountingIds,
     FrozenClock,
@@ -22,7 +24,7 @@ from agent_fabric.testing.fakes import (
     ListSink,
     MemoryRuns,
     MemoryWorkspaces,
-    OnePackRegistry,
+    PackBuilders,
 )
 
 SETTINGS = ModelSettings(
@@ -37,6 +39,8 @@ SETTINGS = ModelSettings(
     connect_timeout_s=1.0,
 )
 
+BuildPack = Callable[[str], SpecialistPack]
+"""Makes a pack for a workspace."""
 Answer = Callable[[Sequence[Message]], Awaitable[LLMResponse]]
 
 
@@ -51,10 +55,20 @@ class Workbench:
     sink: ListSink
     clock: FrozenClock
 
-    async def run(self, prompt: str = "do it", *, profile: Profile = Profile.TASK, **budget: int) -> RunResult:
+    async def run(
+        self,
+        prompt: str = "do it",
+        *,
+        profile: Profile = Profile.TASK,
+        packs: Sequence[str] = (),
+        mode: TaskForceMode = TaskForceMode.SEQUENTIAL,
+        **budget: int,
+    ) -> RunResult:
         """Do a task and return what came of it."""
         task = Task(
             prompt=prompt,
+            specialist_ids=tuple(map(SpecialistId, packs)),
+            task_force_mode=mode,
             model_key="quality",
             profile=profile,
             budget=Budget.of(profile, **budget),
@@ -67,7 +81,7 @@ class Workbench:
 
 
 def workbench(
-    pack: Callable[[str], SpecialistPack],
+    pack: BuildPack | Mapping[str, BuildPack],
     answer: Answer,
     *,
     settings: ModelSettings = SETTINGS,
@@ -75,13 +89,15 @@ def workbench(
     workspaces: MemoryWorkspaces | None = None,
     max_output_chars: int = 16_000,
 ) -> Workbench:
-    """Join the real engine with a pack, a model given as a function, and stand-ins for the rest."""
+    """Join the real engine with one or several packs, a model given as a function, and stand-ins for the rest."""
     runs = MemoryRuns() if runs is None else runs
     workspaces = MemoryWorkspaces() if workspaces is None else workspaces
     clock, sink = FrozenClock(tick=0.001), ListSink()
-    registry = OnePackRegistry(SpecialistId("testing"), pack)
+    packs = pack if isinstance(pack, Mapping) else {"testing": pack}
+    registry = PackBuilders({SpecialistId(name): build for name, build in packs.items()})
     perform = Perform(
         registry=registry,
+        recruit=RecruitSpecialists([Specialist(specialist_id=name, description="") for name in registry.names()], {}),
         model_settings=lambda _: settings,
         model_turn=ModelTurn(FunctionClient(answer), clock),
         invoke_tool=InvokeTool(CommandPolicy(), clock, max_output_chars),

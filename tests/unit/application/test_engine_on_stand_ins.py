@@ -9,10 +9,10 @@ import pytest
 
 from agent_fabric.domain.errors import RecruitError, RunHeld, RunUndrivable
 from agent_fabric.domain.events import PackStarted, RunResumed
-from agent_fabric.domain.ids import CallId, RunId, SpecialistId
+from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task
+from agent_fabric.domain.runs.task import Budget, Profile, RunStatus, Task, TaskForceMode
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryWorkspaces
@@ -132,7 +132,9 @@ async def test_a_blocking_tool_does_not_stop_the_event_loop() -> None:
 @pytest.mark.proves("AF-006")
 async def test_an_unknown_pack_is_refused_before_a_run_exists() -> None:
     bench = workbench(echo_pack, HAPPY)
-    task = Task(prompt="x", specialist_id=SpecialistId("nobody"), model_key="quality", budget=Budget.of(Profile.TASK))
+    task = Task(
+        prompt="x", specialist_ids=(SpecialistId("nobody"),), model_key="quality", budget=Budget.of(Profile.TASK)
+    )
     with pytest.raises(RecruitError, match="nobody"):
         await bench.execute_task(task)
     assert bench.runs.logs == {}
@@ -254,3 +256,113 @@ async def test_prompt_tools_and_model_come_from_the_log_not_from_todays_pack() -
     assert "no longer there" in asked[-1][-1].content  # the tool has gone, and the model is told
     assert result.status is RunStatus.COMPLETED
     assert sum(isinstance(event.body, PackStarted) for event in bench.runs.logs[RUN]) == 1
+
+
+def two(first: Answer, second: Answer) -> tuple[dict[str, Any], Answer]:
+    """Two packs whose models answer differently."""
+
+    def pack(name: str) -> Any:
+        return lambda _: BaseSpecialistPack(
+            system_prompt=name, tools=[(ECHO, tool_from(lambda text: {"said": text}))], finish=FINISH
+        )
+
+    async def answer(messages: Sequence[Message]) -> LLMResponse:
+        return await (first if messages[0].content == "one" else second)(messages)
+
+    return {"one": pack("one"), "two": pack("two")}, answer
+
+
+BROKEN = answers("")  # never says anything
+
+
+@pytest.mark.proves("AF-051", "AF-137", "AF-145")
+async def test_specialists_in_turn_know_what_came_of_those_before() -> None:
+    seen: list[str] = []
+
+    async def second(messages: Sequence[Message]) -> LLMResponse:
+        seen.append(messages[1].content)
+        return await HAPPY(messages)
+
+    bench = workbench(*two(HAPPY, second))
+    result = await bench.run(packs=["one", "two"])
+    assert result.status is RunStatus.COMPLETED
+    assert "said hi" in seen[0]
+    assert list(result.payload["specialists"]) == ["one", "two"]
+    assert bench.kinds().count("pack_start") == 2
+    assert "task_force_parallel" not in bench.kinds()
+
+
+@pytest.mark.proves("AF-052", "AF-136")
+async def test_parallel_specialists_really_work_at_the_same_time() -> None:
+    both = asyncio.Barrier(2)
+
+    async def meet(messages: Sequence[Message]) -> LLMResponse:
+        async with asyncio.timeout(5):
+            await both.wait()  # passes only when both models are being asked at once
+        return await HAPPY(messages)
+
+    bench = workbench(*two(meet, meet))
+    result = await bench.run(packs=["two", "one"], mode=TaskForceMode.PARALLEL)
+    assert result.status is RunStatus.COMPLETED
+    assert result.specialist_ids == ("one", "two"), "in the order of the configuration"
+    kinds = bench.kinds()
+    assert kinds[:3] == ["run_created", "recruitment", "task_force_parallel"]
+
+
+@pytest.mark.parametrize("mode", TaskForceMode)
+async def test_one_specialist_failing_does_not_lose_the_others_work(mode: TaskForceMode) -> None:
+    bench = workbench(*two(BROKEN, HAPPY))
+    result = await bench.run(packs=["one", "two"], mode=mode)
+    assert result.status is RunStatus.FAILED
+    assert result.error is not None
+    assert result.error.code == "task_force_incomplete"
+    assert result.payload["specialists"] == {"two": {"summary": "said hi"}}
+    assert result.payload["failed_specialists"]["one"]["code"] == "model_answer_empty"
+
+
+@pytest.mark.parametrize("mode", TaskForceMode)
+async def test_a_pack_that_cannot_open_does_not_stop_the_others(mode: TaskForceMode) -> None:
+    packs, answer = two(HAPPY, HAPPY)
+    bench = workbench({**packs, "one": lambda _: Fragile([])}, answer)
+    result = await bench.run(packs=["one", "two"], mode=mode)
+    assert list(result.payload["specialists"]) == ["two"]
+    assert "no such server" in result.payload["failed_specialists"]["one"]["message"]
+
+
+async def test_when_all_fail_the_run_fails_as_one_would() -> None:
+    bench = workbench(*two(BROKEN, BROKEN))
+    result = await bench.run(packs=["one", "two"], mode=TaskForceMode.PARALLEL)
+    assert result.error is not None
+    assert result.error.code == "model_answer_empty"
+
+
+@pytest.mark.proves("AF-053")
+async def test_the_step_limit_is_each_specialists_own() -> None:
+    bench = workbench(*two(HAPPY, answers(("echo", '{"text": "a"}'), ("echo", '{"text": "b"}'))))
+    result = await bench.run(packs=["one", "two"], mode=TaskForceMode.PARALLEL, max_steps=3)
+    assert list(result.payload["specialists"]) == ["one"]
+    assert result.payload["failed_specialists"]["two"]["code"] == "budget_exhausted"
+
+
+async def test_a_killed_task_force_goes_on_lane_by_lane() -> None:
+    hangs = True
+
+    async def second(messages: Sequence[Message]) -> LLMResponse:
+        return await (hang(messages) if hangs and len(messages) > 2 else HAPPY(messages))
+
+    bench = workbench(*two(HAPPY, second))
+    task = asyncio.create_task(bench.run(packs=["one", "two"], mode=TaskForceMode.PARALLEL))
+    while not bench.runs.logs or not one_is_done(bench):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    hangs = False
+    before = len(bench.runs.logs[RUN])
+    result = await bench.resume_run(RUN)
+    assert result.status is RunStatus.COMPLETED
+    assert {event.lane for event in bench.runs.logs[RUN][before:]} == {None, "two"}, "what is done stays done"
+
+
+def one_is_done(bench: Workbench) -> bool:
+    lane = fold(RUN, bench.runs.logs[RUN]).lanes.get(LaneId("one"))
+    return lane is not None and lane.payload is not None and "two" in fold(RUN, bench.runs.logs[RUN]).lanes

@@ -31,6 +31,20 @@ def test_default_has_the_engineering_pack_with_keywords_and_workflow() -> None:
     assert engineering.workflow == ("plan", "implement", "test", "review", "iterate")
 
 
+@pytest.mark.proves("AF-152", "AF-101", "AF-102")
+def test_default_has_the_research_packs_after_engineering_with_words_that_coding_tasks_lack() -> None:
+    specialists = default_config().specialists
+    assert list(specialists) == ["engineering", "research", "enterprise_research"]
+    assert {"research", "systematic review", "literature", "evidence", "citation"} <= set(
+        specialists["research"].keywords
+    )
+    assert specialists["research"].workflow == ("scope", "search", "screen", "extract", "synthesize")
+    assert {"previous run", "what did we"} <= set(specialists["enterprise_research"].keywords)
+    words = [set(each.keywords) for each in specialists.values()]
+    assert not words[0] & words[1]
+    assert not words[1] & words[2]
+
+
 @pytest.mark.proves("AF-153", "AF-081", "AF-082")
 def test_other_defaults_are_those_of_the_specification() -> None:
     config = default_config()

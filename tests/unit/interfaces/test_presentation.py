@@ -39,6 +39,7 @@ def outcome(status: RunStatus = RunStatus.COMPLETED, /, **payload: object) -> Ru
         usage=Usage(10, 5),
         duration_s=1.25,
         proof="pytest",
+        routing_method="explicit",
         workspace="/w",
     )
 

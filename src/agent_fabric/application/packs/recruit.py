@@ -1,31 +1,103 @@
 """Chooses who does a task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from agent_fabric.domain.errors import RecruitError
-from agent_fabric.domain.events import SpecialistsRecruited
+from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
+from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.domain.errors import FabricError, RecruitError
+from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.recruitment import Choice, Evidence, Specialist, by_fallback, by_keywords, named, weigh
+from agent_fabric.domain.runs.task import Task, TaskForceMode
 
 
-def recruit_specialist(task: Task, known: Sequence[SpecialistId]) -> SpecialistsRecruited:
-    """Return who does the task: the pack that was asked for, or the first one configured.
+@dataclass(frozen=True, slots=True)
+class RecruitSpecialists:
+    """Use case: settle who does a task, offline whenever the task's words are clear."""
 
-    Raises:
-        RecruitError: there is no such pack.
-    """
-    if task.specialist_id is not None and task.specialist_id not in known:
-        raise RecruitError(
-            f"There is no pack {task.specialist_id!r}",
-            hint=f"Known packs: {', '.join(known) or 'none'}.",
+    specialists: Sequence[Specialist]
+    """Everybody, in the order of the configuration."""
+    capabilities: Mapping[str, Sequence[str]]
+    """The words that ask for each capability."""
+    ask_model: AskRoutingModel | None = None
+    """Settles what keywords leave open; None: the fallback rule does."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Packs that installed packages bring along but that cannot be had, each with a sentence that says why."""
+
+    def __call__(self, task: Task) -> Prepared:
+        """Make the choice ready.
+
+        Raises:
+            RecruitError: a pack that the task names does not exist, or there is none at all.
+        """
+        self.require_known(task)
+        if not self.specialists:
+            raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
+        if task.specialist_ids:
+            return Prepared(self._recruited(task, named(task.specialist_ids)))
+        evidence = weigh(task.prompt, self.specialists, self.capabilities)
+        choice = _only_one(evidence) or by_keywords(evidence)
+        if choice is not None:
+            return Prepared(self._recruited(task, choice))
+        if self.ask_model is None:
+            return Prepared(self._recruited(task, _fallback(evidence, "keywords are not clear")))
+        try:
+            question = self.ask_model(task, evidence)
+        except FabricError as problem:
+            return Prepared(self._recruited(task, _fallback(evidence, f"no routing model: {problem.message}")))
+
+        async def effect() -> Sequence[Body]:
+            answer, choice, why = await question.effect()
+            return (answer, *self._recruited(task, choice or _fallback(evidence, why)))
+
+        return Prepared((question.called,), effect)
+
+    def require_known(self, task: Task) -> None:
+        """Make sure that the packs that a task names exist.
+
+        Raises:
+            RecruitError: one does not.
+        """
+        known = [each.specialist_id for each in self.specialists]
+        unknown = [str(who) for who in task.specialist_ids if who not in known]
+        for name in unknown:
+            if name in self.left_out:
+                raise RecruitError(self.left_out[name], hint="Mend that package, or uninstall it.")
+        if unknown:
+            raise RecruitError(
+                f"There is no pack {', '.join(map(repr, unknown))}",
+                hint=f"Known packs: {', '.join(known) or 'none'}.",
+            )
+
+    def _recruited(self, task: Task, choice: Choice) -> tuple[Body, ...]:
+        who = choice.specialist_ids
+        parallel = len(who) > 1 and task.task_force_mode is TaskForceMode.PARALLEL
+        if parallel:  # nobody is first, so the configuration's order is as good as any, and always the same
+            who = tuple(each.specialist_id for each in self.specialists if each.specialist_id in who)
+        recruited = SpecialistsRecruited(
+            specialist_id=who[0],
+            specialist_ids=who,
+            required_capabilities=choice.required_capabilities,
+            routing_method=choice.method,
+            is_task_force=len(who) > 1,
+            reasons=choice.reasons,
         )
-    if not known:
-        raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
-    chosen = task.specialist_id or known[0]
-    return SpecialistsRecruited(
-        specialist_id=chosen,
-        specialist_ids=(chosen,),
-        required_capabilities=(),
-        routing_method="explicit" if task.specialist_id else "default",
-        is_task_force=False,
-    )
+        return (
+            (recruited, TaskForceStarted(specialist_ids=who, mode=task.task_force_mode)) if parallel else (recruited,)
+        )
+
+
+def _only_one(evidence: Evidence) -> Choice | None:
+    return by_fallback(evidence, "there is only one pack") if len(evidence.specialists) == 1 else None
+
+
+def _fallback(evidence: Evidence, why: str) -> Choice:
+    choice = by_fallback(evidence, why)
+    assert choice is not None  # there is at least one specialist
+    return choice
+
+
+def parse_pack_names(text: str) -> tuple[SpecialistId, ...]:
+    """Return the packs that a person named: one, or several with commas between them."""
+    return tuple(dict.fromkeys(SpecialistId(name) for part in text.split(",") if (name := part.strip())))

@@ -10,8 +10,10 @@ from agent_fabric.domain.ids import LaneId, RunId
 class EventSink(Protocol):
     """A live reader of runs in this process. It must not block; what it misses it can read from the log."""
 
-    wants_deltas: bool
-    """Whether answers should be streamed for `delta`."""
+    @property
+    def wants_deltas(self) -> bool:
+        """Whether answers should be streamed for `delta`; it may change while runs go on."""
+        ...
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
         """See events that have just become durable."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -85,6 +85,32 @@ class RunRecord:
     prompt: str
     specialist_ids: Sequence[str]
     summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs somebody wants to see; what is not set does not matter."""
+
+    status: RunStatus | None = None
+    specialist_id: str = ""
+    """One of those who did the task."""
+    since: float | None = None
+    """Created at this time or later."""
+    until: float | None = None
+    """Created before this time."""
+    words: str = ""
+    """All of them are in the task or the summary."""
+    older_than: int | None = None
+    """Where the page before ended."""
+    limit: int = 50
+
+
+class RunPage(NamedTuple):
+    """Some of the runs that were asked for, newest first. There may be few, or none, and still more to come."""
+
+    records: Sequence[RunRecord]
+    older_than: int | None
+    """Where the next page goes on; None after the last one."""
 
 
 class RunCatalogue(Protocol):

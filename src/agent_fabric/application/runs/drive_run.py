@@ -10,9 +10,9 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
 from agent_fabric.application.runs.perform import OpenPacks, Perform
 from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted
-from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
-from agent_fabric.domain.runs.decide import decide
+from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunStatus
@@ -171,7 +171,7 @@ class _Drive:
                 raise  # somebody else wants us to stop
             return
         except Exception as problem:  # noqa: BLE001 - an effect tells its failures as events, so this is our own bug
-            bodies = (_bug(problem),)
+            bodies = (self._bug(lane, problem),)
         finally:
             flying = False
             mail.remove_done_callback(interrupt)
@@ -183,8 +183,8 @@ class _Drive:
             self.flights[self._watched(asyncio.create_task(effect()))] = lane
         await self._news(mail)
         for flight in [task for task in self.flights if task.done()]:
-            problem = flight.exception()
-            self.record(self.flights.pop(flight), flight.result() if problem is None else (_bug(problem),))
+            lane, problem = self.flights.pop(flight), flight.exception()
+            self.record(lane, flight.result() if problem is None else (self._bug(lane, problem),))
 
     def _watched(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
         # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
@@ -224,6 +224,13 @@ class _Drive:
             self.record(None, (RunInterrupted(reason=reason),))
             await self._commit()
 
+    def _bug(self, lane: LaneId | None, problem: BaseException) -> Body:
+        code, message = "internal_error", f"agent-fabric itself failed: {type(problem).__name__}: {problem}"
+        hint = "This is a bug. Please report it with the output of `fabric logs show RUN_ID`."
+        if lane is None:
+            return RunFailed(code=code, message=message, hint=hint)
+        return given_up(self.state, SpecialistId(lane), code=code, message=message, hint=hint)
+
     def _delta(self, lane: LaneId, text: str) -> None:
         assert self.sink is not None
         self.sink.delta(self.held.run_id, lane, text)
@@ -239,11 +246,3 @@ def _lane_of(action: Action) -> LaneId | None:
             return action.lane
         case unknown:
             assert_never(unknown)
-
-
-def _bug(problem: BaseException) -> RunFailed:
-    return RunFailed(
-        code="internal_error",
-        message=f"agent-fabric itself failed: {type(problem).__name__}: {problem}",
-        hint="This is a bug. Please report it with the output of `fabric logs show RUN_ID`.",
-    )

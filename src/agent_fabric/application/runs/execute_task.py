@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent_fabric.application.packs.recruit import recruit_specialist
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
@@ -35,8 +35,19 @@ class ExecuteTask:
         Raises:
             RecruitError: the task names a pack that does not exist; no run is created.
         """
-        if task.specialist_id is not None:
-            recruit_specialist(task, self.registry.names())
+        taken = await self.create(task)
+        if on_created is not None:
+            on_created(taken.held.run_id)
+        await self.drive(*taken)
+        return result_of(taken.state)
+
+    async def create(self, task: Task) -> Taken:
+        """Make the run durable and hold it, for whoever drives it in their own time.
+
+        Raises:
+            RecruitError: as above.
+        """
+        self.drive.perform.recruit.require_known(task)
         run_id = self.ids.new_run_id()
         created = Event(
             seq=0,
@@ -45,7 +56,9 @@ class ExecuteTask:
             step="",
             body=RunCreated(
                 prompt=task.prompt,
-                specialist_id=task.specialist_id,
+                specialist_id=task.specialist_ids[0] if task.specialist_ids else None,
+                specialist_ids=task.specialist_ids,
+                task_force_mode=task.task_force_mode,
                 model_key=task.model_key,
                 network_allowed=task.network_allowed,
                 profile=task.profile,
@@ -57,11 +70,8 @@ class ExecuteTask:
             ),
         )
         held = await self.runs.create(run_id, (created,))
-        if on_created is not None:
-            on_created(run_id)
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, (created,))
         state = RunState(run_id)
         evolve(state, created)
-        await self.drive(held, state)
-        return result_of(state)
+        return Taken(held, state)

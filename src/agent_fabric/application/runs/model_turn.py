@@ -34,29 +34,45 @@ class ModelTurn:
         """Return the answer, or the failure, as one event."""
         if delay_s:
             await self.clock.sleep(delay_s)
+        answer = await self.attempt(
+            lane.model,
+            lane.messages,
+            tools=lane.offered,
+            must_call=FINISH_TASK if must_finish else None,
+            number=attempt,
+            time_left_s=time_left_s,
+            on_delta=on_delta,
+        )
+        return (answer,)
+
+    async def attempt(
+        self,
+        model: ModelSettings,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec],
+        must_call: str | None,
+        number: int,
+        time_left_s: float | None,
+        on_delta: Callable[[str], None] | None = None,
+    ) -> ModelAnswered | ModelFailed:
+        """Ask any model anything, once."""
         started = self.clock.monotonic()
         try:
             response = await self._ask(
-                lane.model,
-                lane.messages,
-                tools=lane.offered,
-                must_call=FINISH_TASK if must_finish else None,
-                time_left_s=time_left_s,
-                on_delta=on_delta,
+                model, messages, tools=tools, must_call=must_call, time_left_s=time_left_s, on_delta=on_delta
             )
         except FabricError as problem:
-            return (_failed(problem, attempt, self.clock.monotonic() - started),)
+            return _failed(problem, number, self.clock.monotonic() - started)
         usage = response.usage
-        return (
-            ModelAnswered(
-                content=response.content,
-                tool_calls=response.tool_calls,
-                usage=usage or _estimated(lane.messages, response),
-                usage_estimated=usage is None,
-                model=response.model,
-                finish_reason=response.finish_reason,
-                duration_s=self.clock.monotonic() - started,
-            ),
+        return ModelAnswered(
+            content=response.content,
+            tool_calls=response.tool_calls,
+            usage=usage or _estimated(messages, response),
+            usage_estimated=usage is None,
+            model=response.model,
+            finish_reason=response.finish_reason,
+            duration_s=self.clock.monotonic() - started,
         )
 
     async def summarise(self, lane: Lane, first: int, last: int, *, time_left_s: float | None) -> Sequence[Body]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from agent_fabric.application.packs.recruit import recruit_specialist
+from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.prepared import Prepared
@@ -15,6 +15,8 @@ from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.briefing import opening_for
+from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools import ToolContext
 
@@ -28,6 +30,7 @@ class Perform:
     """Use case: carry out what a run decided. Stateless; what a drive opens lives in its `OpenPacks`."""
 
     registry: SpecialistRegistry
+    recruit: RecruitSpecialists
     model_settings: ModelChoice
     model_turn: ModelTurn
     invoke_tool: InvokeTool
@@ -108,7 +111,7 @@ class Perform:
     def _recruit(self, state: RunState) -> Prepared:
         assert state.task is not None
         try:
-            return Prepared((recruit_specialist(state.task, self.registry.names()),))
+            return self.recruit(state.task)
         except RecruitError as problem:
             return Prepared((failure(problem),))
 
@@ -118,13 +121,13 @@ class Perform:
             settings = self.model_settings(state.task.model_key)
             pack = await packs.open(action.specialist_id, state, self.registry)
         except (RecruitError, ConfigError) as problem:
-            return (failure(problem),)
+            return (_given_up(state, action.specialist_id, problem),)
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
                 pack_index=action.index,
                 system_prompt=pack.system_prompt,
-                opening=state.task.prompt,
+                opening=opening_for(state, action.specialist_id),
                 tools=tuple(pack.tool_definitions),
                 finish=pack.finish,
                 model=settings,
@@ -135,7 +138,7 @@ class Perform:
         try:
             await packs.open(lane.specialist_id, state, self.registry)
         except RecruitError as problem:
-            return (failure(problem),)
+            return (_given_up(state, lane.specialist_id, problem),)
         return ()
 
 
@@ -179,6 +182,10 @@ class OpenPacks:
 def failure(problem: FabricError) -> RunFailed:
     """Return the event that ends a run because of an error."""
     return RunFailed(code=problem.code, message=problem.message, hint=problem.hint)
+
+
+def _given_up(state: RunState, who: SpecialistId, problem: FabricError) -> Body:
+    return given_up(state, who, code=problem.code, message=problem.message, hint=problem.hint)
 
 
 def _time_left(state: RunState) -> float | None:

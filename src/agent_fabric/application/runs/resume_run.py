@@ -6,6 +6,7 @@ from typing import Literal
 
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId
@@ -34,6 +35,18 @@ class ResumeRun:
             RunHeld: a living process drives it.
             RunUndrivable: its workspace is not on this machine, or a newer program wrote its log.
         """
+        taken = await self.take(run_id, by=by)
+        if isinstance(taken, RunResult):
+            return taken
+        await self.drive(*taken)
+        return result_of(taken.state)
+
+    async def take(self, run_id: RunId, *, by: Literal["person", "server"]) -> Taken | RunResult:
+        """Hold the run, for whoever drives it in their own time; a settled one just tells its result.
+
+        Raises:
+            RunNotFound, RunHeld, RunUndrivable: as above.
+        """
         state = fold(run_id, await self.runs.read(run_id))
         if state.status.settled:
             return result_of(state)
@@ -48,9 +61,8 @@ class ResumeRun:
             raise
         if state.status.settled:
             await held.release()
-        else:
-            await self.drive(held, state, (RunResumed(by=by, driver=self.driver),))
-        return result_of(state)
+            return result_of(state)
+        return Taken(held, state, (RunResumed(by=by, driver=self.driver),))
 
 
 def _require_drivable(state: RunState, workspaces: Workspaces) -> None:

@@ -45,7 +45,7 @@ class InvokeTool:
 
         `tools` are those that the run was given at its start, `pack` is what executes them today.
         """
-        spec = tools.get(call.tool)
+        spec = tools.get(call.tool) or _hidden(pack, call.tool)
         if spec is None:
             known = ", ".join(tools)
             return _refused(call, {}, "UnknownTool", f"there is no tool {call.tool!r}; the tools are: {known}")
@@ -114,9 +114,16 @@ class InvokeTool:
             changed=result.changed,
             proved=result.proved,
             sources=result.sources,
+            wrote=result.wrote,
             cites=result.cites,
             duration_s=duration_s,
         )
+
+
+def _hidden(pack: SpecialistPack, name: str) -> ToolSpec | None:
+    """Find a tool that is not offered but answers all the same, such as a web tool while the network is off."""
+    hidden: Sequence[ToolSpec] = getattr(pack, "hidden_tools", ())  # not every pack has any
+    return next((spec for spec in hidden if spec.name == name), None)
 
 
 def _executor_of(pack: SpecialistPack) -> ToolExecutor:

@@ -8,12 +8,15 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
+from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.config.schema.values import SETTINGS, EntryKey, Text, Texts
+from agent_fabric.config.schema.web import WebConfig
 
 
 class FabricConfig(BaseModel):
@@ -24,13 +27,13 @@ class FabricConfig(BaseModel):
     models: Mapping[EntryKey, ModelConfig]
     """The models, each under a key of your choice; `fast` and `quality` are built in."""
     specialists: Mapping[EntryKey, SpecialistConfig]
-    """The specialists, each under its id; `engineering` is built in."""
+    """The specialists, each under its id; `engineering`, `research` and `enterprise_research` are built in."""
     default_model_key: Text = "quality"
     """Key of the model that does the work."""
     routing_model_key: Text = "fast"
-    """Key of the model that chooses a specialist when keywords do not. Not used yet."""
+    """Key of the model that chooses a specialist when keywords do not."""
     task_force_mode: Literal["sequential", "parallel"] = "sequential"
-    """How several specialists share a task: one after another, or all at once. Not used yet."""
+    """How several specialists share a task: one after another, or all at once."""
     local_llm_ensure_available: bool = True
     """Whether the local model server is started when it does not answer. Not used yet."""
     local_llm_start_cmd: Texts = Field(default=("ollama", "serve"), min_length=1)
@@ -41,12 +44,18 @@ class FabricConfig(BaseModel):
     """What one run may use before it is stopped."""
     shell: ShellConfig = ShellConfig()
     """What the shell tool allows."""
+    web: WebConfig = WebConfig()
+    """How pages are found and read."""
+    server: ServerConfig = ServerConfig()
+    """How `fabric serve` listens and how much it takes on."""
     run_index: RunIndexConfig = RunIndexConfig()
     """How earlier runs are searched. Not used yet."""
     cloud_fallback: CloudFallbackConfig | None = None
     """When a second model may answer instead; not set: never. Not used yet."""
     telemetry: TelemetryConfig | None = None
-    """Where OpenTelemetry traces go; not set: nowhere. Not used yet."""
+    """Where OpenTelemetry traces go; not set: nowhere."""
+    log: LogConfig = LogConfig()
+    """What operators are told, and where."""
 
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:

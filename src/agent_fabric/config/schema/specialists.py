@@ -1,12 +1,25 @@
 """The packs that tasks are given to."""
 
+import re
 from typing import Annotated, Self
 
-from pydantic import BaseModel, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.values import SETTINGS, Builder, Text, Texts
+
+_TOOL_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z0-9][\w.-]*", re.ASCII)
+
+
+def _tool_reference(reference: str) -> str:
+    if not _TOOL_REFERENCE.fullmatch(reference):
+        raise ConfigProblem("must be 'module:function', or the name of a tool that an installed package brings along")
+    return reference
+
+
+ToolReference = Annotated[str, AfterValidator(_tool_reference)]
+"""A tool to add: `module:function`, or a name."""
 
 
 class SpecialistConfig(BaseModel):
@@ -17,11 +30,17 @@ class SpecialistConfig(BaseModel):
     description: Text
     """What the specialist does, in a sentence; people and the routing model read it."""
     keywords: Texts = ()
-    """Words in a task that speak for this specialist."""
+    """Words in a task that speak for this specialist; a phrase counts as many times as it has words."""
+    capabilities: Texts = ()
+    """What it can do, in the words of the built-in table: `software`, `web_research`, `recall`. A task that asks for
+    more than one specialist has goes to several."""
     workflow: Texts = ()
     """The phases of its work, in order."""
     builder: Builder | None = None
     """Function that builds the pack, as `module:function`; not set: the built-in pack of this name."""
+    tools: Annotated[tuple[ToolReference, ...], Strict(strict=False)] = ()
+    """Tools that are added to the pack's own: each a function, as `module:function`, or the name that an installed
+    package gives to one."""
     mcp_servers: Annotated[tuple[MCPServerConfig, ...], Strict(strict=False)] = ()
     """Tool servers whose tools are added to the pack's own."""
     container_image: Text | None = None

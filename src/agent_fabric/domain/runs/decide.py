@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from agent_fabric.domain.events import (
+    Body,
     BudgetExhausted,
     GuidanceGiven,
+    PackFailed,
     PlainAnswerAccepted,
     RunCompleted,
     RunFailed,
@@ -14,14 +16,16 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
+from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.evolve import IN_DOUBT
-from agent_fabric.domain.runs.finish import HOW_TO_PROVE, SentBack, judge_finish, lacks_proof, plain_payload
+from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload
+from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, Phase, RunState
-from agent_fabric.domain.runs.task import Profile, RunStatus
+from agent_fabric.domain.runs.task import Profile, RunStatus, TaskForceMode
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
 
 MOST_TAKEOVERS = 3
@@ -44,32 +48,42 @@ def decide(state: RunState) -> tuple[Action, ...]:
 
 def _settle(state: RunState) -> tuple[Action, ...]:
     """End the run when all specialists are done or the budget is spent."""
-    lanes = state.lanes.values()
-    if len(lanes) == len(state.specialist_ids) and _all_done(state):
-        return (
-            Record(
-                None,
-                (
-                    RunCompleted(
-                        run_id=state.run_id,
-                        specialist_ids=state.specialist_ids,
-                        task_force_mode=state.task_force_mode,
-                        payload=list(lanes)[-1].payload or {},
-                    ),
-                ),
-            ),
-        )
+    if all(_is_done(state, who) for who in state.specialist_ids):
+        return (Record(None, (_ending(state),)),)
     spent = _spent_budget(state)
     if spent is None:
         return ()
     failed = RunFailed(
-        code="budget_exhausted",
+        code=BUDGET_EXHAUSTED,
         message=f"The run has used its budget of {spent.limit:g} {spent.resource} without finishing",
         hint=_BUDGET_HINTS[spent.resource],
+        payload=merged_payload(state) if state.is_task_force else {},
     )
     return (Record(None, (spent, failed)),)
 
 
+def _ending(state: RunState) -> RunCompleted | RunFailed:
+    """Return how a run ends whose specialists are all done; who failed must not go unnoticed, nor hide the others."""
+    if not state.failed:
+        return RunCompleted(
+            run_id=state.run_id,
+            specialist_ids=state.specialist_ids,
+            task_force_mode=state.task_force_mode,
+            payload=merged_payload(state),
+        )
+    first = next(state.failed[who] for who in state.specialist_ids if who in state.failed)
+    if len(state.failed) == len(state.specialist_ids):
+        return RunFailed(code=first.code, message=first.message, hint=first.hint)
+    names = ", ".join(who for who in state.specialist_ids if who in state.failed)
+    return RunFailed(
+        code="task_force_incomplete",
+        message=f"Not all specialists finished; {names} failed: {first.message}",
+        hint=f"What the others did is in the result and in the workspace. {first.hint}".rstrip(),
+        payload=merged_payload(state),
+    )
+
+
+BUDGET_EXHAUSTED = "budget_exhausted"
 _BUDGET_HINTS = {
     "steps": "Allow more with --max-steps, or make the task smaller.",
     "tokens": "Allow more with budget.max_tokens in the configuration, or make the task smaller.",
@@ -83,8 +97,8 @@ def _spent_budget(state: RunState) -> BudgetExhausted | None:
     if budget.max_seconds is not None and state.seconds >= budget.max_seconds and not _any_in(state, _IN_FLIGHT):
         return BudgetExhausted(resource="seconds", limit=budget.max_seconds, used=round(state.seconds, 3))
     if not _any_in(state, _MODEL_NEXT):
-        return None  # steps and tokens are spent by asking a model; tools that it asked for may still run
-    if state.steps >= budget.max_steps:
+        return None  # tokens and steps are spent by asking a model; tools that it asked for may still run
+    if not state.is_task_force and state.steps >= budget.max_steps:
         return BudgetExhausted(resource="steps", limit=budget.max_steps, used=state.steps)
     if budget.max_tokens is not None and state.tokens >= budget.max_tokens:
         return BudgetExhausted(resource="tokens", limit=budget.max_tokens, used=state.tokens)
@@ -99,28 +113,43 @@ def _any_in(state: RunState, phases: frozenset[Phase]) -> bool:
     return any(lane.phase in phases for lane in state.lanes.values())
 
 
-def _all_done(state: RunState) -> bool:
-    return all(lane.phase is Phase.DONE for lane in state.lanes.values())
+def _is_done(state: RunState, who: SpecialistId) -> bool:
+    lane = state.lanes.get(LaneId(who))
+    return who in state.failed or (lane is not None and lane.phase is Phase.DONE)
 
 
 def _actions(state: RunState) -> Iterator[Action]:
-    lanes = state.lanes.values()
-    for lane in lanes:
-        action = _lane_action(state, lane)
+    for index, who in enumerate(state.specialist_ids):
+        lane = state.lanes.get(LaneId(who))
+        if _is_done(state, who):
+            continue
+        action = OpenLane(who, index) if lane is None else _lane_action(state, lane)
         if action is not None:
             yield action
-    if len(lanes) < len(state.specialist_ids) and _all_done(state):
-        yield OpenLane(state.specialist_ids[len(lanes)], len(lanes))
+        if state.task_force_mode is TaskForceMode.SEQUENTIAL:
+            return  # the others come after this one
+
+
+def given_up(state: RunState, who: SpecialistId, *, code: str, message: str, hint: str) -> RunFailed | PackFailed:
+    """Return what it means that a specialist cannot go on: the end of its run, or only of its part in a task force."""
+    if state.is_task_force:
+        return PackFailed(specialist_id=who, code=code, message=message, hint=hint)
+    return RunFailed(code=code, message=message, hint=hint)
+
+
+def _give_up(state: RunState, lane: Lane, *before: Body, code: str, message: str, hint: str) -> Record:
+    failed = given_up(state, lane.specialist_id, code=code, message=message, hint=hint)
+    return Record(lane.lane_id if state.is_task_force else None, (*before, failed))
 
 
 def _lane_action(state: RunState, lane: Lane) -> Action | None:
     match lane.phase:
         case Phase.MODEL_DUE | Phase.MODEL_IN_DOUBT:
-            return _ask_model(lane)
+            return _ask_model(state, lane)
         case Phase.ANSWERED:
             return _judge_answer(state, lane)
         case Phase.TOOLS_DUE:
-            return _next_call(lane, lane.pending[0])
+            return _next_call(state, lane, lane.pending[0])
         case Phase.TOOL_IN_DOUBT:
             return _resolve_doubt(lane, lane.pending[0])
         case Phase.MODEL_CALLED | Phase.TOOL_CALLED | Phase.DONE:
@@ -129,7 +158,13 @@ def _lane_action(state: RunState, lane: Lane) -> Action | None:
             assert_never(unknown)
 
 
-def _ask_model(lane: Lane) -> Action:
+def _ask_model(state: RunState, lane: Lane) -> Action:
+    assert state.task is not None
+    most_steps = state.task.budget.max_steps
+    if state.is_task_force and lane.answers >= most_steps:
+        spent = BudgetExhausted(resource="steps", limit=most_steps, used=lane.answers)
+        message = f"{lane.specialist_id} has used its budget of {most_steps} steps without finishing"
+        return _give_up(state, lane, spent, code=BUDGET_EXHAUSTED, message=message, hint=_BUDGET_HINTS["steps"])
     if lane.must_compact or near_window(lane):
         span = compactable(lane)
         if span is not None:
@@ -139,7 +174,7 @@ def _ask_model(lane: Lane) -> Action:
         code, message, hint, retry_after_s = lane.last_failure
         wait_s = delay_before_retry(code, lane.failures, retry_after_s)
         if wait_s is None:
-            return Record(None, (RunFailed(code=code, message=message, hint=hint),))
+            return _give_up(state, lane, code=code, message=message, hint=hint)
         delay_s = wait_s
     return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=lane.repeats >= MOST_REPEATS)
 
@@ -151,53 +186,56 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
         if lane.asked_again < MOST_ASKED_AGAIN:
             message = f"Your answer was empty. Call one of the tools, or {FINISH_TASK} when the task is done."
             return Record(lane.lane_id, (GuidanceGiven(reason="empty_answer", message=message),))
-        failed = RunFailed(
+        return _give_up(
+            state,
+            lane,
             code="model_answer_empty",
             message=f"The model {lane.model.model!r} gave an empty answer {lane.asked_again + 1} times in a row",
             hint="Try another model with --model-key, or look at the last answers with `fabric logs show`.",
         )
-        return Record(None, (failed,))
     if state.task.profile is Profile.CHAT:
         return Record(lane.lane_id, (PlainAnswerAccepted(payload={"summary": lane.answer.strip()}),))
     if not lane.worked and lane.asked_again < MOST_ASKED_AGAIN:
         message = f"Do the task with the tools; do not only describe it. When it is done, call {FINISH_TASK}."
         return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
-    if lacks_proof(lane) and not lane.sent_back_unproven:
-        message = f"You changed files but nothing shows that they work. {HOW_TO_PROVE}"
-        return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=message),))
-    return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(lane)),))
+    payload = {"summary": lane.answer.strip()}
+    doubts = doubts_about(state, lane, payload)
+    if doubts.ask_for and not lane.sent_back_unproven:
+        return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=doubts.ask_for),))
+    return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(lane, payload, doubts)),))
 
 
-def _next_call(lane: Lane, call: ToolCallRequest) -> Action:
+def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
     if call.tool == FINISH_TASK:
-        return _answer_finish(lane, call)
+        return _answer_finish(state, lane, call)
     last = lane.last_call
     if last is not None and (last.tool, last.arguments) == (call.tool, call.arguments):
-        return _answer_repeat(lane, call, last.shown)
+        return _answer_repeat(state, lane, call, last.shown)
     return CallTool(lane.lane_id, call, lane.attempt + 1)
 
 
-def _answer_finish(lane: Lane, call: ToolCallRequest) -> Record:
+def _answer_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Record:
     called = ToolCalled(tool=FINISH_TASK, args=_shown_arguments(call), call_id=call.call_id)
-    verdict = judge_finish(lane, call)
+    verdict = judge_finish(state, lane, call)
     if isinstance(verdict, SentBack):
         erred = ToolErred(
             tool=FINISH_TASK, error_type=verdict.error_type, error_message=verdict.message, call_id=call.call_id
         )
         return Record(lane.lane_id, (called, erred))
-    returned = ToolReturned(tool=FINISH_TASK, result=verdict.payload, call_id=call.call_id)
+    returned = ToolReturned(tool=FINISH_TASK, result=verdict.payload, call_id=call.call_id, proved=verdict.proved)
     return Record(lane.lane_id, (called, returned))
 
 
-def _answer_repeat(lane: Lane, call: ToolCallRequest, shown: str) -> Record:
+def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: str) -> Record:
     """Answer an exact repeat with what happened the first time; a model that only repeats itself is stuck."""
     if lane.repeats > MOST_REPEATS:
-        failed = RunFailed(
+        return _give_up(
+            state,
+            lane,
             code="model_repeats_itself",
             message=f"The model {lane.model.model!r} made the same {call.tool} call {lane.repeats + 2} times in a row",
             hint="Try a stronger model with --model-key, or word the task differently.",
         )
-        return Record(None, (failed,))
     note = "You made exactly this call just now; it was not run again. This is what it gave."
     if lane.repeats + 1 >= MOST_REPEATS:
         note += f" Do something else, or call {FINISH_TASK} now."

@@ -12,6 +12,7 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     PlainAnswerAccepted,
     RunCancelled,
@@ -23,6 +24,7 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
+    TaskForceStarted,
     ToolCalled,
     ToolErred,
     ToolReturned,
@@ -65,8 +67,12 @@ def _evolve_run(state: RunState, event: Event) -> None:
         case RunCreated() as body:
             state.task = body.task
             state.workspace = body.workspace
+            state.task_force_mode = body.task_force_mode
         case SpecialistsRecruited() as body:
             state.specialist_ids = body.specialist_ids
+            state.routing_method = body.routing_method
+        case PackFailed() as body:
+            state.failed[body.specialist_id] = RunError(code=body.code, message=body.message, hint=body.hint)
         case PackStarted() as body:
             _open_lane(state, body)
         case RunResumed() as body:
@@ -85,13 +91,16 @@ def _evolve_run(state: RunState, event: Event) -> None:
         case RunFailed() as body:
             state.status = RunStatus.FAILED
             state.error = RunError(code=body.code, message=body.message, hint=body.hint)
+            state.payload = body.payload
         case RunCompleted() as body:
             state.status = RunStatus.COMPLETED
             state.payload = body.payload
         case UnknownEvent() as body:
             state.unknown_kind = body.kind
-        case BudgetExhausted():
-            pass  # the run_failed beside it says what follows
+        case BudgetExhausted() | TaskForceStarted():
+            pass  # the events beside them say what follows
+        case ModelCalled() | ModelAnswered() | ModelFailed() if not state.specialist_ids:
+            _take_routing(state, event.body)
         case (
             ModelCalled()
             | ModelAnswered()
@@ -144,12 +153,25 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
             lane.phase = Phase.DONE
+        case PackFailed():
+            lane.phase = Phase.DONE
+            lane.pending.clear()
+            _evolve_run(state, event)
         case UnknownEvent() as body:
             state.unknown_kind = body.kind
         case SecurityViolated():
             pass  # for the audit; the tool_error beside it tells the model
         case _:
             _evolve_run(state, event)
+
+
+def _take_routing(state: RunState, body: ModelCalled | ModelAnswered | ModelFailed) -> None:
+    """A model was asked who should do the task: no step of anybody's, but it costs what it costs."""
+    if isinstance(body, ModelAnswered):
+        state.prompt_tokens += body.usage.prompt_tokens
+        state.completion_tokens += body.usage.completion_tokens
+    if not isinstance(body, ModelCalled):
+        state.seconds += body.duration_s
 
 
 def _open_lane(state: RunState, body: PackStarted) -> None:
@@ -200,6 +222,7 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
     state.takeovers = 0
     if body.tool == FINISH_TASK:
         lane.payload = body.result
+        lane.proof = body.proved or lane.proof
         lane.phase = Phase.DONE
         lane.pending.clear()
         return
@@ -207,6 +230,12 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
         lane.proof, lane.unproved_change = body.proved, False
     if body.changed:
         lane.proof, lane.unproved_change = "", True
+    if body.sources:
+        state.sources.extend(body.sources)
+    if body.wrote:
+        lane.wrote.update(body.wrote)
+    if body.cites:
+        state.cited_in_files.update(body.cites)
     _answer_call(lane, body.call_id, shown_result(body), body.repeated)
 
 

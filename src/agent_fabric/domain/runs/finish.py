@@ -4,18 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.domain.citations import citations_of, problems_with_citations, urls_in
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
-from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, arguments_from
 
 UNPROVEN = "unproven"
 """Key in a payload that says why the result is not backed by a successful command."""
 PROPOSED = "proposed_actions"
 """Key in a payload that lists what a person would have to allow or do."""
+SPECIALISTS = "specialists"
+"""Key in a task force's payload that has the payload of each specialist."""
+FAILED = "failed_specialists"
+"""Key in a task force's payload that tells who gave up, and why."""
+COLLISIONS = "collisions"
+"""Key in a task force's payload that lists the files that more than one specialist made."""
+_OURS = frozenset({UNPROVEN, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
+"""Only the engine may set these keys."""
 
 _NO_PROOF = "no test, build or run command succeeded after the last file change"
+_NO_NETWORK = "the network was not allowed, so no source was fetched"
 _NO_WORK = "the model answered without using any tool"
 
 
@@ -24,6 +34,8 @@ class Accepted:
     """The task may end with this payload."""
 
     payload: Mapping[str, Any]
+    proved: str
+    """What bears the result out, apart from commands that succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,17 @@ class SentBack:
     message: str
 
 
-def judge_finish(lane: Lane, call: ToolCallRequest) -> Accepted | SentBack:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """What speaks against a result."""
+
+    unproven: tuple[str, ...] = ()
+    """What will be said with the result if it stays like this."""
+    ask_for: str = ""
+    """What the model should do about it, if it can do anything."""
+
+
+def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted | SentBack:
     """Decide whether a `finish_task` call ends the task."""
     try:
         payload = arguments_from(call.arguments)
@@ -48,33 +70,64 @@ def judge_finish(lane: Lane, call: ToolCallRequest) -> Accepted | SentBack:
     problems = problems_with(payload, lane.finish.parameters)
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
-    if lacks_proof(lane) and not lane.sent_back_unproven:
-        return SentBack(SENT_BACK_UNPROVEN, f"Not accepted yet: {_NO_PROOF}. {HOW_TO_PROVE}")
-    return Accepted(closed(lane, payload))
+    doubts = doubts_about(state, lane, payload)
+    if doubts.ask_for and not lane.sent_back_unproven:
+        return SentBack(SENT_BACK_UNPROVEN, f"Not accepted yet. {doubts.ask_for}")
+    return Accepted(closed(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
+
+
+def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Doubts:
+    """Hold a result against what the run has really done."""
+    unproven: list[str] = []
+    requests: list[str] = []
+    if lane.finish.needs_proof and lane.unproved_change:
+        unproven.append(_NO_PROOF)
+        requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
+    if lane.finish.needs_citations:
+        problems = problems_with_citations(payload, state.sources, state.cited_in_files)
+        if problems and _is_hopeless(state, payload):
+            unproven.append(_NO_NETWORK)
+        elif problems:
+            unproven += problems
+            requests.append(f"{' '.join(problems)} {HOW_TO_CITE}")
+    return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests))
+
+
+def _is_hopeless(state: RunState, payload: Mapping[str, Any]) -> bool:
+    """Tell whether no source can be had, and none is claimed: then there is nothing to ask for."""
+    assert state.task is not None
+    claimed = urls_in(payload) or any(state.cited_in_files.values())
+    return not state.task.network_allowed and not state.sources and not claimed
 
 
 HOW_TO_PROVE = (
     f"Run the tests, the build or the program with the shell tool and fix what fails, then call {FINISH_TASK} again. "
     "If nothing can be run for this task, call it again as it is; the result is then marked as unproven."
 )
+HOW_TO_CITE = (
+    "Fetch what you cite with fetch_url, quote it word for word in `citations`, and leave out what you cannot back up; "
+    f"then call {FINISH_TASK} again. Whatever is left unproven is marked as such in the result."
+)
 
 
-def lacks_proof(lane: Lane) -> bool:
-    """Tell whether files changed without a successful command after the last change."""
-    return lane.finish.needs_proof and lane.unproved_change
+def _borne_out_by(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> str:
+    if not lane.finish.needs_citations or doubts.unproven:
+        return ""
+    count = len(citations_of(payload))
+    return f"{count} {'quote' if count == 1 else 'quotes'} found in the pages that the run fetched"
 
 
-def plain_payload(lane: Lane) -> Mapping[str, Any]:
+def plain_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Return the smallest payload for a task that ended with plain text."""
-    payload = closed(lane, {"summary": lane.answer.strip()})
-    return payload if lane.worked else {**payload, UNPROVEN: _NO_WORK}
+    result = closed(lane, payload, doubts)
+    return result if lane.worked else {**result, UNPROVEN: _NO_WORK}
 
 
-def closed(lane: Lane, payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add what the engine knows to what the model claims. Only the engine may set these keys."""
-    honest = {key: value for key, value in payload.items() if key not in (UNPROVEN, PROPOSED)}
-    if lacks_proof(lane):
-        honest[UNPROVEN] = _NO_PROOF
+def closed(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
+    """Add what the engine knows to what the model claims."""
+    honest = {key: value for key, value in payload.items() if key not in _OURS}
+    if doubts.unproven:
+        honest[UNPROVEN] = "; ".join(doubts.unproven)
     if lane.proposals:
         honest[PROPOSED] = list(dict.fromkeys(lane.proposals))
     return honest

@@ -1,6 +1,6 @@
 """Where a run stands: what its events add up to. Only `evolve` changes it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task
+from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
+from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
 
 
@@ -76,6 +77,8 @@ class Lane:
     last_call: FinishedCall | None = None
     repeats: int = 0
     proposals: list[str] = field(default_factory=list)
+    wrote: set[str] = field(default_factory=set)
+    """Files that its tools wrote."""
     context_tokens: int = 0
     """Size of the conversation as the server last reported it."""
     must_compact: bool = False
@@ -103,8 +106,15 @@ class RunState:
     workspace: str = ""
     specialist_ids: tuple[SpecialistId, ...] = ()
     """Empty until recruitment."""
-    task_force_mode: str = "sequential"
+    routing_method: str = ""
+    task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
     lanes: dict[LaneId, Lane] = field(default_factory=dict)
+    failed: dict[SpecialistId, RunError] = field(default_factory=dict)
+    """Specialists of a task force who gave up, and why."""
+    sources: list[Source] = field(default_factory=list)
+    """Pages that the run has fetched."""
+    cited_in_files: dict[str, Sequence[str]] = field(default_factory=dict)
+    """Addresses that files of the workspace mention."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -117,6 +127,11 @@ class RunState:
     waiting_for: str = ""
     unknown_kind: str = ""
     """A kind of event that only a newer program understands; such a run is not driven."""
+
+    @property
+    def is_task_force(self) -> bool:
+        """Several specialists share the task."""
+        return len(self.specialist_ids) > 1
 
     @property
     def tokens(self) -> int:
@@ -139,4 +154,5 @@ def result_of(state: RunState) -> RunResult:
         duration_s=round(state.seconds, 3),
         proof=" · ".join(lane.proof for lane in lanes if lane.proof),
         workspace=state.workspace,
+        routing_method=state.routing_method,
     )

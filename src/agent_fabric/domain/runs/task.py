@@ -22,6 +22,15 @@ DEFAULT_STEPS: Mapping[Profile, int] = {Profile.TASK: 40, Profile.CHAT: 15}
 MOST_CHAT_STEPS = 50
 
 
+class TaskForceMode(StrEnum):
+    """How several specialists share a task."""
+
+    SEQUENTIAL = "sequential"
+    """One after another, each knowing what came of those before."""
+    PARALLEL = "parallel"
+    """All at once, in one workspace."""
+
+
 class RunStatus(StrEnum):
     """Where a run stands."""
 
@@ -73,8 +82,9 @@ class Task:
     """What a person wants done."""
 
     prompt: str
-    specialist_id: SpecialistId | None = None
-    """The pack to use; None lets recruitment choose."""
+    specialist_ids: tuple[SpecialistId, ...] = ()
+    """The packs to use, in this order; none lets recruitment choose."""
+    task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
     model_key: str
     network_allowed: bool = True
     profile: Profile = Profile.TASK
@@ -97,7 +107,7 @@ class RunResult:
     run_id: RunId
     status: RunStatus
     payload: Mapping[str, Any]
-    """The finish payload; empty unless the run completed."""
+    """The finish payload. A run that failed has what those of its specialists did who finished."""
     error: RunError | None
     specialist_ids: tuple[SpecialistId, ...]
     model: str
@@ -107,4 +117,6 @@ class RunResult:
     """Time spent in model and tool calls."""
     proof: str
     """The command whose success proves the result; empty when there is none."""
+    routing_method: str
+    """How the specialists were chosen; empty before that."""
     workspace: str

@@ -21,12 +21,19 @@ class BaseSpecialistPack:
     """
 
     def __init__(
-        self, *, system_prompt: str, tools: Sequence[tuple[ToolSpec, ToolFunction]], finish: FinishSpec
+        self,
+        *,
+        system_prompt: str,
+        tools: Sequence[tuple[ToolSpec, ToolFunction]],
+        finish: FinishSpec,
+        hidden: Sequence[tuple[ToolSpec, ToolFunction]] = (),
     ) -> None:
         self.system_prompt = system_prompt
         self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in tools)
+        self.hidden_tools: tuple[ToolSpec, ...] = tuple(spec for spec, _ in hidden)
+        """Tools that are not offered in this run, but answer if a model calls them all the same."""
         self.finish = finish
-        self._tools = {spec.name: function for spec, function in tools}
+        self._tools = {spec.name: function for spec, function in (*tools, *hidden)}
 
     async def aopen(self) -> None:
         """Nothing to start."""

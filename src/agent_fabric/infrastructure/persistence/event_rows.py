@@ -107,9 +107,10 @@ def note_driver(connection: apsw.Connection, number: int, since: float) -> None:
     )
 
 
-def forget_driver(connection: apsw.Connection, number: int) -> None:
-    """Write down that nobody drives a run, and that its mirrors are whole."""
-    connection.execute("DELETE FROM drivers WHERE run = ?", (number,))
+def forget_driver(connection: apsw.Connection, number: int, since: float) -> None:
+    """Write down that we do not drive a run any more, and that its mirrors are whole."""
+    query = "DELETE FROM drivers WHERE run = ? AND holder = ? AND since = ?"
+    connection.execute(query, (number, this_process(), since))
 
 
 def driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId]]:

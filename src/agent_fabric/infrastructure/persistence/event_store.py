@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
 import apsw
@@ -107,6 +108,7 @@ class SqliteRunRepository:
             self._store.locks.acquire(held.number)
             note_driver(connection, held.number, since)
 
+        held.since = since
         try:
             await held.append(events, beside=write)
         except BaseException:
@@ -130,8 +132,8 @@ class SqliteRunRepository:
             events = await self._store.read(lambda connection: load_events(connection, number))
             held.continue_from(events, await self._store.read(lambda connection: head_of(connection, number)))
             await held.mirror(events)
-            now = self._clock.now()
-            await self._store.writer.write(lambda connection: note_driver(connection, number, now))
+            since = held.since = self._clock.now()
+            await self._store.writer.write(lambda connection: note_driver(connection, number, since))
         except BaseException:
             await held.abandon()
             raise
@@ -167,6 +169,8 @@ class SqliteRunRepository:
         for number, run_id in await self._store.read(driven_runs):
             if self._store.locks.acquire(number):
                 held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
+                since = held.since = self._clock.now()
+                await self._store.writer.write(partial(note_driver, number=number, since=since))
                 held.lagging = True
                 await held.release()
 
@@ -194,6 +198,10 @@ class _SqliteHeldRun:
         self._next_seq = 0
         self._outline: list[Event] = []
         """The events that tell what the run is about."""
+        self.since = 0.0
+        """When we took it."""
+        self._settled = False
+        """Its log has come to its end, and the mirrors show it."""
         self.unflushed = False
         """A mirror holds events back."""
         self.lagging = False
@@ -247,6 +255,9 @@ class _SqliteHeldRun:
             self._outline += _outline_of(events)
             if not self.lagging:
                 self._follow(events, payloads)
+            if status is not None and status.settled:
+                self.flush()
+                self._settled = not self.lagging
 
         self._unsettled = True
         await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
@@ -298,7 +309,11 @@ class _SqliteHeldRun:
 
     async def release(self) -> None:
         try:
-            await self._let_go()
+            letting_go = self._let_go()
+            if self._settled:
+                letting_go.add_done_callback(_look_away)  # nothing follows from it, so nobody has to wait
+            else:
+                await letting_go
             if self.lagging:
                 await self.mirror(await self._store.read(lambda connection: load_events(connection, self.number)))
                 await self._let_go()
@@ -308,15 +323,15 @@ class _SqliteHeldRun:
             self._siblings.discard(self)
             self._store.locks.release(self.number)
 
-    async def _let_go(self) -> None:
-        """Forget the driver, if the mirrors are whole: its row says that they may not be."""
+    def _let_go(self) -> "asyncio.Future[None]":
+        """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""
 
         def write(connection: apsw.Connection) -> None:
             self.flush()
             if not self.lagging:
-                forget_driver(connection, self.number)
+                forget_driver(connection, self.number, self.since)
 
-        await self._store.writer.write(write, alone=len(self._siblings) == 1)
+        return self._store.writer.write(write, alone=len(self._siblings) == 1)
 
     def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]], bytes]:
         """Return the rows of events and of their blobs, and the hash of the last one."""
@@ -337,6 +352,12 @@ _PAYLOAD = 6
 _INSERT_EVENT = (
     "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+def _look_away(forgotten: "asyncio.Future[None]") -> None:
+    """A driver's row that could not be taken away only makes the next start look after the mirrors once more."""
+    if not forgotten.cancelled():
+        forgotten.exception()
 
 
 def _outline_of(events: Sequence[Event]) -> list[Event]:

@@ -1,22 +1,32 @@
 """Finds runs: lists, searches, completes ids."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
+from dataclasses import replace
+from functools import partial
+from math import inf
 
 import apsw
 
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import decode
 from agent_fabric.infrastructure.persistence.event_rows import blob_from, damage_explained
+from agent_fabric.infrastructure.persistence.run_reader import status_of
 from agent_fabric.infrastructure.persistence.store import Store
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
+_LAST_CHARACTER = "\U0010ffff"
+
+AT_ONCE = 200
+"""Runs looked at in one go, so that other readers have their turn in between."""
+MOST_LOOKED_AT = 10_000
+"""Runs looked at for one page; a filter that fits few of them takes several pages."""
 
 
 class SqliteRunCatalogue:
@@ -26,13 +36,14 @@ class SqliteRunCatalogue:
         self._store = store
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
-        return await self._store.read(lambda connection: self._records(connection, limit=limit))
+        seen = await self._store.read(partial(self._records, wanted=RunQuery(limit=limit)))
+        return [record for _, record in seen]
 
     async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
         words = set(query.lower().split())
         if not words:
             return []
-        records = await self._store.read(lambda connection: self._records(connection, limit=-1))
+        records = await self.recent(limit=-1)
         scores = Counter(
             {
                 index: score
@@ -48,15 +59,15 @@ class SqliteRunCatalogue:
             raise RunNotFound("No run id was given", hint="See all runs with `fabric logs list`.")
 
         def read(connection: apsw.Connection) -> list[str]:
-            # substr, not LIKE: an id typed by a person may hold % or _
-            query = "SELECT run_id FROM runs WHERE substr(run_id, 1, ?) = ? ORDER BY number DESC LIMIT 6"
-            return [str(row[0]) for row in connection.execute(query, (len(prefix), prefix))]
+            # Not LIKE: an id typed by a person may hold % or _, and this way the index is used.
+            query = "SELECT run_id FROM runs WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 6"
+            return [str(row[0]) for row in connection.execute(query, (prefix, prefix + _LAST_CHARACTER))]
 
         found = await self._store.read(read)
-        if len(found) == 1:
-            return RunId(found[0])
         if not found:
             raise RunNotFound(f"There is no run {prefix!r}", hint="See all runs with `fabric logs list`.")
+        if len(found) == 1 or found[0] == prefix:  # an id that is the beginning of others comes first
+            return RunId(found[0])
         raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {', '.join(found)}.")
 
     async def newest(self) -> RunId:
@@ -71,19 +82,51 @@ class SqliteRunCatalogue:
             raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
         return RunId(str(found[0]))
 
-    def _records(self, connection: apsw.Connection, *, limit: int) -> list[RunRecord]:
-        query = "SELECT number, run_id, status, created_at FROM runs ORDER BY number DESC LIMIT ?"
-        rows = list(islice(connection.execute(query, (limit,)), None))
-        return [
-            self._record(connection, number, RunId(str(run_id)), _status(status), created_at)
-            for number, run_id, status, created_at in rows
-        ]
+    async def unfinished(self) -> Sequence[RunId]:
+        """Return the runs that nobody drives although nobody stopped them either, oldest first."""
 
-    def _record(
-        self, connection: apsw.Connection, number: int, run_id: RunId, status: RunStatus, created_at: float
-    ) -> RunRecord:
-        if status is RunStatus.RUNNING and self._store.locks.is_free(number):
-            status = RunStatus.INTERRUPTED
+        def read(connection: apsw.Connection) -> list[RunId]:
+            query = "SELECT number, run_id FROM runs WHERE status = ? ORDER BY number"
+            rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
+            return [RunId(str(run_id)) for number, run_id in rows if self._store.locks.is_free(int(str(number)))]
+
+        return await self._store.read(read)
+
+    async def page(self, wanted: RunQuery) -> RunPage:
+        """Return some of the runs that fit, newest first, and where to go on."""
+        found: list[tuple[int, RunRecord]] = []
+        older_than = wanted.older_than
+        at_once = AT_ONCE if wanted.words or wanted.specialist_id or wanted.status else wanted.limit + 1
+        for _ in range(0, MOST_LOOKED_AT, at_once):
+            next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
+            seen = await self._store.read(next_ones)
+            found += [(number, record) for number, record in seen if _fits(record, wanted)]
+            if len(found) > wanted.limit:
+                return RunPage([record for _, record in found[: wanted.limit]], found[wanted.limit - 1][0])
+            if len(seen) < at_once:
+                return RunPage([record for _, record in found], None)
+            older_than = seen[-1][0]
+        return RunPage([record for _, record in found], older_than)
+
+    def _records(self, connection: apsw.Connection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
+        """Return the runs that may fit, as far as the table alone can tell, each with its number."""
+        query = (
+            "SELECT number, run_id, created_at FROM runs"
+            " WHERE number < ? AND created_at >= ? AND created_at < ? AND (? OR status IN (?, ?))"
+            " ORDER BY number DESC LIMIT ?"
+        )
+        # A run that nobody drives is kept as running and counts as interrupted.
+        unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
+        statuses = (RunStatus.RUNNING, RunStatus.INTERRUPTED) if unsettled else (wanted.status, wanted.status)
+        bounds = (
+            sys.maxsize if wanted.older_than is None else wanted.older_than,
+            -inf if wanted.since is None else wanted.since,
+            inf if wanted.until is None else wanted.until,
+        )
+        rows = list(connection.execute(query, (*bounds, wanted.status is None, *statuses, wanted.limit)))
+        return [(number, self._record(connection, number, run_id, created_at)) for number, run_id, created_at in rows]
+
+    def _record(self, connection: apsw.Connection, number: int, run_id: str, created_at: float) -> RunRecord:
         prompt = summary = ""
         specialists: Sequence[str] = ()
         for event in _outline(connection, number):
@@ -102,8 +145,8 @@ class SqliteRunCatalogue:
             "SELECT ts FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1", (number,)
         ).fetchone()
         return RunRecord(
-            run_id=run_id,
-            status=status,
+            run_id=RunId(run_id),
+            status=status_of(connection, self._store.locks, number),
             created_at=created_at,
             updated_at=newest[0] if newest else created_at,
             prompt=prompt,
@@ -112,11 +155,13 @@ class SqliteRunCatalogue:
         )
 
 
-def _status(value: str) -> RunStatus:
-    try:
-        return RunStatus(value)
-    except ValueError:
-        return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive
+def _fits(record: RunRecord, wanted: RunQuery) -> bool:
+    text = f"{record.prompt} {record.summary}".lower()
+    return (
+        wanted.status in (None, record.status)
+        and (not wanted.specialist_id or wanted.specialist_id in record.specialist_ids)
+        and all(word in text for word in wanted.words.lower().split())
+    )
 
 
 def _outline(connection: apsw.Connection, number: int) -> list[Event]:

@@ -6,6 +6,7 @@
     run_index.jsonl    one line for each settled run
     runs/<run id>/
         runlog.jsonl   the run's events, for people and scripts
+        snapshots/     the pages that it fetched, as they came
         workspace/     the run's files
 """
 
@@ -43,10 +44,23 @@ class Layout:
         """The run's log for people and scripts."""
         return f"{self.root}/runs/{run_id}/runlog.jsonl"
 
+    def workspace(self, run_id: RunId) -> Path:
+        """The run's files."""
+        return self.root / "runs" / run_id / "workspace"
+
+    def snapshots(self, run_id: RunId) -> Path:
+        """The pages that the run has fetched."""
+        return self.root / "runs" / run_id / "snapshots"
+
     def prepare(self, run_id: RunId) -> str:
-        workspace = f"{self.root}/runs/{run_id}/workspace"
+        run_dir = f"{self.root}/runs/{run_id}"
+        workspace = f"{run_dir}/workspace"
         try:
-            os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - on the way of every run; pathlib takes twice as long
+            try:  # on the way of every run: nothing is asked that is almost always so
+                os.mkdir(run_dir)  # noqa: PTH102 - pathlib takes twice as long
+                os.mkdir(workspace)  # noqa: PTH102 - as above
+            except (FileNotFoundError, FileExistsError):
+                os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - as above
         except OSError as problem:
             raise StoreUnavailable(
                 f"The run's folder cannot be made: {problem.strerror or problem}",

@@ -64,9 +64,14 @@ class Beneath:
     """
 
     def __init__(self, root: Path, *, use_openat2: bool | None = None) -> None:
-        self._root = os.fsencode(root.resolve())
+        self._root = os.path.realpath(os.fsencode(root))
         self._own_paths = {self._root, os.fsencode(root.absolute())}
         self._open_parts = _open_at_once if (has_openat2() if use_openat2 is None else use_openat2) else _open_by_steps
+
+    @property
+    def root(self) -> bytes:
+        """The folder, without links on the way to it."""
+        return self._root
 
     def read_file(self, path: str, max_bytes: int) -> tuple[bytes, int]:
         """Return at most `max_bytes` from the start of a file, and the size of the whole."""

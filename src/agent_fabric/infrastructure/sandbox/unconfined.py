@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -96,12 +97,22 @@ class UnconfinedSandbox:
         max_output_bytes: int = MAX_OUTPUT_BYTES,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._workspace = workspace.resolve()
-        self._files = Beneath(workspace)
+        self._workspace = workspace
         self._run_id = run_id
         self._max_output_bytes = max_output_bytes
-        self._environment = _allowed(os.environ if environment is None else environment) | {_RUN: run_id}
+        self._given_environment = environment
         self._running: set[str] = set()
+
+    # A box is made for every run, and many runs use only a part of it: so each part when it is first needed.
+
+    @cached_property
+    def _files(self) -> Beneath:
+        return Beneath(self._workspace)
+
+    @cached_property
+    def _environment(self) -> dict[str, str]:
+        given = os.environ if self._given_environment is None else self._given_environment
+        return _allowed(given) | {_RUN: self._run_id}
 
     async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
@@ -156,7 +167,7 @@ class UnconfinedSandbox:
         try:
             return await asyncio.create_subprocess_exec(
                 *(b"/bin/sh", b"-c", _START, b"sh", _WATCH, *arguments),
-                cwd=self._workspace,
+                cwd=self._files.root,
                 env=self._environment | {_COMMAND: mark},
                 stdin=watched,
                 stdout=out.writer,

@@ -73,7 +73,7 @@ class ReadFile:
         cut = size > len(data)
         content = _text(data, whole=not cut)
         if content is None:
-            hint = "This is not UTF-8 text. Look at it with a shell command."
+            hint = "This is not UTF-8 text, so it cannot be shown."
             return ToolResult(output={"path": path, "binary": True, "size": size, "hint": hint})
         if not cut:
             return ToolResult(output={"path": path, "content": content, "size": size})
@@ -105,7 +105,7 @@ class WriteFile:
         if len(data) > self.max_bytes:
             raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
         created = await self.sandbox.write_file(path, data)
-        return ToolResult(output={"path": path, "bytes": len(data), "created": created}, changed=True)
+        return ToolResult(output={"path": path, "bytes": len(data), "created": created}, changed=True, wrote=(path,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_fabric.bootstrap.local import LocalFabric, build_local
-from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -37,19 +37,21 @@ EXIT_CODES = {
 }
 
 
-def drive_in_foreground(root: Path, config: FabricConfig, work: Work, *, verbose: bool, as_json: bool) -> int:
+def drive_in_foreground(
+    root: Path, loaded: Loaded, work: Work, *, verbose: bool, as_json: bool, explain_routing: bool = False
+) -> int:
     """Drive to the end, present the result, return the exit code.
 
     Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed.
     """
-    shown = verbose or not as_json or sys.stderr.isatty()
-    view = LiveView(sys.stderr, verbose=verbose) if shown else None
+    shown = verbose or explain_routing or not as_json or sys.stderr.isatty()
+    view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown else None
 
     seen: list[RunId] = []
     stop = _Stop()
 
     async def go() -> RunResult:
-        fabric = build_local(root, config, sink=view)
+        fabric = build_local(root, loaded.config, sink=view, left_out=loaded.left_out)
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(work(fabric, seen.append))

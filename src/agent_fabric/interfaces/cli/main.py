@@ -18,7 +18,9 @@ COMMANDS = {
     "run": "Do a task.",
     "resume": "Go on with a run that stopped.",
     "cancel": "End a run.",
+    "serve": "Serve runs over HTTP.",
     "logs": "Look at runs: list, show, search, export.",
+    "verify": "Check again what a run claims.",
     "config": "Show the configuration and where it comes from.",
 }
 """Each command is the module of this name beside this one; its `app` is the command."""

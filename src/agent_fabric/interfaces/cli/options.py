@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import Loaded, load_config
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.infrastructure.runlog.layout import find_root
+from agent_fabric.interfaces.cli.output import print_warning
 
 Workspace = Annotated[
     str | None,
@@ -45,9 +47,12 @@ def existing_root(workspace: str | None) -> Path:
 
 
 def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loaded:
-    """Return the configuration in force for a fabric folder.
+    """Return the configuration in force for a fabric folder; warn of packs that had to be left out.
 
     Raises:
         ConfigProblem: it is wrong.
     """
-    return load_config(overrides, fabric_folder=root)
+    loaded = load_config(overrides, fabric_folder=root, packages=installed_packs)
+    for sentence in loaded.left_out.values():
+        print_warning(sentence)
+    return loaded

@@ -57,6 +57,11 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json_text(value, indent=2) + "\n")
 
 
+def print_warning(message: str) -> None:
+    """Say what a person should know, but what stops nothing."""
+    sys.stderr.write(f"{styled('warning:', 'yellow', sys.stderr)} {plain_lines(message)}\n")
+
+
 def print_error(problem: FabricError, *, as_json: bool) -> None:
     """Say what went wrong and what to do about it."""
     if as_json:

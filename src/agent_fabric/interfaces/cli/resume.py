@@ -28,7 +28,7 @@ def resume(
     if (run_id is None) == (not last):
         raise ConfigError("Say which run: its id, or --last", hint="See all runs with `fabric logs list`.")
     root = existing_root(workspace)
-    config = configuration(root).config
+    loaded = configuration(root)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         catalogue = fabric.records.catalogue
@@ -36,4 +36,4 @@ def resume(
         on_created(found)
         return await fabric.resume_run(found)
 
-    return drive_in_foreground(root, config, work, verbose=verbose, as_json=as_json)
+    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)

@@ -10,6 +10,7 @@ from agent_fabric.bootstrap.local import LocalFabric, task_from
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import TaskForceMode as Mode
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
@@ -22,11 +23,20 @@ app = new_app("Do a task.")
 @app.command()
 def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from standard input.")],
-    pack: Annotated[str | None, typer.Option(metavar="NAME", help="The specialist; by default one is chosen.")] = None,
+    pack: Annotated[
+        str | None,
+        typer.Option(metavar="NAME[,NAME…]", help="The specialist, or several; by default they are chosen."),
+    ] = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
     verbose: Verbose = False,
-    max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Most model answers.")] = None,
+    max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Most model answers of a specialist.")] = None,
+    task_force_mode: Annotated[
+        Mode | None, typer.Option(help="Whether several specialists work one after another or all at once.")
+    ] = None,
+    explain_routing: Annotated[
+        bool, typer.Option("--explain-routing", help="Say why these specialists were chosen.")
+    ] = False,
     workspace: Workspace = None,
     no_ensure: Annotated[
         bool, typer.Option("--no-ensure", help="Do not start a local model server (none is started yet).")
@@ -40,16 +50,18 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     overrides: dict[str, object] = {}
     if max_steps is not None:
         overrides["budget"] = {"max_steps": max_steps}
+    if task_force_mode is not None:
+        overrides["task_force_mode"] = task_force_mode.value
     if no_ensure:
         overrides["local_llm_ensure_available"] = False
     root = fabric_root(workspace)
-    config = configuration(root, overrides).config
-    task = task_from(config, _prompt(prompt), pack=pack, model_key=model_key, network_allowed=network_allowed)
+    loaded = configuration(root, overrides)
+    task = task_from(loaded.config, _prompt(prompt), pack=pack, model_key=model_key, network_allowed=network_allowed)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await fabric.execute_task(task, on_created=on_created)
 
-    return drive_in_foreground(root, config, work, verbose=verbose, as_json=as_json)
+    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
 
 
 def _standard_input() -> str:

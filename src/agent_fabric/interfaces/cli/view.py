@@ -13,16 +13,18 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     RunCreated,
     RunResumed,
     SecurityViolated,
+    SpecialistsRecruited,
     ToolCalled,
     ToolErred,
     ToolReturned,
 )
-from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.runs.finish import PROPOSED, UNPROVEN
+from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.runs.finish import COLLISIONS, PROPOSED, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shortened, styled
@@ -35,14 +37,19 @@ _BOXES = {"C": "sandbox C: commands run with your rights"}
 class LiveView:
     """EventSink that prints to a stream."""
 
-    def __init__(self, stream: TextIO, *, verbose: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, verbose: bool = False, explain_routing: bool = False) -> None:
         self._stream = stream
         self._verbose = verbose
+        self._explain_routing = explain_routing
+        self._lanes = False
+        """Several specialists are at work, so each line says whose it is."""
         self._terminal = capable(stream)
         self._passing = False
         """The current line is only a sign of life and will be overwritten."""
         self._written = 0
         self._told_at = 0.0
+        self._calls: dict[CallId, ToolCalled] = {}
+        """Tool calls under way."""
         self.wants_deltas = self._terminal
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
@@ -77,12 +84,18 @@ class LiveView:
     def _show(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one line for each kind
         number = event.step.removeprefix("step_")
         label = f"{int(number) + 1:>3}" if number.isdigit() else "   "
+        if self._lanes and event.lane is not None:
+            label = f"{label}  {event.lane}"
         match event.body:
             case RunCreated() as body:
                 box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
                 self._line(f"{styled(f'run {run_id}', 'bold', self._stream)} · {box}")
             case RunResumed():
                 self._line(styled(f"run {run_id}", "bold", self._stream))
+            case SpecialistsRecruited() as body:
+                self._show_choice(body)
+            case PackFailed() as body:
+                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {shortened(body.message, _WIDTH)}")
             case PackStarted() as body:
                 self._line(f"     {body.specialist_id} · {plain(body.model.model)} at {plain(body.model.base_url)}")
             case ModelCalled() as body:
@@ -99,16 +112,15 @@ class LiveView:
             case ToolCalled() as body:
                 if body.tool != FINISH_TASK:
                     self._pass(f"{label}  {_call(body)} …")
-                    self._called = body
+                    self._calls[body.call_id] = body
             case ToolReturned() as body:
                 if body.tool != FINISH_TASK:
-                    self._line(f"{label}  {_call(self._called)}  {_outcome(body, self._stream)}")
+                    self._line(f"{label}  {self._what(body)}  {_outcome(body, self._stream)}")
                     if self._verbose:
                         self._line(styled(plain_lines(_text(body)), "dim", self._stream))
             case ToolErred() as body:
-                what = _call(self._called) if self._called.call_id == body.call_id else plain(body.tool)
                 text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
-                self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
+                self._line(f"{label}  {self._what(body)}  {styled(text, 'yellow', self._stream)}")
             case GuidanceGiven() as body:
                 self._line(
                     f"{label}  {styled('told the model:', 'yellow', self._stream)} {shortened(body.message, _WIDTH)}"
@@ -121,7 +133,20 @@ class LiveView:
                 if self._verbose:
                     self._line(f"{label}  {event.body.kind}")
 
-    _called = ToolCalled(tool="", args={}, call_id="")  # type: ignore[arg-type]  # before the first call
+    def _what(self, body: ToolReturned | ToolErred) -> str:
+        called = self._calls.pop(body.call_id, None)
+        return plain(body.tool) if called is None else _call(called)
+
+    def _show_choice(self, body: SpecialistsRecruited) -> None:
+        self._lanes = body.is_task_force
+        if body.is_task_force:
+            self._line(f"     task force: {', '.join(body.specialist_ids)}")
+        if not self._explain_routing:
+            return
+        asked = f"; asked for: {', '.join(body.required_capabilities)}" if body.required_capabilities else ""
+        self._line(f"     chosen by {body.routing_method}: {', '.join(body.specialist_ids)}{asked}")
+        for reason in body.reasons:
+            self._line(f"       {plain(reason)}")
 
     def _line(self, text: str) -> None:
         self._clear()
@@ -157,7 +182,7 @@ def summary(result: RunResult) -> str:
     text = str(result.payload.get("summary", "")).strip()
     if text:
         lines += ["", plain_lines(text)]
-    for key in ("artifacts", "next_steps"):
+    for key in ("artifacts", "deliverables", "next_steps"):
         value = result.payload.get(key)
         if isinstance(value, list) and value:
             lines.append(f"{key.replace('_', ' ')}: {', '.join(plain(str(item)) for item in value)}")
@@ -167,6 +192,10 @@ def summary(result: RunResult) -> str:
             lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
         elif result.proof:
             lines.append(f"{styled('proven by:', 'green', out)} {shortened(result.proof, _WIDTH)}")
+    lines += [
+        f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
+        for each in result.payload.get(COLLISIONS, ())
+    ]
     lines += [f"needs a person: {plain(str(item))}" for item in result.payload.get(PROPOSED, ())]
     if result.error is not None:
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")

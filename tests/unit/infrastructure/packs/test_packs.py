@@ -1,5 +1,6 @@
 """Packs: what they are made of, and how they are found."""
 
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +16,12 @@ from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry
+from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.testing.fakes import FrozenClock
+from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
 
 RUN = RunId("a-run")
 CONTEXT = ToolContext(run_id=RUN, call_id=CallId("c"), timeout_s=10, network_allowed=False)
@@ -25,13 +29,25 @@ CONTEXT = ToolContext(run_id=RUN, call_id=CallId("c"), timeout_s=10, network_all
 
 def registry(**specialists: Mapping[str, Any]) -> ConfigSpecialistRegistry:
     configs = {name: SpecialistConfig(description="d", **config) for name, config in specialists.items()}
+    web = DictionaryWeb()
     return ConfigSpecialistRegistry(
-        configs, lambda run_id, workspace: UnconfinedSandbox(Path(workspace), run_id), shell_timeout_s=7
+        configs,
+        lambda run_id, workspace: UnconfinedSandbox(Path(workspace), run_id),
+        shell_timeout_s=7,
+        research=ResearchParts(
+            fetcher=web,
+            search=web,
+            snapshots_for=lambda run_id: SnapshotFolder(Path(run_id)),
+            catalogue=ListCatalogue(),
+            clock=FrozenClock(),
+        ),
     )
 
 
-def get(found: ConfigSpecialistRegistry, name: str, workspace: str = ".") -> SpecialistPack:
-    return found.get_pack(SpecialistId(name), run_id=RUN, workspace=workspace, network_allowed=True)
+def get(
+    found: ConfigSpecialistRegistry, name: str, workspace: str = ".", *, network_allowed: bool = True
+) -> SpecialistPack:
+    return found.get_pack(SpecialistId(name), run_id=RUN, workspace=workspace, network_allowed=network_allowed)
 
 
 @pytest.mark.proves("AF-100", "AF-062", "AF-107")
@@ -47,6 +63,43 @@ async def test_the_engineering_pack_works_in_its_workspace(tmp_path: Path) -> No
     listed = await pack.execute_tool("list_files", {"path": "."}, CONTEXT)
     assert read.output["content"] == ran.output["stdout"] == "hello"
     assert "a/b.txt" in listed.output["files"]
+
+
+WEB_TOOLS = ["web_search", "fetch_url", "record_evidence"]
+FILE_TOOLS = ["write_file", "read_file", "list_files"]
+
+
+@pytest.mark.proves("AF-101", "AF-102", "AF-062", "AF-109")
+@pytest.mark.parametrize(("name", "more"), [("research", []), ("enterprise_research", ["cross_run_search"])])
+def test_the_research_packs_have_web_and_file_tools_and_end_with_citations(name: str, more: list[str]) -> None:
+    pack = get(registry(research={}, enterprise_research={}), name)
+    assert [tool.name for tool in pack.tool_definitions] == [*more, *WEB_TOOLS, *FILE_TOOLS]
+    assert list(pack.finish.parameters["properties"]) == ["summary", "deliverables", "citations", "limitations"]
+    assert pack.finish.needs_citations
+    assert not pack.finish.needs_proof
+    assert "scope, search, screen, extract, synthesize" in pack.system_prompt
+
+
+@pytest.mark.proves("AF-103", "AF-104", "C24")
+@pytest.mark.parametrize(("name", "more"), [("research", []), ("enterprise_research", ["cross_run_search"])])
+async def test_without_the_network_web_tools_are_not_offered_but_answer(name: str, more: list[str]) -> None:
+    pack = get(registry(research={}, enterprise_research={}), name, network_allowed=False)
+    assert isinstance(pack, BaseSpecialistPack)
+    assert [tool.name for tool in pack.tool_definitions] == [*more, *FILE_TOOLS]
+    assert [tool.name for tool in pack.hidden_tools] == WEB_TOOLS
+    assert pack.finish.needs_citations, "what is cited all the same is held against nothing"
+    assert "no web address may be cited" in pack.system_prompt
+    answer = await pack.execute_tool("fetch_url", {"url": "https://a.org"}, CONTEXT)
+    assert answer.output["error"] == "network disabled"
+
+
+def test_a_run_of_another_pack_does_not_import_the_research_packs() -> None:
+    script = (
+        "import sys; from agent_fabric.bootstrap.local import build_local; "
+        "print([name for name in sys.modules if 'packs.research' in name or name in ('trafilatura', 'aiohttp')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.proves("AF-105")

@@ -1,6 +1,7 @@
 """One run that holds every kind of event there is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agent_fabric.domain.events import (
     Body,
@@ -11,6 +12,7 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
+    PackFailed,
     PackStarted,
     PlainAnswerAccepted,
     RunCancelled,
@@ -22,6 +24,7 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
+    TaskForceStarted,
     ToolCalled,
     ToolErred,
     ToolReturned,
@@ -29,8 +32,10 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.runs.task import Budget, Profile, TaskForceMode
+from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.infrastructure.persistence.codec import dump_json
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
 LANE = LaneId("engineering")
@@ -244,6 +249,92 @@ def rich_run(end: Body = _ENDS[0]) -> list[Event]:
     ]
 
 
+def task_force() -> list[Event]:
+    """Return the log of two specialists at once, one of whom gives up, chosen by a model."""
+    research = SpecialistId("research")
+    both = (ENGINEERING, research)
+    page = Source(
+        url="http://a.example/",
+        final_url="http://a.example/start",
+        title="A",
+        content_type="text/html",
+        fetched_at=1_700_000_001.5,
+        sha256="0" * 64,
+        text="What stands there.",
+    )
+    created = _STEPS[0][1]
+    started = _STEPS[2][1]
+    assert isinstance(created, RunCreated)
+    assert isinstance(started, PackStarted)
+    payload = {"summary": "Found.", "citations": [{"url": page.url, "quote": page.text, "claim": "c"}]}
+    failure = {"code": "model_busy", "message": "503", "hint": "wait"}
+    bodies: list[tuple[str | None, str, Body]] = [
+        (None, "", replace(created, task_force_mode=TaskForceMode.PARALLEL)),
+        (None, "", ModelCalled(step=0, message_count=2, attempt=1, model="small", purpose="routing")),
+        (None, "", answered(content="both", usage=Usage(10, 2))),
+        (
+            None,
+            "",
+            SpecialistsRecruited(
+                specialist_id=ENGINEERING,
+                specialist_ids=both,
+                required_capabilities=("software", "web_research"),
+                routing_method="model",
+                is_task_force=True,
+                reasons=("chosen by the routing model",),
+            ),
+        ),
+        (None, "", TaskForceStarted(specialist_ids=both, mode=TaskForceMode.PARALLEL)),
+        (None, "", started),
+        (
+            None,
+            "",
+            replace(
+                started, specialist_id=research, pack_index=1, finish=replace(started.finish, needs_citations=True)
+            ),
+        ),
+        ("engineering", "step_0", asked(0, 2)),
+        ("research", "step_0", asked(0, 2)),
+        ("research", "step_0", answered(call(0, "fetch_url", '{"url": "http://a.example/"}'))),
+        ("research", "step_0", ToolCalled(tool="fetch_url", args={"url": page.url}, call_id=CallId("call_0"))),
+        (
+            "research",
+            "step_0",
+            ToolReturned(
+                tool="fetch_url",
+                result={"text": page.text},
+                call_id=CallId("call_0"),
+                sources=(page,),
+                wrote=("notes.md",),
+                cites={"notes.md": (page.url,)},
+            ),
+        ),
+        ("engineering", "step_0", PackFailed(specialist_id=ENGINEERING, code="model_busy", message="503", hint="wait")),
+        ("research", "step_1", asked(1, 4)),
+        ("research", "step_1", answered(call(1, "finish_task", dump_json(payload).decode()))),
+        ("research", "step_1", ToolCalled(tool="finish_task", args=payload, call_id=CallId("call_1"))),
+        (
+            "research",
+            "step_1",
+            ToolReturned(tool="finish_task", result=payload, call_id=CallId("call_1"), proved="1 quotes found"),
+        ),
+        (
+            None,
+            "",
+            RunFailed(
+                code="task_force_incomplete",
+                message="Not all finished",
+                hint="",
+                payload={"specialists": {"research": payload}, "failed_specialists": {"engineering": failure}},
+            ),
+        ),
+    ]
+    return [
+        Event(seq, 1_700_000_000.25 + seq, None if lane is None else LaneId(lane), step, body)
+        for seq, (lane, step, body) in enumerate(bodies)
+    ]
+
+
 def all_ends() -> list[list[Event]]:
-    """Return three logs that together hold every kind."""
-    return [rich_run(end) for end in _ENDS]
+    """Return logs that together hold every kind."""
+    return [*(rich_run(end) for end in _ENDS), task_force()]

@@ -29,7 +29,7 @@ async def test_a_file_is_written_and_read_back(sandbox: UnconfinedSandbox) -> No
     text = "grüße\r\n\ttabs and \N{PILE OF POO}\n"
     written = await WriteFile(sandbox)({"path": "src/a.py", "content": text}, CONTEXT)
     assert written == ToolResult(
-        output={"path": "src/a.py", "bytes": len(text.encode()), "created": True}, changed=True
+        output={"path": "src/a.py", "bytes": len(text.encode()), "created": True}, changed=True, wrote=("src/a.py",)
     )
     again = await WriteFile(sandbox)({"path": "src/a.py", "content": text}, CONTEXT)
     assert again.output["created"] is False
@@ -53,7 +53,7 @@ async def test_what_is_not_text_is_said_to_be_binary(sandbox: UnconfinedSandbox,
     assert read.output["binary"] is True
     assert read.output["size"] == len(data)
     assert "content" not in read.output
-    assert "shell" in read.output["hint"]
+    assert "UTF-8" in read.output["hint"]
 
 
 async def test_files_are_listed_by_the_names_that_the_other_tools_take(

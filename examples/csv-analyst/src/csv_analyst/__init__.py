@@ -1,0 +1,1 @@
+"""Ask questions about CSV files."""

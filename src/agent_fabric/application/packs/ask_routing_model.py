@@ -1,0 +1,114 @@
+"""Asks a small model who should do a task, when its words do not say."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
+from agent_fabric.domain.messages import Message, ModelSettings, Role
+from agent_fabric.domain.recruitment import MOST_SPECIALISTS, Choice, Evidence, by_model
+from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
+
+CHOOSE = "choose_specialists"
+PATIENCE_S = 60.0
+"""A local model may have to be loaded first; after this, keywords decide."""
+_SHOWN_CHARS = 4_000
+"""Of the task; more tells nothing more about who should do it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingQuestion:
+    """The question, made ready: what must be recorded first, and how the answer is got."""
+
+    called: ModelCalled
+    effect: Callable[[], Coroutine[Any, Any, tuple[ModelAnswered | ModelFailed, Choice | None, str]]]
+    """Gives the event that tells the answer, the choice if it holds one, and otherwise why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRoutingModel:
+    """Use case: let the routing model choose."""
+
+    model_turn: ModelTurn
+    settings: Callable[[], ModelSettings]
+    """Raises ConfigError: there is no such model."""
+
+    def __call__(self, task: Task, evidence: Evidence) -> RoutingQuestion:
+        """Make the question ready.
+
+        Raises:
+            ConfigError: the routing model is not configured.
+        """
+        settings = self.settings()
+        messages = _question(task, evidence)
+        called = ModelCalled(
+            step=0, message_count=len(messages), attempt=1, model=settings.model, must_finish=False, purpose="routing"
+        )
+
+        async def effect() -> tuple[ModelAnswered | ModelFailed, Choice | None, str]:
+            answer = await self.model_turn.attempt(
+                settings,
+                messages,
+                tools=(_tool(evidence),),
+                must_call=CHOOSE,
+                number=1,
+                time_left_s=PATIENCE_S,
+            )
+            if isinstance(answer, ModelFailed):
+                return answer, None, f"the routing model failed: {answer.error_message}"
+            choice = by_model(evidence, _names_in(answer, evidence))
+            return answer, choice, "the routing model named nobody that there is"
+
+        return RoutingQuestion(called, effect)
+
+
+def _tool(evidence: Evidence) -> ToolSpec:
+    ids = [each.specialist_id for each in evidence.specialists]
+    return ToolSpec(
+        name=CHOOSE,
+        description="Say who should do the task.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "specialist_ids": {
+                    "type": "array",
+                    "items": {"type": "string", "enum": ids},
+                    "minItems": 1,
+                    "maxItems": MOST_SPECIALISTS,
+                    "description": "Usually one; several, in the order of their work, if the task really needs them.",
+                }
+            },
+            "required": ["specialist_ids"],
+        },
+        effect=Effect.READS,
+    )
+
+
+def _question(task: Task, evidence: Evidence) -> tuple[Message, ...]:
+    known = "\n".join(f"- {each.specialist_id}: {each.description}" for each in evidence.specialists)
+    system = (
+        f"You choose who does a task. The specialists are:\n{known}\n"
+        f"Call {CHOOSE}. Choose one, unless the task clearly needs more. Do not do the task."
+    )
+    return Message(Role.SYSTEM, system), Message(Role.USER, f"The task:\n{task.prompt[:_SHOWN_CHARS]}")
+
+
+def _names_in(answer: ModelAnswered, evidence: Evidence) -> Iterable[str]:
+    """Read the choice, also from a model that writes it down instead of calling the tool."""
+    for call in answer.tool_calls:
+        try:
+            names = arguments_from(call.arguments).get("specialist_ids")
+        except BadArguments:
+            continue
+        if isinstance(names, list):
+            return [name for name in names if isinstance(name, str)]
+    text = answer.content
+    known = sorted((each.specialist_id for each in evidence.specialists), key=len, reverse=True)
+    places: dict[str, int] = {}
+    for name in known:  # the longest first, since one name may be part of another
+        if name in text:
+            places[name] = text.index(name)
+            text = text.replace(name, " " * len(name))
+    return sorted(places, key=places.__getitem__)

@@ -1,0 +1,22 @@
+"""The pages that a run has read, kept as they came."""
+
+from typing import Protocol
+
+from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.sources import Source
+
+
+class Snapshots(Protocol):
+    """One run's pages, beside its workspace and out of reach of its tools. May be used concurrently."""
+
+    async def keep(self, page: Page, *, fetched_at: float) -> Source:
+        """Keep a page, whole or not at all; keeping it twice is the same as once."""
+        ...
+
+    async def find(self, url: str) -> Source | None:
+        """Return the page that was kept last under an address, asked for or answered; None if there is none."""
+        ...
+
+    async def damage_to(self, source: Source) -> str:
+        """Say what is wrong with the bytes kept for a page; nothing if they are what was fetched."""
+        ...

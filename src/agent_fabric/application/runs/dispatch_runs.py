@@ -1,0 +1,257 @@
+"""Drives many runs in the background: a bounded number at a time, first come, first served."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.drive_run import CANCEL, DriveRun
+from agent_fabric.application.runs.taken import Taken
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.task import RunResult
+
+_log = logging.getLogger(__name__)
+
+Take = Callable[[], Awaitable[Taken | RunResult]]
+"""Creates or takes a run; one that has settled gives only its result."""
+_Place = asyncio.Future[None]
+"""A place in the line, done when it is one's turn."""
+
+
+class ServerBusy(FabricError):
+    """Too many runs wait already; nothing was created."""
+
+    code = "server_busy"
+
+
+class ServerStopping(FabricError):
+    """The server stops; the next one goes on with its runs."""
+
+    code = "server_stopping"
+
+
+@dataclass(slots=True)
+class Drive:
+    """A run that is being driven or waits for its turn."""
+
+    run_id: RunId
+    outcome: "asyncio.Task[RunResult]"
+    """Belongs to the dispatcher: whoever waits for it must not cancel it. It is cancelled when the server stops."""
+    queued: bool
+    """Whether it still waits."""
+
+
+@dataclass(slots=True)
+class DispatchRuns:
+    """Use case: see runs through in the background. Whoever asked for one may leave; the run goes on."""
+
+    drive: DriveRun
+    cancel_run: CancelRun
+    max_running: int
+    max_queued: int
+    running: int = 0
+    """How many are being driven."""
+    _line: "deque[_Place]" = field(default_factory=deque)
+    _arriving: int = 0
+    """Let in, but not created yet."""
+    _drives: dict[RunId, Drive] = field(default_factory=dict)
+    _expected: set[RunId] = field(default_factory=set)
+    _stopping: bool = False
+
+    async def __call__(self, take: Take) -> Drive | RunResult:
+        """Create or take a run, and drive it when it is its turn.
+
+        Raises:
+            ServerBusy, ServerStopping: nothing was created or taken.
+            Exception: what `take` raised.
+        """
+        self._require_room()
+        self._arriving += 1
+        try:
+            taken = await take()
+        finally:
+            self._arriving -= 1
+        return taken if isinstance(taken, RunResult) else self._start(taken, self._line_up())
+
+    async def when_free(self, run_id: RunId, take: Take) -> None:
+        """Take and drive a run that nobody asks for: only when it is its turn, so that waiting costs nothing.
+
+        Raises:
+            ServerStopping: it has not been taken.
+            Exception: what `take` raised.
+        """
+        place = self._line_up()
+        try:
+            if place is not None:
+                await self._turn(place)
+            try:
+                self._require_going_on()
+                taken = await take()
+            except BaseException:
+                self._leave()
+                raise
+            if isinstance(taken, RunResult):
+                self._leave()
+            else:
+                self._start(taken, None)
+        finally:
+            self._expected.discard(run_id)
+
+    def expect(self, run_ids: Iterable[RunId]) -> None:
+        """Count runs as ours that `when_free` will take."""
+        self._expected.update(run_ids)
+
+    def find(self, run_id: RunId) -> Drive | None:
+        """Return a run's drive, if it is one of ours."""
+        return self._drives.get(run_id)
+
+    def __contains__(self, run_id: object) -> bool:
+        """Tell whether a run is being driven here, or will be."""
+        return run_id in self._drives or run_id in self._expected
+
+    @property
+    def queued(self) -> int:
+        """How many wait for their turn."""
+        return len(self._line)
+
+    async def stop(self, *, timeout_s: float) -> None:
+        """Stop every drive and let none begin. The runs stay as they stand, for the next server."""
+        self._stopping = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await asyncio.sleep(0)  # a task that is cancelled before its first step could not clean up
+                while outcomes := [drive.outcome for drive in self._drives.values()]:
+                    for outcome in outcomes:
+                        outcome.cancel()
+                    await asyncio.wait(outcomes)
+
+    def _require_going_on(self) -> None:
+        if self._stopping:
+            raise ServerStopping("The server is stopping", hint="Ask again when it is back.")
+
+    def _require_room(self) -> None:
+        self._require_going_on()
+        if self.running + len(self._line) + self._arriving >= self.max_running + self.max_queued:
+            raise ServerBusy(
+                f"{self.running} runs are under way and {len(self._line)} wait for their turn",
+                hint="Ask again later, or raise `server.max_queued`.",
+            )
+
+    def _line_up(self) -> _Place | None:
+        """Return a place in the line; None when it is our turn at once."""
+        if self.running < self.max_running:
+            self.running += 1
+            return None
+        place = asyncio.get_running_loop().create_future()
+        self._line.append(place)
+        return place
+
+    async def _turn(self, place: _Place) -> None:
+        try:
+            await asyncio.shield(place)
+        except asyncio.CancelledError:
+            self._step_out(place)
+            raise
+
+    def _step_out(self, place: _Place) -> None:
+        """Give up a place, which may have become a turn in this very moment."""
+        if place.done():
+            self._leave()
+        else:
+            self._line.remove(place)
+
+    def _leave(self) -> None:
+        """End a turn; the next in line has theirs."""
+        if self._line:
+            self._line.popleft().set_result(None)
+        else:
+            self.running -= 1
+
+    def _start(self, taken: Taken, place: _Place | None) -> Drive:
+        run_id = taken.held.run_id
+        outcome = asyncio.create_task(self._see_through(taken, place), name=f"run {run_id}")
+        outcome.add_done_callback(lambda _: self._ended(drive))
+        drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None)
+        return drive
+
+    async def _see_through(self, taken: Taken, place: _Place | None) -> RunResult:
+        if self._stopping:
+            await taken.held.release()
+            raise asyncio.CancelledError
+        if place is not None:
+            waited = await self._wait(taken, place)
+            if isinstance(waited, RunResult):
+                return waited
+            taken = waited
+        try:
+            await self.drive(*taken)
+        finally:
+            self._leave()
+        return result_of(taken.state)
+
+    async def _wait(self, taken: Taken, place: _Place) -> Taken | RunResult:
+        """Wait for the turn. Mail that comes meanwhile is kept for the drive; a cancel ends the run here."""
+        held, rows = taken.held, list[InboxRow]()
+        cancel: InboxRow | None = None
+        try:
+            while cancel is None and not place.done():
+                mail = asyncio.ensure_future(held.receive())
+                try:
+                    await asyncio.wait((place, mail), return_when=asyncio.FIRST_COMPLETED)
+                    rows += mail.result() if mail.done() else ()
+                finally:
+                    mail.cancel()
+                cancel = next((row for row in rows if row.kind == CANCEL), None)
+        except BaseException:
+            self._step_out(place)
+            await held.release()
+            raise
+        if cancel is not None:
+            self._step_out(place)
+            await held.release()
+            return await self.cancel_run(
+                held.run_id, by=str(cancel.payload["by"]), reason=str(cancel.payload["reason"])
+            )
+        self._drives[held.run_id].queued = False
+        return taken._replace(held=_OpenedMail(held, rows)) if rows else taken
+
+    def _ended(self, drive: Drive) -> None:
+        self._drives.pop(drive.run_id, None)
+        if drive.outcome.cancelled():
+            return
+        problem = drive.outcome.exception()
+        if isinstance(problem, FabricError):
+            _log.warning("Run %s stopped: %s", drive.run_id, problem.message)
+        elif problem is not None:
+            _log.error("Run %s stopped", drive.run_id, exc_info=problem)
+
+
+@dataclass(slots=True)
+class _OpenedMail:
+    """HeldRun whose first mail has been taken out already."""
+
+    inner: HeldRun
+    rows: Sequence[InboxRow]
+
+    @property
+    def run_id(self) -> RunId:
+        return self.inner.run_id
+
+    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
+        await self.inner.append(events, consumed=consumed)
+
+    async def receive(self) -> Sequence[InboxRow]:
+        if self.rows:
+            rows, self.rows = self.rows, ()
+            return rows
+        return await self.inner.receive()
+
+    async def release(self) -> None:
+        await self.inner.release()

@@ -1,0 +1,181 @@
+"""Checks again what a finished run claims, from its log and its folder alone."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from posixpath import normpath
+
+from agent_fabric.application.ports.audit import LogCondition, LogInspector
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.application.ports.sources import Snapshots
+from agent_fabric.domain.citations import ReadPages, urls_in_file
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.finish import UNPROVEN
+from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.verification import (
+    Claim,
+    Standing,
+    claim_about_page,
+    claim_about_proof,
+    claims_about_citations,
+    claims_about_evidence,
+    claims_about_mentions,
+    fails,
+    holds,
+    spoken_urls,
+)
+
+MAX_REPORT_BYTES = 10_000_000
+_FILE_LISTS = ("deliverables", "artifacts")
+_SETTLED = frozenset(status for status in RunStatus if status.settled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What became of checking a run."""
+
+    run_id: RunId
+    status: str
+    prompt: str
+    specialist_ids: Sequence[str]
+    log: LogCondition
+    claims: Sequence[Claim]
+
+    @property
+    def holds(self) -> bool:
+        """Every claim that could be checked is borne out."""
+        return all(claim.standing is not Standing.FAILS for claim in self.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyRun:
+    """Use case: hold every claim of a run against what was recorded. Asks no model and no network."""
+
+    runs: RunRepository
+    logs: LogInspector
+    snapshots_for: Callable[[RunId], Snapshots]
+    sandbox_for: Callable[[RunId], Sandbox]
+    """Gives the run's files where they are today: a fabric folder may have been moved since."""
+
+    async def __call__(self, run_id: RunId) -> Verification:
+        """Check a run.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        log = await self.logs.inspect(run_id)
+        try:
+            events = await self.runs.read(run_id)
+        except StoreUnavailable:
+            events = ()  # the damage that was just found: there is nothing else to check
+        state = fold(run_id, events)
+        claims = [_claim_about_log(log, state)]
+        if events:
+            claims.append(_claim_about_end(state))
+        if state.status.settled:
+            claims += [claim async for claim in self._claims(state, events)]
+        return Verification(
+            run_id=run_id,
+            status=state.status if events else log.status,
+            prompt=state.task.prompt if state.task else "",
+            specialist_ids=state.specialist_ids,
+            log=log,
+            claims=claims,
+        )
+
+    async def _claims(self, state: RunState, events: Sequence[Event]) -> AsyncIterator[Claim]:
+        pages = ReadPages(state.sources)
+        for lane in state.lanes.values():
+            payload = lane.payload or {}
+            if payload.get(UNPROVEN):
+                yield fails(f"result of {lane.specialist_id}", f"it is marked as unproven: {payload[UNPROVEN]}")
+            for claim in claims_about_citations(payload, pages):
+                yield claim
+            if _cites(lane):
+                for claim in claims_about_mentions(f"result of {lane.specialist_id}", spoken_urls(payload), pages):
+                    yield claim
+            if lane.finish.needs_proof:
+                yield claim_about_proof(lane, events)
+        sandbox = self.sandbox_for(state.run_id)
+        for path in dict.fromkeys(path for lane in state.lanes.values() for path in _named_files(lane)):
+            yield await _claim_about_file(sandbox, path)
+        async for claim in _claims_about_reports(sandbox, state, pages):
+            yield claim
+        snapshots = self.snapshots_for(state.run_id)
+        for source in {source.sha256: source for source in state.sources}.values():
+            yield claim_about_page(source, await snapshots.damage_to(source))
+
+
+def _claim_about_log(log: LogCondition, state: RunState) -> Claim:
+    if log.damage:
+        more = f"; and {len(log.damage) - 3} more" if len(log.damage) > 3 else ""
+        return fails("log", f"{'; '.join(log.damage[:3])}{more}")
+    if log.status != state.status and (log.status in _SETTLED or state.status.settled):
+        return fails("log", f"the store says that the run is {log.status}, but its log ends as {state.status}")
+    return holds("log", f"{log.events} events, each with the hash of the one before; the last hash is {log.head}")
+
+
+def _claim_about_end(state: RunState) -> Claim:
+    if state.unknown_kind:
+        return Claim("end", Standing.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric")
+    if state.status is RunStatus.COMPLETED:
+        return holds("end", "the run completed")
+    if state.error is not None:
+        return fails("end", f"the run {state.status}, so it has no result: {state.error.message}")
+    return fails("end", f"the run has not settled: it is {state.status}")
+
+
+def _cites(lane: Lane) -> bool:
+    """Tell whether a lane's result is of the kind that cites, also where it could not."""
+    return lane.finish.needs_citations or "citations" in lane.finish.parameters.get("properties", {})
+
+
+def _named_files(lane: Lane) -> list[str]:
+    """Return the files that a result names."""
+    payload = lane.payload or {}
+    return [path for key in _FILE_LISTS for path in _texts(payload.get(key))]
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
+
+
+async def _claim_about_file(sandbox: Sandbox, path: str) -> Claim:
+    about = f"file {path}"
+    try:
+        _, size = await sandbox.read_file(path, max_bytes=0)
+    except IsADirectoryError:
+        return holds(about, "the folder is in the workspace")
+    except (OSError, ValueError):
+        return fails(about, "there is no such file in the workspace")
+    return holds(about, f"it is in the workspace, {size:,} bytes")
+
+
+async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[Claim]:
+    """Check the addresses in reports as they are today, and the evidence table."""
+    citing = [lane for lane in state.lanes.values() if _cites(lane)]
+    if not citing:
+        return
+    named = (normpath(path) for lane in citing for path in _named_files(lane))
+    for path in dict.fromkeys([*state.cited_in_files, *named]):
+        text = await _text_of(sandbox, path) if path not in KEPT_BY_TOOLS else None
+        if text is not None:
+            for claim in claims_about_mentions(path, urls_in_file(path, text), pages):
+                yield claim
+    table = await _text_of(sandbox, EVIDENCE_TABLE)
+    if table is not None:
+        for claim in claims_about_evidence(table, pages):
+            yield claim
+
+
+async def _text_of(sandbox: Sandbox, path: str) -> str | None:
+    try:
+        data, _ = await sandbox.read_file(path, max_bytes=MAX_REPORT_BYTES)
+    except (OSError, ValueError):
+        return None
+    return None if b"\0" in data else data.decode("utf-8", "replace")

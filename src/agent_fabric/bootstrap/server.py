@@ -1,0 +1,97 @@
+"""Joins everything for a server: many runs at once, any number of readers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.server import ServerConfig
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Task
+from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
+from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.persistence.store import Store
+
+STOPPING = 0.6
+"""Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFabric:
+    """What a server needs to drive runs and to show them."""
+
+    config: FabricConfig
+    local: LocalFabric
+    dispatch: DispatchRuns
+    take_up_runs: TakeUpRuns
+    reader: SqliteRunReader
+    catalogue: SqliteRunCatalogue
+    _shown: Store
+
+    @property
+    def settings(self) -> ServerConfig:
+        """How to listen and how much to take on."""
+        return self.config.server
+
+    @property
+    def sandbox_level(self) -> str:
+        """How strong the box around tools is."""
+        return self.local.execute_task.sandbox_level
+
+    def run_dir(self, run_id: RunId) -> str:
+        """Return the run's folder."""
+        return self.local.records.layout.run_dir(run_id)
+
+    def task(
+        self, prompt: str, *, pack: str | None, model_key: str | None, network_allowed: bool, max_steps: int | None
+    ) -> Task:
+        """Make a task of what a client sent.
+
+        Raises:
+            ConfigError: there is no such model.
+        """
+        task = task_from(self.config, prompt, pack=pack, model_key=model_key, network_allowed=network_allowed)
+        return task if max_steps is None else replace(task, budget=replace(task.budget, max_steps=max_steps))
+
+    async def take_up(self, run_ids: Sequence[RunId]) -> None:
+        """Go on with unfinished runs, after mending the mirrors of those whose driver died."""
+        await self.local.records.runs.catch_up()
+        await self.take_up_runs(run_ids)
+
+    async def stop(self) -> None:
+        """Stop every run where it stands; the next server goes on with it."""
+        await self.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
+
+    async def aclose(self) -> None:
+        """Close connections and the store."""
+        await self.local.aclose()
+        self._shown.close()
+
+
+def build_server(root: Path, config: FabricConfig, *, sink: EventSink | None = None) -> ServerFabric:
+    """Join the parts. Runs that are stopped with the server are left for its successor.
+
+    Raises:
+        StoreUnavailable: the store cannot be opened.
+    """
+    local = build_local(root, config, sink=sink, marks_interruption=False)
+    dispatch = DispatchRuns(
+        local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
+    )
+    # A connection of its own: whoever looks at long logs must not hold up those who drive runs.
+    shown = Store(local.records.layout.database)
+    shown.read_now(lambda _: None)
+    return ServerFabric(
+        config=config,
+        local=local,
+        dispatch=dispatch,
+        take_up_runs=TakeUpRuns(local.resume_run, dispatch),
+        reader=SqliteRunReader(shown),
+        catalogue=SqliteRunCatalogue(shown),
+        _shown=shown,
+    )

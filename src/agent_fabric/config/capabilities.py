@@ -1,0 +1,57 @@
+"""Which words of a task ask for which capability."""
+
+from collections.abc import Mapping
+from typing import Final
+
+CAPABILITY_KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "software": (
+        "implement",
+        "code",
+        "coding",
+        "program",
+        "script",
+        "function",
+        "module",
+        "library",
+        "api",
+        "endpoint",
+        "cli",
+        "app",
+        "prototype",
+        "unit test",
+        "bug",
+        "debug",
+        "refactor",
+        "compile",
+        "python",
+        "javascript",
+        "typescript",
+        "rust",
+    ),
+    "web_research": (
+        "research",
+        "systematic review",
+        "literature",
+        "survey",
+        "evidence",
+        "citation",
+        "cite",
+        "sources",
+        "state of the art",
+        "find out",
+        "compare",
+        "on the web",
+        "papers",
+    ),
+    "recall": (
+        "previous runs",
+        "earlier runs",
+        "past runs",
+        "cross run",
+        "what did we",
+        "last time",
+        "our knowledge",
+        "institutional",
+    ),
+}
+"""A specialist lists the capabilities it has; a task that asks for more than one of them has calls for a task force."""

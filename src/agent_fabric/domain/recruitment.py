@@ -1,0 +1,186 @@
+"""Chooses who does a task: pure. Words of the task speak for specialists; what they leave open a model may settle.
+
+The order: the packs that were named, then keywords when they are clear, then a routing model, then the fallback rule.
+Every choice comes with the reasons for it, which are kept in the run's log.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_fabric.domain.ids import SpecialistId
+
+CLEAR_RATIO = 2
+"""One specialist is clearly meant when the words for it count at least this many times those for any other."""
+ENOUGH_FOR_FORCE = 2
+"""Words that must speak for each specialist before keywords alone send several."""
+MOST_SPECIALISTS = 4
+"""Largest task force that is put together without anybody naming it."""
+
+_FOR_CODE = SpecialistId("engineering")
+_FOR_ALL_ELSE = SpecialistId("research")
+_LOOKED_AT = 20_000
+"""Characters of a task that are searched; what follows is material."""
+_CODE_LIKE = re.compile(
+    r"```|Traceback \(most recent call last\)|#include\b|\bSELECT\b[^\n]{1,200}\bFROM\b"
+    r"|\b(?:def|fn|func|function) \w+ ?\(|\bclass \w+ ?[({:]|\b\w+\(\)"
+    r"|\b[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
+)
+_ENDINGS = ("", "s", "es", "d", "ed", "ing")
+
+
+class Method(StrEnum):
+    """How a choice came about; logged as `routing_method`."""
+
+    EXPLICIT = "explicit"
+    KEYWORDS = "keywords"
+    MODEL = "model"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Specialist:
+    """Somebody who can be chosen."""
+
+    specialist_id: SpecialistId
+    description: str
+    keywords: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Who does a task, and why."""
+
+    specialist_ids: tuple[SpecialistId, ...]
+    """In the order in which they work."""
+    required_capabilities: tuple[str, ...]
+    method: Method
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the words of a task say about who should do it."""
+
+    specialists: Sequence[Specialist]
+    """Everybody who could be chosen, in the order of the configuration."""
+    matched: Mapping[SpecialistId, tuple[str, ...]]
+    """Keywords found for each, in the order of the configuration; nobody without one."""
+    mentions: Mapping[SpecialistId, int]
+    """Where the first of them stands in the task."""
+    required_capabilities: tuple[str, ...]
+    code_like: bool
+
+    def score(self, specialist_id: SpecialistId) -> int:
+        """Count the words that speak for somebody; a phrase counts as many times as it has words."""
+        return sum(len(keyword.split()) for keyword in self.matched.get(specialist_id, ()))
+
+
+def named(specialist_ids: Sequence[SpecialistId]) -> Choice:
+    """Return the choice that a person has made."""
+    return Choice(
+        specialist_ids=tuple(specialist_ids),
+        required_capabilities=(),
+        method=Method.EXPLICIT,
+        reasons=("named by the task",),
+    )
+
+
+def weigh(prompt: str, specialists: Sequence[Specialist], capabilities: Mapping[str, Sequence[str]]) -> Evidence:
+    """Look for keywords in a task; `capabilities` gives the words that ask for each capability."""
+    text = prompt[:_LOOKED_AT]
+    words = _Words(text)
+    found = {each.specialist_id: words.found(each.keywords) for each in specialists}
+    return Evidence(
+        specialists=specialists,
+        matched={who: tuple(keywords) for who, keywords in found.items() if keywords},
+        mentions={who: min(keywords.values()) for who, keywords in found.items() if keywords},
+        required_capabilities=tuple(name for name, keywords in capabilities.items() if words.found(keywords)),
+        code_like=_CODE_LIKE.search(text) is not None,
+    )
+
+
+def by_keywords(evidence: Evidence) -> Choice | None:
+    """Choose from keywords alone; None when they are not clear."""
+    ranked = _ranked(evidence)
+    if not ranked:
+        code = _find(evidence, _FOR_CODE) if evidence.code_like else None
+        return None if code is None else _choice(evidence, (code,), Method.KEYWORDS, ("the task shows code",))
+    best, *others = ranked
+    if not others or evidence.score(best) >= CLEAR_RATIO * evidence.score(others[0]):
+        return _choice(evidence, (best,), Method.KEYWORDS, ("one specialist is clearly meant",))
+    force = _cover(evidence)
+    if len(force) > 1 and all(evidence.score(each) >= ENOUGH_FOR_FORCE for each in force):
+        return _choice(evidence, force, Method.KEYWORDS, ("no one specialist has all the capabilities asked for",))
+    return None
+
+
+def by_model(evidence: Evidence, answer: Iterable[str]) -> Choice | None:
+    """Take a routing model's answer; None when it names nobody we know."""
+    known = {each.specialist_id for each in evidence.specialists}
+    chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MOST_SPECIALISTS]
+    return _choice(evidence, chosen, Method.MODEL, ("chosen by the routing model",)) if chosen else None
+
+
+def by_fallback(evidence: Evidence, why: str) -> Choice | None:
+    """Choose when nothing else did: the best keywords, else engineering for code, else research; None from nobody."""
+    ranked = _ranked(evidence)
+    preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_ALL_ELSE)
+    anybody = evidence.specialists[0].specialist_id if evidence.specialists else None
+    chosen = ranked[0] if ranked else preferred or anybody
+    return None if chosen is None else _choice(evidence, (chosen,), Method.FALLBACK, (why,))
+
+
+def _choice(evidence: Evidence, chosen: Sequence[SpecialistId], method: Method, reasons: Sequence[str]) -> Choice:
+    words = tuple(f"{who}: {evidence.score(who)} ({', '.join(keywords)})" for who, keywords in evidence.matched.items())
+    return Choice(
+        specialist_ids=tuple(chosen),
+        required_capabilities=evidence.required_capabilities,
+        method=method,
+        reasons=(*reasons, *(words or ("no keyword was found",))),
+    )
+
+
+def _ranked(evidence: Evidence) -> list[SpecialistId]:
+    """Return those with any keyword, best first; the configuration's order decides between equals."""
+    return sorted(evidence.matched, key=evidence.score, reverse=True)
+
+
+def _cover(evidence: Evidence) -> tuple[SpecialistId, ...]:
+    """Return a small set of specialists that has all required capabilities, greedily; in the order of their mention."""
+    missing = set(evidence.required_capabilities)
+    chosen: list[SpecialistId] = []
+    while missing and len(chosen) < MOST_SPECIALISTS:
+        best = max(
+            evidence.specialists,
+            key=lambda each: (len(missing & set(each.capabilities)), evidence.score(each.specialist_id)),
+        )
+        gained = missing & set(best.capabilities)
+        if not gained:
+            break  # nobody can do the rest
+        missing -= gained
+        chosen.append(best.specialist_id)
+    return tuple(sorted(chosen, key=lambda who: evidence.mentions.get(who, _LOOKED_AT)))
+
+
+def _find(evidence: Evidence, specialist_id: SpecialistId) -> SpecialistId | None:
+    return next((each.specialist_id for each in evidence.specialists if each.specialist_id == specialist_id), None)
+
+
+class _Words:
+    """A text made ready to be searched for keywords, whatever their ending."""
+
+    def __init__(self, text: str) -> None:
+        self._text = " ".join(["", *re.findall(r"\w+[+#]*", text.lower()), ""])
+
+    def found(self, keywords: Iterable[str]) -> dict[str, int]:
+        """Return the keywords that the text contains as whole words, with the place of each."""
+        places = {keyword: self._place(keyword.lower()) for keyword in keywords}
+        return {keyword: place for keyword, place in places.items() if place >= 0}
+
+    def _place(self, keyword: str) -> int:
+        words = " ".join(re.findall(r"\w+[+#]*", keyword))
+        places = [self._text.find(f" {words}{ending} ") for ending in _ENDINGS] if words else []
+        return min((place for place in places if place >= 0), default=-1)

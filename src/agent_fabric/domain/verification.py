@@ -1,0 +1,156 @@
+"""What a finished run claims, held against its log: pure. Nothing here takes the model's word, or the engine's."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from agent_fabric.domain.citations import ReadPages, citations_of, urls_in
+from agent_fabric.domain.events import Event, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.evidence import assess
+from agent_fabric.domain.ids import CallId, LaneId
+from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
+from agent_fabric.domain.runs.finish import UNPROVEN
+from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.sources import Source
+from agent_fabric.domain.tools import FINISH_TASK
+
+
+class Standing(StrEnum):
+    """How a claim stands after it was checked."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    OPEN = "open"
+    """There was nothing to check it against, or nothing to check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that a run says, and what became of checking it."""
+
+    about: str
+    standing: Standing
+    detail: str
+
+
+def holds(about: str, detail: str) -> Claim:
+    """Return a claim that is borne out."""
+    return Claim(about, Standing.HOLDS, detail)
+
+
+def fails(about: str, detail: str) -> Claim:
+    """Return a claim that is not."""
+    return Claim(about, Standing.FAILS, detail)
+
+
+def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages) -> Iterator[Claim]:
+    """Check that each cited page was fetched and each quote stands on it."""
+    for number, citation in enumerate(citations_of(payload), start=1):
+        url, quote, claim = (str(citation.get(key) or "").strip() for key in ("url", "quote", "claim"))
+        yield _claim_about_quote(f"citation {number}", url, quote, claim, pages)
+
+
+def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> Iterator[Claim]:
+    """Check that every address that a text mentions was fetched."""
+    unread = [url for url in urls if url not in pages]
+    yield from (fails(place, f"{url} was not fetched in this run") for url in unread)
+    if urls and not unread:
+        yield holds(place, f"{_count(len(urls), 'web address', 'web addresses')}, all fetched in this run")
+
+
+def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the addresses in a result, apart from its list of citations."""
+    return urls_in({key: value for key, value in payload.items() if key not in ("citations", UNPROVEN)})
+
+
+def claims_about_evidence(text: str, pages: ReadPages) -> Iterator[Claim]:
+    """Check each row of the evidence table."""
+    rows = table_rows(EVIDENCE_COLUMNS, text)
+    if rows is None:
+        yield fails(EVIDENCE_TABLE, "this is not the table that the tools have written")
+        return
+    checked = [
+        _claim_about_quote(f"{EVIDENCE_TABLE} row {number}", row["url"], row["quote"], row["claim"], pages)
+        for number, row in enumerate(rows, start=1)
+    ]
+    failed = [claim for claim in checked if claim.standing is Standing.FAILS]
+    yield from failed
+    if checked and not failed:
+        yield holds(EVIDENCE_TABLE, f"{_count(len(checked), 'row', 'rows')}, each quote is on its page")
+
+
+def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> Claim:
+    if url not in pages:
+        return fails(about, f"{url or 'nothing'} was not fetched in this run")
+    source = pages.quoted(url, quote)
+    if source is None:
+        return fails(about, f"the quote is not on {url} as it was fetched: {_short(quote)!r}")
+    purpose = f" (for: {_short(claim)})" if claim else ""
+    return holds(about, f"{url}, fetched {moment(source.fetched_at)}, says {_short(quote)!r}{purpose}")
+
+
+def claim_about_page(source: Source, damage: str) -> Claim:
+    """Say whether the bytes of a page are still what was fetched."""
+    about = f"page {source.sha256[:12]}"
+    if damage:
+        return fails(about, f"{source.final_url}: {damage}")
+    return holds(about, f"{source.final_url}, fetched {moment(source.fetched_at)}: the snapshot has its SHA-256")
+
+
+def claim_about_proof(lane: Lane, events: Sequence[Event]) -> Claim:
+    """Check that a command that proves something succeeded after the last change of a lane's files."""
+    about = f"proof of {lane.specialist_id}"
+    changed, proof = _last_proof(lane.lane_id, events)
+    if changed is None:
+        return Claim(about, Standing.OPEN, "no file was changed, so there was nothing to prove")
+    if proof is None:
+        return fails(about, f"nothing was shown to work after the last change, event {changed}")
+    called = _call_before(lane.lane_id, events, proof)
+    returned = events[proof].body
+    assert isinstance(returned, ToolReturned)
+    command = called.args.get("command") if called is not None else None
+    if command is not None and not _is_borne_out(str(command), returned):
+        return fails(about, f"event {proof} claims {returned.proved!r}, but its command does not bear that out")
+    return holds(about, f"{returned.proved!r} succeeded in event {proof}, and nothing changed after it")
+
+
+def _last_proof(lane: LaneId, events: Sequence[Event]) -> tuple[int | None, int | None]:
+    """Return the places of the last change and of the last proof after it."""
+    changed = proof = None
+    for at, event in enumerate(events):
+        if event.lane != lane:
+            continue
+        match event.body:
+            case ToolReturned(tool=tool) if tool == FINISH_TASK:
+                pass
+            case ToolReturned(proved=proved, changed=has_changed):
+                proof = at if proved else proof
+                changed, proof = (at, None) if has_changed else (changed, proof)
+            case ToolErred(changed=True):
+                changed, proof = at, None
+            case _:
+                pass
+    return changed, proof
+
+
+def _call_before(lane: LaneId, events: Sequence[Event], result: int) -> ToolCalled | None:
+    """Return the call that a result answers; ids are unique only within a turn."""
+    body = events[result].body
+    call_id: CallId | None = body.call_id if isinstance(body, ToolReturned) else None
+    calls = (event.body for event in reversed(events[:result]) if event.lane == lane)
+    return next((call for call in calls if isinstance(call, ToolCalled) and call.call_id == call_id), None)
+
+
+def _is_borne_out(command: str, returned: ToolReturned) -> bool:
+    ended_well = returned.result.get("exit_code") == 0 and not returned.result.get("timed_out")
+    return ended_well and assess(command).proves == returned.proved
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 120 else line[:119] + "…"

@@ -1,0 +1,37 @@
+"""Everything that authors of packs and tools need, from one place.
+
+See docs/guides/write-a-tool.md and docs/guides/write-a-pack.md. What is not here may change without notice; for tests
+there is `agent_fabric.testing`.
+"""
+
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction, tool_from
+from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
+from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
+
+__all__ = [
+    "BaseSpecialistPack",
+    "BlockingSandbox",
+    "CommandOutcome",
+    "Effect",
+    "FinishSpec",
+    "FunctionTool",
+    "Sandbox",
+    "SandboxedTool",
+    "SpecialistPack",
+    "ToolContext",
+    "ToolFunction",
+    "ToolResult",
+    "ToolSpec",
+    "file_tools",
+    "make_finish_tool_def",
+    "make_tool_def",
+    "shell_tool",
+    "tool",
+    "tool_from",
+]

@@ -1,0 +1,94 @@
+"""The research pack: scope, search, screen, extract, synthesize."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.application.ports.sources import Snapshots
+from agent_fabric.application.ports.web import PageFetcher, WebSearch
+from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, SCREENING_COLUMNS, SCREENING_LOG
+from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction
+from agent_fabric.infrastructure.packs.prompts.research import SYSTEM_PROMPT_RESEARCH, SYSTEM_PROMPT_RESEARCH_OFFLINE
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.reports import WriteReport
+from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.tools.web import (
+    FETCH_URL,
+    RECORD_EVIDENCE,
+    WEB_SEARCH,
+    FetchUrl,
+    RecordEvidence,
+    SearchWeb,
+)
+
+Tools = Sequence[tuple[ToolSpec, ToolFunction]]
+
+_CITATION = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "description": "A page that you fetched"},
+        "quote": {"type": "string", "description": "Copied word for word from it"},
+        "claim": {"type": "string", "description": "What the quote shows"},
+    },
+    "required": ["url"],
+}
+
+FINISH_RESEARCH = make_finish_tool_def(
+    {
+        "summary": {"type": "string", "description": "The answer, and how sure it is."},
+        "deliverables": {"type": "array", "items": {"type": "string"}, "description": "Files you wrote."},
+        "citations": {"type": "array", "items": _CITATION, "description": "One for each main claim."},
+        "limitations": {"type": "string", "description": "What could not be found or checked."},
+    },
+    required=("summary",),
+    needs_citations=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResearchDesk:
+    """What a researcher works with in one run."""
+
+    sandbox: Sandbox
+    fetcher: PageFetcher
+    search: WebSearch
+    snapshots: Snapshots
+    clock: Clock
+    network_allowed: bool
+
+    def pack(self, system_prompt: str, *, also: Tools = ()) -> BaseSpecialistPack:
+        """Return a researcher with more tools than the usual ones.
+
+        Without the network no web tool is offered; a call of one is answered with a refusal.
+        """
+        web = self._web_tools()
+        return BaseSpecialistPack(
+            system_prompt=system_prompt,
+            tools=(*also, *(web if self.network_allowed else ()), *self._file_tools()),
+            hidden=() if self.network_allowed else web,
+            finish=FINISH_RESEARCH,
+        )
+
+    def _web_tools(self) -> Tools:
+        screening = WorkspaceTable(self.sandbox, SCREENING_LOG, SCREENING_COLUMNS)
+        evidence = WorkspaceTable(self.sandbox, EVIDENCE_TABLE, EVIDENCE_COLUMNS)
+        return (
+            (WEB_SEARCH, SearchWeb(self.search, screening, self.clock)),
+            (FETCH_URL, FetchUrl(self.fetcher, self.snapshots, screening, self.clock)),
+            (RECORD_EVIDENCE, RecordEvidence(self.snapshots, evidence, self.clock)),
+        )
+
+    def _file_tools(self) -> Tools:
+        return (
+            (WRITE_FILE, WriteReport(WriteFile(self.sandbox))),
+            (READ_FILE, ReadFile(self.sandbox)),
+            (LIST_FILES, ListFiles(self.sandbox)),
+        )
+
+
+def build_research_pack(desk: ResearchDesk) -> BaseSpecialistPack:
+    """Return a researcher who reads the web, or without the network the files at hand."""
+    return desk.pack(SYSTEM_PROMPT_RESEARCH if desk.network_allowed else SYSTEM_PROMPT_RESEARCH_OFFLINE)

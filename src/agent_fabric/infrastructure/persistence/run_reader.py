@@ -1,0 +1,76 @@
+"""Looks at one run, whoever drives it: where it stands, and its events a page at a time."""
+
+from collections.abc import Sequence
+
+import apsw
+
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.codec import decode
+from agent_fabric.infrastructure.persistence.event_rows import blob_from, damage_explained, number_of
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.store import Store
+
+
+class SqliteRunReader:
+    """Reads runs for people and programs that watch them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        """Return where a run stands; one that nobody drives although it has not settled counts as interrupted.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        locks = self._store.locks
+        return await self._store.read(lambda connection: status_of(connection, locks, number_of(connection, run_id)))
+
+    async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
+        """Return at most `limit` of the events that follow sequence number `after`.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        return await self._store.read(
+            lambda connection: _events(connection, run_id, "AND seq > ? ORDER BY seq LIMIT ?", after, limit)
+        )
+
+    async def newest(self, run_id: RunId) -> Event:
+        """Return a run's last event; there is always one.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        (event,) = await self._store.read(lambda connection: _events(connection, run_id, "ORDER BY seq DESC LIMIT 1"))
+        return event
+
+
+def _events(connection: apsw.Connection, run_id: RunId, which: str, *values: int) -> list[Event]:
+    number, blob = number_of(connection, run_id), blob_from(connection)
+    query = f"SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? {which}"  # noqa: S608 - ours
+    with damage_explained():
+        return [
+            Event(seq, ts, LaneId(lane) if lane is not None else None, step, decode(kind, version, payload, blob))
+            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, *values))
+        ]
+
+
+def status_of(connection: apsw.Connection, locks: RunLocks, number: int) -> RunStatus:
+    """Return where a run stands; one that nobody drives although it has not settled counts as interrupted."""
+    status = _recorded(connection, number)
+    if status is RunStatus.RUNNING and locks.is_free(number):
+        # Read again: its driver may have ended it and let go between the two looks.
+        status = _recorded(connection, number)
+        return RunStatus.INTERRUPTED if status is RunStatus.RUNNING else status
+    return status
+
+
+def _recorded(connection: apsw.Connection, number: int) -> RunStatus:
+    ((value,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
+    try:
+        return RunStatus(str(value))
+    except ValueError:
+        return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive

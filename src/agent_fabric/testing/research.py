@@ -1,0 +1,62 @@
+"""Stand-ins for what research packs use: a web in a dictionary, and earlier runs in a list."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.web import Page, SearchHit, WebError
+from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.ids import RunId
+
+
+@dataclass(slots=True)
+class DictionaryWeb:
+    """PageFetcher and WebSearch over texts by address; remembers what was asked for."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    hits: Sequence[SearchHit] = ()
+    cut: bool = False
+    """Every page is longer than could be read."""
+    asked: list[str] = field(default_factory=list)
+
+    async def fetch(self, url: str, *, timeout_s: float) -> Page:  # noqa: ARG002 - the port's
+        self.asked.append(url)
+        if not url.startswith("https://"):
+            raise PermissionError(f"{url} is not a public address")
+        if url not in self.texts:
+            raise WebError(f"{url} answered 404. Try another page.")
+        return Page(
+            url=url,
+            final_url=url,
+            status=200,
+            content_type="text/html",
+            body=self.texts[url].encode(),
+            title=f"Title of {url}",
+            text=self.texts[url],
+            cut=self.cut,
+        )
+
+    async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:  # noqa: ARG002 - the port's
+        self.asked.append(query)
+        return self.hits[:limit]
+
+
+@dataclass(slots=True)
+class ListCatalogue:
+    """RunCatalogue over a list of records, newest first."""
+
+    records: Sequence[RunRecord] = ()
+
+    async def recent(self, *, limit: int) -> Sequence[RunRecord]:
+        return self.records[:limit]
+
+    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+        words = query.lower().split()
+        fitting = [each for each in self.records if any(word in f"{each.prompt} {each.summary}" for word in words)]
+        return fitting[:limit]
+
+    async def find(self, prefix: str) -> RunId:
+        for record in self.records:
+            if record.run_id.startswith(prefix):
+                return record.run_id
+        raise RunNotFound(f"There is no run {prefix!r}")

@@ -1,0 +1,164 @@
+"""The choice of specialists as a use case: when a model is asked, and what its answer may do."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.packs.ask_routing_model import CHOOSE, AskRoutingModel
+from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
+from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.domain.errors import ConfigError, FabricError, ModelUnreachable, RecruitError
+from agent_fabric.domain.events import Body, ModelAnswered, ModelCalled, ModelFailed, SpecialistsRecruited
+from agent_fabric.domain.ids import CallId, SpecialistId
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.recruitment import Specialist
+from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.testing.fakes import FrozenClock, FunctionClient
+from agent_fabric.testing.workbench import SETTINGS
+
+PEOPLE = [
+    Specialist(specialist_id=SpecialistId("engineering"), description="Builds.", keywords=("code",)),
+    Specialist(specialist_id=SpecialistId("research"), description="Finds out.", keywords=("review",)),
+    Specialist(specialist_id=SpecialistId("research_plus"), description="Finds out more."),
+]
+
+
+def task(prompt: str, *packs: str) -> Task:
+    return Task(
+        prompt=prompt,
+        specialist_ids=tuple(map(SpecialistId, packs)),
+        model_key="quality",
+        budget=Budget(max_steps=5),
+    )
+
+
+class Asked:
+    """A routing model that gives one answer and remembers what it was asked."""
+
+    def __init__(self, answer: LLMResponse | FabricError) -> None:
+        self.answer = answer
+        self.questions: list[Sequence[Message]] = []
+
+    def recruit(self) -> RecruitSpecialists:
+        async def answer(messages: Sequence[Message]) -> LLMResponse:
+            self.questions.append(messages)
+            if isinstance(self.answer, FabricError):
+                raise self.answer
+            return self.answer
+
+        turn = ModelTurn(FunctionClient(answer), FrozenClock())
+        return RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, lambda: replace(SETTINGS, model="small")))
+
+
+async def recruited(recruit: RecruitSpecialists, what: Task) -> list[Body]:
+    prepared = recruit(what)
+    bodies = list(prepared.bodies)
+    if prepared.effect is not None:
+        bodies += await prepared.effect()
+    return bodies
+
+
+def says(*names: object, content: str = "") -> LLMResponse:
+    call = ToolCallRequest(CallId("c"), CHOOSE, json.dumps({"specialist_ids": list(names)}))
+    return LLMResponse(content=content, tool_calls=(call,) if names else (), usage=Usage(7, 3))
+
+
+@pytest.mark.proves("AF-040", "AF-135")
+async def test_a_named_pack_is_taken_without_looking_at_the_task() -> None:
+    model = Asked(says("research"))
+    (body,) = await recruited(model.recruit(), task("review of code", "engineering"))
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_id, body.routing_method, body.is_task_force) == ("engineering", "explicit", False)
+    assert model.questions == []
+
+
+async def test_clear_words_need_no_model() -> None:
+    model = Asked(says("research"))
+    (body,) = await recruited(model.recruit(), task("write code"))
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, body.routing_method) == (("engineering",), "keywords")
+    assert model.questions == []
+
+
+@pytest.mark.proves("AF-042", "AF-133", "C04")
+async def test_a_model_settles_what_words_leave_open_and_the_log_shows_it() -> None:
+    model = Asked(says("research"))
+    called, answered, body = await recruited(model.recruit(), task("review this code"))
+    assert isinstance(called, ModelCalled)
+    assert (called.purpose, called.model) == ("routing", "small")
+    assert isinstance(answered, ModelAnswered)
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, body.routing_method) == (("research",), "model")
+    assert "engineering: Builds." in model.questions[0][0].content
+    assert "review this code" in model.questions[0][1].content
+
+
+@pytest.mark.parametrize(
+    ("answer", "who"),
+    [
+        (says("research", "engineering"), ("research", "engineering")),
+        (says(content="I would ask research_plus, maybe engineering."), ("research_plus", "engineering")),
+        (says(content='{"specialist_ids": ["research"]}'), ("research",)),
+        (says(7, None, "research"), ("research",)),
+    ],
+)
+async def test_answers_are_read_whatever_their_form(answer: LLMResponse, who: tuple[str, ...]) -> None:
+    body = (await recruited(Asked(answer).recruit(), task("hm")))[-1]
+    assert isinstance(body, SpecialistsRecruited)
+    assert body.specialist_ids == who
+    assert body.is_task_force == (len(who) > 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        says("wizard"),
+        says(content="Nobody I know."),
+        says(content=""),
+        LLMResponse(content="", tool_calls=(ToolCallRequest(CallId("c"), CHOOSE, "{not json"),)),
+        ModelUnreachable("nobody listens"),
+    ],
+)
+async def test_without_a_usable_answer_the_fallback_rule_decides(answer: LLMResponse | FabricError) -> None:
+    bodies = await recruited(Asked(answer).recruit(), task("hm"))
+    body = bodies[-1]
+    assert isinstance(body, SpecialistsRecruited)
+    assert (body.specialist_ids, body.routing_method) == (("research",), "fallback")
+    assert "routing model" in body.reasons[0]
+    if isinstance(answer, FabricError):
+        assert isinstance(bodies[1], ModelFailed)
+
+
+async def test_a_routing_model_that_is_not_configured_is_no_obstacle() -> None:
+    def unknown() -> ModelSettings:
+        raise ConfigError("There is no model 'fast'")
+
+    turn = ModelTurn(FunctionClient(lambda _: pytest.fail("nobody is asked")), FrozenClock())
+    (body,) = await recruited(RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, unknown)), task("hm"))
+    assert isinstance(body, SpecialistsRecruited)
+    assert "There is no model 'fast'" in body.reasons[0]
+
+
+def test_an_unknown_pack_is_named_with_those_there_are() -> None:
+    with pytest.raises(RecruitError, match="wizard") as caught:
+        RecruitSpecialists(PEOPLE, {})(task("x", "research", "wizard"))
+    assert "engineering, research" in caught.value.hint
+
+
+def test_without_any_pack_a_person_is_told_what_to_do() -> None:
+    with pytest.raises(RecruitError) as caught:
+        RecruitSpecialists([], {})(task("x"))
+    assert "specialists" in caught.value.hint
+
+
+async def test_a_huge_task_is_not_sent_whole_to_the_routing_model() -> None:
+    model = Asked(says("research"))
+    await recruited(model.recruit(), task("hm " * 100_000))
+    assert len(model.questions[0][1].content) < 5_000
+
+
+def test_several_packs_are_named_with_commas() -> None:
+    assert parse_pack_names(" research , engineering,,research") == ("research", "engineering")
+    assert parse_pack_names("") == ()

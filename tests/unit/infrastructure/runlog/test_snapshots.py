@@ -1,0 +1,102 @@
+"""Snapshots: what a run has fetched stays as it came, and a pack that is opened again finds it."""
+
+import asyncio
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.application.ports.web import Page
+from agent_fabric.infrastructure.runlog.snapshots import MAX_TEXT_CHARS, SnapshotFolder
+
+BODY = b"<p>caf\xc3\xa9</p>"
+
+
+def page(url: str = "https://a.org/x", *, body: bytes = BODY, kind: str = "text/html", text: str = "café") -> Page:
+    return Page(
+        url=url,
+        final_url=url + "/final",
+        status=200,
+        content_type=kind,
+        body=body,
+        title="T",
+        text=text,
+        cut=False,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "snapshots"
+
+
+async def test_a_page_is_kept_as_bytes_text_and_a_line_in_the_index(folder: Path) -> None:
+    source = await SnapshotFolder(folder).keep(page(), fetched_at=1.5)
+    digest = hashlib.sha256(BODY).hexdigest()
+    assert source.sha256 == digest
+    assert sorted(file.name for file in folder.iterdir()) == sorted([f"{digest}.html", f"{digest}.txt", "index.jsonl"])
+    assert (folder / f"{digest}.html").read_bytes() == BODY
+    assert (folder / f"{digest}.txt").read_text() == "café"
+    assert json.loads((folder / "index.jsonl").read_text()) == {
+        "url": "https://a.org/x",
+        "final_url": "https://a.org/x/final",
+        "title": "T",
+        "content_type": "text/html",
+        "fetched_at": 1.5,
+        "sha256": digest,
+    }
+
+
+async def test_another_process_finds_the_page_under_either_address(folder: Path) -> None:
+    assert await SnapshotFolder(folder).find("https://a.org/x") is None
+    source = await SnapshotFolder(folder).keep(page(), fetched_at=1.5)
+    again = SnapshotFolder(folder)
+    assert await again.find("https://A.org/x#part") == source
+    assert await again.find("https://a.org/x/final/") == source
+    assert await again.find("https://a.org/other") is None
+
+
+async def test_keeping_twice_is_the_same_as_once_and_the_newest_version_is_found(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    await snapshots.keep(page(), fetched_at=1.0)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    await snapshots.keep(page(), fetched_at=1.0)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    await snapshots.keep(page(body=b"new", text="new text"), fetched_at=2.0)
+    found = await snapshots.find("https://a.org/x")
+    assert found is not None
+    assert found.text == "new text"
+
+
+async def test_pages_kept_at_the_same_time_are_all_in_the_index(folder: Path) -> None:
+    many = [SnapshotFolder(folder).keep(page(f"https://a.org/{n}"), fetched_at=n) for n in range(30)]
+    await asyncio.gather(*many)
+    lines = (folder / "index.jsonl").read_text().splitlines()
+    assert {json.loads(line)["url"] for line in lines} == {f"https://a.org/{n}" for n in range(30)}
+    assert not list(folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/pdf", "application/octet-stream", "image/png"])
+async def test_the_bytes_never_share_a_name_with_the_text(folder: Path, kind: str) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(kind=kind, body=b"\xff raw", text="read out"), fetched_at=1.0)
+    assert await snapshots.damage_to(source) == ""
+    assert (folder / f"{source.sha256}.txt").read_text() == "read out"
+
+
+async def test_a_text_that_is_too_long_or_not_quite_text_is_kept_as_it_will_be_read(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(text="\ud800" + "x" * MAX_TEXT_CHARS), fetched_at=1.0)
+    assert len(source.text) == MAX_TEXT_CHARS
+    assert await snapshots.find(source.url) == source
+
+
+async def test_damage_is_noticed(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(), fetched_at=1.0)
+    file = folder / f"{source.sha256}.html"
+    file.write_bytes(BODY + b" ")
+    assert "is not what was fetched" in await snapshots.damage_to(source)
+    file.unlink()
+    assert await snapshots.damage_to(source) == "the snapshot is gone"
