@@ -16,7 +16,18 @@ SOURCE = Path(agent_fabric.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
 MEANINGLESS = {"utils", "helpers", "common", "misc", "manager", "service"}
-HEAVY = {"aiohttp", "pydantic", "typer", "yaml"}
+HEAVY = {
+    "aiohttp",
+    "fastapi",
+    "lxml",
+    "opentelemetry",
+    "pydantic",
+    "structlog",
+    "trafilatura",
+    "typer",
+    "uvicorn",
+    "yaml",
+}
 MAX_LINES = 500
 
 

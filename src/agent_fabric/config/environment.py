@@ -14,7 +14,6 @@ PREFIX: Final = "FABRIC_"
 CONFIG_PATH: Final = "FABRIC_CONFIG_PATH"
 RESERVED: Final = frozenset({CONFIG_PATH, "FABRIC_RUN_ID", "FABRIC_COMMAND_ID", "FABRIC_URL", "FABRIC_SKIP_REAL_LLM"})
 """Variables with our prefix that mean something else than a setting."""
-RESERVED_PREFIXES: Final = ("FABRIC_LOG_",)
 _FOREIGN: Final = frozenset({"FABRIC_CFG_PATH", "FABRIC_LOGGING_SPEC"})  # Hyperledger Fabric has the same prefix
 _FOREIGN_PREFIXES: Final = ("FABRIC_CA_",)
 _REFERENCE: Final = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
@@ -57,11 +56,7 @@ def variable_name(path: Sequence[str | int]) -> str:
 
 
 def _may_be_setting(name: str) -> bool:
-    return (
-        name.startswith(PREFIX)
-        and name not in RESERVED | _FOREIGN
-        and not name.startswith(RESERVED_PREFIXES + _FOREIGN_PREFIXES)
-    )
+    return name.startswith(PREFIX) and name not in RESERVED | _FOREIGN and not name.startswith(_FOREIGN_PREFIXES)
 
 
 def _references(value: Any) -> Iterator[str]:

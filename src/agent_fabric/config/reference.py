@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.docstrings import field_docs
-from agent_fabric.config.environment import RESERVED, RESERVED_PREFIXES, variable_name
+from agent_fabric.config.environment import RESERVED, variable_name
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.structure import core_type, is_model, models_below
 
@@ -64,7 +64,7 @@ _LIMITS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "l
 
 def render_reference() -> str:
     """Return the page as Markdown."""
-    reserved = [f"`{name}`" for name in sorted(RESERVED)] + [f"`{prefix}*`" for prefix in RESERVED_PREFIXES]
+    reserved = [f"`{name}`" for name in sorted(RESERVED)]
     sections = [_INTRODUCTION + ", ".join(reserved) + ",\nand variables that a setting refers to as `env:NAME`.\n"]
     sections += [_section(model, path) for model, path in models_below(FabricConfig)]
     sections.append(_built_in())

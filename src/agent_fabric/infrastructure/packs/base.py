@@ -1,6 +1,7 @@
 """What every pack is made of."""
 
 import asyncio
+import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -69,7 +70,8 @@ async def _on_a_thread(work: Callable[[], Any]) -> Any:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, told)
 
-    threading.Thread(target=run, name="fabric-tool", daemon=True).start()
+    context = contextvars.copy_context()  # so that what the work logs says whose it is
+    threading.Thread(target=context.run, args=(run,), name="fabric-tool", daemon=True).start()
     return await future
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
@@ -51,7 +52,8 @@ def drive_in_foreground(
     stop = _Stop()
 
     async def go() -> RunResult:
-        fabric = build_local(root, loaded.config, sink=view, left_out=loaded.left_out)
+        observers = build_observers(loaded.config, () if view is None else (view,), log_to_stderr=False)
+        fabric = build_local(root, loaded.config, sink=observers.sink, left_out=loaded.left_out)
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(work(fabric, seen.append))
@@ -64,6 +66,7 @@ def drive_in_foreground(
                 return result_of(fold(seen[0], await fabric.records.runs.read(seen[0])))
         finally:
             await fabric.aclose()
+            await observers.aclose()
 
     with stop:
         try:
