@@ -2,10 +2,10 @@
 
     python benchmarks/bench_http.py [--rounds 5] [--seconds 3] [--at-once 32]
 
-Floor: a bare FastAPI app under the same uvicorn, with an agent that asks the model once and stores nothing
-(`raw_http_agent.py`). A one-step run is one model answer with two calls, `list_files` and `finish_task`; ours is
-created, driven and recorded durably before it is answered. Rounds alternate, so that noise of the machine meets both.
-The load comes from this process.
+Floor: a bare FastAPI app under the same uvicorn, with an agent loop over aiohttp that stores nothing
+(`raw_http_agent.py`). A one-step run is one call of the tool `add`, then the answer: two questions to a model that
+answers at once. Ours (`adding_pack.py`) is created, driven and recorded durably before it is answered. Rounds
+alternate, so that noise of the machine meets both. The load comes from this process.
 
 Then runs are measured while `--readers` clients follow the events of one long run without ever reading them, and with
 the same long run but nobody following it.
@@ -35,8 +35,8 @@ def post(path: bytes, body: bytes) -> bytes:
     return head % (path, len(body)) + body
 
 
-ONE_STEP = post(b"/run", b'{"prompt": "[onestep] do it"}')
-ONE_STEP_OURS = post(b"/run", b'{"prompt": "[onestep] do it", "pack": "engineering"}')
+ONE_STEP = post(b"/run", b'{"prompt": "[steps=1] add"}')
+ONE_STEP_OURS = post(b"/run", b'{"prompt": "[steps=1] add", "pack": "adding"}')
 
 
 class Client(asyncio.Protocol):
@@ -173,7 +173,7 @@ async def with_readers(ours: Server, readers: int, rounds: int, seconds: float, 
 
 def long_run(port: int) -> str:
     """Start a run that goes on for long and makes many events; return its id."""
-    task = {"prompt": "[steps=999] [wait=3] go on", "pack": "engineering", "max_steps": 1_000}
+    task = {"prompt": "[steps=999] [wait=3] go on", "pack": "adding", "max_steps": 1_000}
     connection = socket.create_connection(("127.0.0.1", port))
     connection.sendall(post(b"/run/stream", json.dumps(task).encode()))
     seen = b""
@@ -214,6 +214,9 @@ def main() -> None:
         environment = {
             "FABRIC_MODELS__QUALITY__BASE_URL": base_url,
             "FABRIC_MODELS__QUALITY__BACKEND": "generic",
+            "FABRIC_SPECIALISTS__ADDING__BUILDER": "adding_pack:build",
+            "FABRIC_SPECIALISTS__ADDING__DESCRIPTION": "Adds.",
+            "PYTHONPATH": str(HERE),
             "XDG_CONFIG_HOME": folder,
         }
         raw_port, our_port = free_port(), free_port()

@@ -1,8 +1,7 @@
 """A model that answers at once, so that what is left is the caller's own cost.
 
 It speaks just enough HTTP for keep-alive clients on loopback. A conversation whose task says `[steps=N]` gets N calls
-of the tool `add`, one a turn, then a plain answer; `[onestep]` gets `list_files` and `finish_task` in one answer;
-`[wait=MS]` delays every answer.
+of the tool `add`, one a turn, then a plain answer; `[wait=MS]` delays every answer.
 """
 
 import asyncio
@@ -12,10 +11,6 @@ import sys
 import orjson
 
 DONE = "All steps are done."
-ONE_STEP = [
-    {"id": "call_0", "type": "function", "function": {"name": "list_files", "arguments": "{}"}},
-    {"id": "call_1", "type": "function", "function": {"name": "finish_task", "arguments": '{"summary": "done"}'}},
-]
 _TAG = re.compile(rb"\[(steps|wait)=(\d+)\]")
 
 
@@ -41,12 +36,10 @@ class Model(asyncio.Protocol):
     def answer(self, body: bytes) -> None:
         tags = {name: int(value) for name, value in _TAG.findall(body)}
         turn = body.count(b'"role":"assistant"') + body.count(b'"role": "assistant"')
-        if b"[onestep]" in body:
-            message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": ONE_STEP}
-        elif turn < tags.get(b"steps", 0):
+        if turn < tags.get(b"steps", 0):
             call = {"name": "add", "arguments": f'{{"a": {turn}, "b": 1}}'}
             calls = [{"id": f"call_{turn}", "type": "function", "function": call}]
-            message = {"role": "assistant", "content": None, "tool_calls": calls}
+            message: dict[str, object] = {"role": "assistant", "content": None, "tool_calls": calls}
         else:
             message = {"role": "assistant", "content": DONE}
         reply = orjson.dumps(

@@ -1,4 +1,4 @@
-"""The floor for HTTP: a bare FastAPI app with its own `/health`, and an agent of one model call that stores nothing."""
+"""The floor for HTTP: a bare FastAPI app with its own `/health`, and an agent that stores nothing."""
 
 import json
 import sys
@@ -33,13 +33,21 @@ TOOLS = [
     {
         "type": "function",
         "function": {
-            "name": name,
-            "description": "",
-            "parameters": {"type": "object", "properties": {"path": {"type": "string"}}},
+            "name": "add",
+            "description": "Add two integers.",
+            "parameters": {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+                "required": ["a", "b"],
+            },
         },
     }
-    for name in ("shell", "read_file", "write_file", "list_files", "finish_task")
 ]
+
+
+class Answer(BaseModel):
+    answer: str
+    turns: int
 
 
 @app.get("/health")
@@ -48,18 +56,25 @@ async def health() -> dict[str, bool]:
 
 
 @app.post("/run")
-async def run(task: Task) -> dict[str, Any]:
-    """Ask the model once; take what it says in `finish_task` for the result."""
-    messages = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": task.prompt}]
-    request = {"model": "mock", "messages": messages, "tools": TOOLS, "temperature": 0.1, "max_tokens": 256}
-    async with sessions[0].post(f"{base_url}/chat/completions", json=request) as response:
-        answer = await response.json()
-    result: dict[str, Any] = {}
-    for call in answer["choices"][0]["message"]["tool_calls"]:
-        arguments = json.loads(call["function"]["arguments"])
-        if call["function"]["name"] == "finish_task":
-            result = arguments
-    return result
+async def run(task: Task) -> Answer:
+    """Ask, add, ask again, until the model only talks."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You add."},
+        {"role": "user", "content": task.prompt},
+    ]
+    turns = 0
+    while True:
+        request = {"model": "mock", "messages": messages, "tools": TOOLS, "temperature": 0.1, "max_tokens": 256}
+        async with sessions[0].post(f"{base_url}/chat/completions", json=request) as response:
+            message = (await response.json())["choices"][0]["message"]
+        turns += 1
+        messages.append(message)
+        if not message.get("tool_calls"):
+            return Answer(answer=message["content"], turns=turns)
+        for call in message["tool_calls"]:
+            numbers = json.loads(call["function"]["arguments"])
+            content = str(numbers["a"] + numbers["b"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     execute = ExecuteTask(
         runs=records.runs,
         workspaces=records.layout,
-        registry=registry,
+        recruit=perform.recruit,
         drive=DriveRun(perform, clock),
         clock=clock,
         ids=RandomIds(),

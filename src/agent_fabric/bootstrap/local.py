@@ -138,7 +138,7 @@ def build_local(
         execute_task=ExecuteTask(
             runs=records.runs,
             workspaces=records.layout,
-            registry=registry,
+            recruit=perform.recruit,
             drive=drive,
             clock=clock,
             ids=RandomIds(),
@@ -149,6 +149,7 @@ def build_local(
         resume_run=ResumeRun(
             runs=records.runs,
             workspaces=records.layout,
+            registry=registry,
             drive=drive,
             end_leftovers=lambda run_id, workspace: sandbox_for(run_id, workspace).end_leftovers(),
             driver=this_process(),

@@ -55,9 +55,13 @@ class MemoryRuns:
         self._posted: dict[RunId, asyncio.Event] = {}
         self._row_ids = itertools.count(1)
 
-    async def create(self, run_id: RunId, events: Sequence[Event]) -> "MemoryHeldRun":
+    async def create(
+        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
+    ) -> "MemoryHeldRun":
         if run_id in self.logs:
             raise DriverConflict(f"There is a run {run_id} already")
+        if first is not None:
+            first()
         self.logs[run_id] = []
         self._inboxes[run_id] = []
         held = await self.take(run_id)
@@ -133,8 +137,11 @@ class MemoryWorkspaces:
 
     missing: set[str] = field(default_factory=set)
 
-    def prepare(self, run_id: RunId) -> str:
+    def workspace(self, run_id: RunId) -> str:
         return f"/memory/{run_id}/workspace"
+
+    def prepare(self, run_id: RunId) -> None:
+        """Nothing to make."""
 
     def run_dir(self, run_id: RunId) -> str:
         return f"/memory/{run_id}"

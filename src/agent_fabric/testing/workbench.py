@@ -107,7 +107,7 @@ def workbench(
         execute_task=ExecuteTask(
             runs=runs,
             workspaces=workspaces,
-            registry=registry,
+            recruit=perform.recruit,
             drive=drive,
             clock=clock,
             ids=CountingIds(),
@@ -118,6 +118,7 @@ def workbench(
         resume_run=ResumeRun(
             runs=runs,
             workspaces=workspaces,
+            registry=registry,
             drive=drive,
             end_leftovers=_nothing_left,
             driver="test",

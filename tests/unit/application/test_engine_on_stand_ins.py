@@ -366,3 +366,16 @@ async def test_a_killed_task_force_goes_on_lane_by_lane() -> None:
 def one_is_done(bench: Workbench) -> bool:
     lane = fold(RUN, bench.runs.logs[RUN]).lanes.get(LaneId("one"))
     return lane is not None and lane.payload is not None and "two" in fold(RUN, bench.runs.logs[RUN]).lanes
+
+
+async def test_a_run_whose_pack_is_not_here_is_left_alone_until_it_is() -> None:
+    bench = workbench(echo_pack, hang)
+    task = await started(bench)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    elsewhere = workbench({"other": echo_pack}, HAPPY, runs=bench.runs)
+    length = len(bench.runs.logs[RUN])
+    with pytest.raises(RunUndrivable, match="testing"):
+        await elsewhere.resume_run(RUN)
+    assert len(bench.runs.logs[RUN]) == length
+    assert (await workbench(echo_pack, HAPPY, runs=bench.runs).resume_run(RUN)).status is RunStatus.COMPLETED

@@ -1,6 +1,6 @@
 """Where runs are kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -47,8 +47,14 @@ class HeldRun(Protocol):
 class RunRepository(Protocol):
     """All runs of one fabric folder, shared by many processes."""
 
-    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
-        """Create a run with its first events and hold it."""
+    async def create(
+        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
+    ) -> HeldRun:
+        """Create a run with its first events and hold it.
+
+        `first` is called before the events become durable, where it may block; what it raises is raised here, and then
+        there is no run.
+        """
         ...
 
     async def take(self, run_id: RunId) -> HeldRun:
@@ -136,8 +142,16 @@ class RunCatalogue(Protocol):
 class Workspaces(Protocol):
     """Makes and finds the folders of runs."""
 
-    def prepare(self, run_id: RunId) -> str:
-        """Make the run's folder with an empty workspace inside, and return the workspace's path."""
+    def workspace(self, run_id: RunId) -> str:
+        """Return the path of the run's workspace."""
+        ...
+
+    def prepare(self, run_id: RunId) -> None:
+        """Make the run's folder with an empty workspace inside. May block.
+
+        Raises:
+            StoreUnavailable: it cannot be made.
+        """
         ...
 
     def run_dir(self, run_id: RunId) -> str:

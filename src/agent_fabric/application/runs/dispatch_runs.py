@@ -123,6 +123,8 @@ class DispatchRuns:
 
     async def stop(self, *, timeout_s: float) -> None:
         """Stop every drive and let none begin. The runs stay as they stand, for the next server."""
+        if self._stopping:
+            return
         self._stopping = True
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.clock import Clock, IdSource
-from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
@@ -21,7 +21,7 @@ class ExecuteTask:
 
     runs: RunRepository
     workspaces: Workspaces
-    registry: SpecialistRegistry
+    recruit: RecruitSpecialists
     drive: DriveRun
     clock: Clock
     ids: IdSource
@@ -47,7 +47,7 @@ class ExecuteTask:
         Raises:
             RecruitError: as above.
         """
-        self.drive.perform.recruit.require_known(task)
+        self.recruit.require_known(task)
         run_id = self.ids.new_run_id()
         created = Event(
             seq=0,
@@ -63,13 +63,13 @@ class ExecuteTask:
                 network_allowed=task.network_allowed,
                 profile=task.profile,
                 budget=task.budget,
-                workspace=self.workspaces.prepare(run_id),
+                workspace=self.workspaces.workspace(run_id),
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,
                 fabric_version=self.fabric_version,
             ),
         )
-        held = await self.runs.create(run_id, (created,))
+        held = await self.runs.create(run_id, (created,), first=lambda: self.workspaces.prepare(run_id))
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, (created,))
         state = RunState(run_id)

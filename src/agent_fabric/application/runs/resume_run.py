@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
@@ -21,6 +22,7 @@ class ResumeRun:
 
     runs: RunRepository
     workspaces: Workspaces
+    registry: SpecialistRegistry
     drive: DriveRun
     end_leftovers: Callable[[RunId, str], Awaitable[int]]
     """Ends processes that an earlier driver of a run left in its workspace."""
@@ -33,7 +35,7 @@ class ResumeRun:
         Raises:
             RunNotFound: there is no such run.
             RunHeld: a living process drives it.
-            RunUndrivable: its workspace is not on this machine, or a newer program wrote its log.
+            RunUndrivable: its workspace or its pack is not on this machine, or a newer program wrote its log.
         """
         taken = await self.take(run_id, by=by)
         if isinstance(taken, RunResult):
@@ -54,7 +56,7 @@ class ResumeRun:
         try:
             # Read again: its last driver may have gone on until a moment ago.
             state = fold(run_id, await self.runs.read(run_id))
-            _require_drivable(state, self.workspaces)
+            self._require_drivable(state)
             await self.end_leftovers(run_id, state.workspace)
         except BaseException:
             await held.release()
@@ -64,15 +66,22 @@ class ResumeRun:
             return result_of(state)
         return Taken(held, state, (RunResumed(by=by, driver=self.driver),))
 
-
-def _require_drivable(state: RunState, workspaces: Workspaces) -> None:
-    if state.unknown_kind:
-        raise RunUndrivable(
-            f"The log of run {state.run_id} holds {state.unknown_kind!r} events, which this version does not know",
-            hint="A newer agent-fabric wrote it. Upgrade, then resume.",
-        )
-    if not state.status.settled and not workspaces.usable(state.workspace):
-        raise RunUndrivable(
-            f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
-            hint="Resume on the machine that has it, or bring the folder back.",
-        )
+    def _require_drivable(self, state: RunState) -> None:
+        if state.unknown_kind:
+            raise RunUndrivable(
+                f"The log of run {state.run_id} holds {state.unknown_kind!r} events, which this version does not know",
+                hint="A newer agent-fabric wrote it. Upgrade, then resume.",
+            )
+        if state.status.settled:
+            return
+        if not self.workspaces.usable(state.workspace):
+            raise RunUndrivable(
+                f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
+                hint="Resume on the machine that has it, or bring the folder back.",
+            )
+        missing = [who for who in state.specialist_ids if who not in self.registry.names()]
+        if missing:
+            raise RunUndrivable(
+                f"Run {state.run_id} needs the pack {', '.join(map(repr, missing))}, which is not there",
+                hint="Install or configure it, then resume.",
+            )

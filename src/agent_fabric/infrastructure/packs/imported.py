@@ -3,7 +3,8 @@
 import importlib
 import inspect
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
@@ -44,14 +45,19 @@ def build_imported(
     """
     try:
         build = imported(builder)
-        asked = list(inspect.signature(build).parameters)[2:]
         offered = {"sandbox": sandbox, "run_id": run_id}
-        return _checked(build(workspace, network_allowed, **{name: offered[name] for name in asked if name in offered}))
+        return _checked(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
     except (Exception, SystemExit) as problem:
         raise RecruitError(
             f"The builder {builder!r} of pack {specialist_id!r} failed: {type(problem).__name__}: {problem}",
             hint="It must be importable and take (workspace_path, network_allowed); sandbox and run_id are optional.",
         ) from problem
+
+
+@lru_cache
+def _asked_for(build: Callable[..., Any]) -> tuple[str, ...]:
+    """Return what a builder wants to know beside what everybody is told; asked for every run, and slow to find out."""
+    return tuple(name for name in list(inspect.signature(build).parameters)[2:] if name in {"sandbox", "run_id"})
 
 
 def repeated_names(tools: Iterable[ToolSpec]) -> list[str]:

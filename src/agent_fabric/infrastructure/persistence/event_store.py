@@ -88,11 +88,15 @@ class SqliteRunRepository:
         self._held: set[_SqliteHeldRun] = set()
         """The runs that this process drives."""
 
-    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+    async def create(
+        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
+    ) -> HeldRun:
         held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id)
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
+            if first is not None:
+                first()
             if (
                 held.number
             ):  # a second attempt, after a neighbour in the same commit failed: the number may be another one

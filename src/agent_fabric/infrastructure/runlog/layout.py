@@ -44,20 +44,18 @@ class Layout:
         """The run's log for people and scripts."""
         return f"{self.root}/runs/{run_id}/runlog.jsonl"
 
-    def workspace(self, run_id: RunId) -> Path:
-        """The run's files."""
-        return self.root / "runs" / run_id / "workspace"
+    def workspace(self, run_id: RunId) -> str:
+        return f"{self.root}/runs/{run_id}/workspace"
 
     def snapshots(self, run_id: RunId) -> Path:
         """The pages that the run has fetched."""
         return self.root / "runs" / run_id / "snapshots"
 
-    def prepare(self, run_id: RunId) -> str:
-        run_dir = f"{self.root}/runs/{run_id}"
-        workspace = f"{run_dir}/workspace"
+    def prepare(self, run_id: RunId) -> None:
+        workspace = self.workspace(run_id)
         try:
             try:  # on the way of every run: nothing is asked that is almost always so
-                os.mkdir(run_dir)  # noqa: PTH102 - pathlib takes twice as long
+                os.mkdir(f"{self.root}/runs/{run_id}")  # noqa: PTH102 - pathlib takes twice as long
                 os.mkdir(workspace)  # noqa: PTH102 - as above
             except (FileNotFoundError, FileExistsError):
                 os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - as above
@@ -66,7 +64,6 @@ class Layout:
                 f"The run's folder cannot be made: {problem.strerror or problem}",
                 hint="Check that there is space, and that you may write there.",
             ) from None
-        return workspace
 
     def usable(self, workspace: str) -> bool:
         return Path(workspace).is_dir() and os.access(workspace, os.R_OK | os.W_OK | os.X_OK)
