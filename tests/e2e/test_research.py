@@ -83,7 +83,7 @@ def payloads(run_dir: Path, kind: str) -> list[dict[str, Any]]:
     return [line["payload"] for line in read_lines(run_dir) if line["kind"] == kind]
 
 
-@pytest.mark.proves("AF-101", "AF-126", "AF-127", "AF-134")
+@pytest.mark.proves("AF-101", "AF-126", "AF-127", "AF-134", "AF-174")
 async def test_a_report_is_searched_read_written_and_verified(tmp_path: Path) -> None:
     async with study(tmp_path, honest) as done:
         code, result, run_dir = await done.run()

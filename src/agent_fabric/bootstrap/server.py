@@ -1,5 +1,6 @@
 """Joins everything for a server: many runs at once, any number of readers."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,8 +9,11 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.bootstrap.observers import Observers, build_observers
+from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
@@ -19,6 +23,8 @@ from agent_fabric.infrastructure.persistence.store import Store
 
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class ServerFabric:
     take_up_runs: TakeUpRuns
     reader: SqliteRunReader
     catalogue: SqliteRunCatalogue
+    observers: Observers
     _shown: Store
 
     @property
@@ -42,6 +49,14 @@ class ServerFabric:
     def sandbox_level(self) -> str:
         """How strong the box around tools is."""
         return self.local.execute_task.sandbox_level
+
+    async def find(self, prefix: str) -> RunId:
+        """Return the one run whose id begins so.
+
+        Raises:
+            RunNotFound: none, or more than one, begins so.
+        """
+        return RunId(prefix) if prefix in self.dispatch else await self.catalogue.find(prefix)
 
     def run_dir(self, run_id: RunId) -> str:
         """Return the run's folder."""
@@ -60,7 +75,10 @@ class ServerFabric:
 
     async def take_up(self, run_ids: Sequence[RunId]) -> None:
         """Go on with unfinished runs, after mending the mirrors of those whose driver died."""
-        await self.local.records.runs.catch_up()
+        try:
+            await self.local.records.runs.catch_up()
+        except FabricError as problem:
+            _log.warning("The log files of some runs are not up to date: %s", problem.message)
         await self.take_up_runs(run_ids)
 
     async def stop(self) -> None:
@@ -71,15 +89,21 @@ class ServerFabric:
         """Close connections and the store."""
         await self.local.aclose()
         self._shown.close()
+        await self.observers.aclose()
 
 
-def build_server(root: Path, config: FabricConfig, *, sink: EventSink | None = None) -> ServerFabric:
+def build_server(
+    root: Path, loaded: Loaded, *, readers: Sequence[EventSink] = (), log_to_stderr: bool = False
+) -> ServerFabric:
     """Join the parts. Runs that are stopped with the server are left for its successor.
 
     Raises:
         StoreUnavailable: the store cannot be opened.
+        MissingExtra: traces are wanted, but not installed.
     """
-    local = build_local(root, config, sink=sink, marks_interruption=False)
+    config = loaded.config
+    observers = build_observers(config, readers, log_to_stderr=log_to_stderr)
+    local = build_local(root, config, left_out=loaded.left_out, sink=observers.sink, marks_interruption=False)
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
     )
@@ -93,5 +117,6 @@ def build_server(root: Path, config: FabricConfig, *, sink: EventSink | None = N
         take_up_runs=TakeUpRuns(local.resume_run, dispatch),
         reader=SqliteRunReader(shown),
         catalogue=SqliteRunCatalogue(shown),
+        observers=observers,
         _shown=shown,
     )

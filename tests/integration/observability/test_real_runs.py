@@ -49,7 +49,7 @@ async def looks_then_finishes(messages: Any) -> LLMResponse:
     return LLMResponse(content="", tool_calls=(call,), usage=Usage(10, 2), model="m")
 
 
-@pytest.mark.proves("AF-149", "AF-160")
+@pytest.mark.proves("AF-149", "AF-160", "C14")
 async def test_a_task_force_is_logged_and_traced_without_the_loop_knowing() -> None:
     stream, exporter = io.StringIO(), InMemorySpanExporter()
     configure_operations_log(LogConfig(), (), stream)

@@ -93,14 +93,14 @@ class DispatchRuns:
                 await self._turn(place)
             try:
                 self._require_going_on()
-                taken = await take()
+                taken = None if run_id in self._drives else await take()
             except BaseException:
                 self._leave()
                 raise
-            if isinstance(taken, RunResult):
-                self._leave()
-            else:
+            if isinstance(taken, Taken):
                 self._start(taken, None)
+            else:
+                self._leave()
         finally:
             self._expected.discard(run_id)
 
@@ -225,7 +225,8 @@ class DispatchRuns:
         return taken._replace(held=_OpenedMail(held, rows)) if rows else taken
 
     def _ended(self, drive: Drive) -> None:
-        self._drives.pop(drive.run_id, None)
+        if self._drives.get(drive.run_id) is drive:
+            del self._drives[drive.run_id]
         if drive.outcome.cancelled():
             return
         problem = drive.outcome.exception()

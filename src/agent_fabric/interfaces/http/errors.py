@@ -1,0 +1,164 @@
+"""What went wrong, as `application/problem+json` (RFC 9457). The only place that knows statuses of errors."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.ids import RunId
+
+PROBLEM_TYPE = "application/problem+json"
+RETRY_AFTER_S = 5
+
+STATUSES: Mapping[str, int] = {
+    "config_invalid": 422,
+    "pack_unknown": 404,
+    "run_not_found": 404,
+    "run_held": 409,
+    "run_undrivable": 409,
+    "driver_conflict": 409,
+    "interrupted": 503,
+    "server_busy": 503,
+    "server_stopping": 503,
+    "store_unavailable": 503,
+    "disk_full": 507,
+    "extra_missing": 501,
+    "model_unreachable": 502,
+    "model_busy": 503,
+    "model_refused": 502,
+    "context_exceeded": 502,
+    "model_timed_out": 504,
+    "model_answer_unusable": 502,
+    "model_error": 502,
+}
+"""Status of each error; one that is not listed is ours: 500."""
+
+_CODES: Mapping[int, str] = {
+    400: "request_malformed",
+    403: "origin_refused",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "media_type_unsupported",
+    421: "host_refused",
+    422: "request_invalid",
+    500: "internal_error",
+}
+"""Code of an error that is known by its status only."""
+_HINTS: Mapping[int, str] = {
+    404: "GET /openapi.json lists what there is.",
+    405: "The Allow header names the methods that are.",
+    413: "Put long material into a file, or raise `server.max_body_bytes`.",
+    415: "Send JSON, with the header `Content-Type: application/json`.",
+    422: "See `errors` for each field.",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class InternalError(FabricError):
+    """We failed; what exactly is in our log, not in the answer."""
+
+    code = "internal_error"
+
+    def __init__(self) -> None:
+        super().__init__("agent-fabric itself failed", hint="This is a bug. The server's log has the details.")
+
+
+class AboutRun(Exception):
+    """An error that concerns a run which exists."""
+
+    def __init__(self, problem: FabricError, run_id: RunId) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+        self.run_id = run_id
+
+
+def problem(problem: FabricError, *, run_id: RunId | None = None) -> Response:
+    """Return an error of ours as an answer."""
+    status = STATUSES.get(problem.code, 500)
+    headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else {}
+    if run_id is not None:
+        headers["location"] = f"/runs/{run_id}"
+    return _response(status, problem.code, problem.message, problem.hint, run_id=run_id, headers=headers)
+
+
+def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error that is known by its status only."""
+    code = _CODES.get(status, "request_refused" if status < 500 else "internal_error")
+    return _response(status, code, detail, hint or _HINTS.get(status, ""), headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the app be answered in this way."""
+    app.add_exception_handler(FabricError, _fabric_error)
+    app.add_exception_handler(AboutRun, _about_run)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _fabric_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, FabricError)
+    return problem(error)
+
+
+async def _about_run(_: Request, error: Exception) -> Response:
+    assert isinstance(error, AboutRun)
+    return problem(error.problem, run_id=error.run_id)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"field": ".".join(map(str, entry["loc"])), "message": entry["msg"], "type": entry["type"]}
+        for entry in error.errors()
+    ]
+    detail = "; ".join(f"{entry['field']}: {entry['message']}" for entry in errors[:3])
+    return _response(422, _CODES[422], detail, _HINTS[422], errors=errors)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    # Starlette says no more than the name of the status.
+    said = error.detail != HTTPStatus(error.status_code).phrase
+    detail = error.detail if said else f"There is no {request.method} {request.url.path} here"
+    return refusal(error.status_code, detail, headers=error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem(InternalError())
+
+
+def _response(
+    status: int,
+    code: str,
+    detail: str,
+    hint: str,
+    *,
+    run_id: RunId | None = None,
+    errors: Sequence[Mapping[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    body: dict[str, Any] = {
+        "type": f"urn:agent-fabric:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "hint": hint,
+    }
+    if run_id is not None:
+        body["run_id"] = run_id
+    if errors is not None:
+        body["errors"] = errors
+    # Not orjson: what a client sent comes back here, and may be no valid text.
+    return Response(json.dumps(body), status, headers, media_type=PROBLEM_TYPE)

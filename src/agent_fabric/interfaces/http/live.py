@@ -1,0 +1,234 @@
+"""Runs as they happen, for any number of readers over HTTP.
+
+A reader has no queue of its own, only a place in the log: it takes what it lacks from the ring of the newest events
+when it is near, and from the store when it is not. So nothing is ever lost or sent twice, and a reader that is slow,
+or never reads, costs a run next to nothing.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.runlog.lines import encoded_line
+
+RING = 256
+"""Newest events of a run that are kept for its readers, and as many pieces of answers."""
+PAGE = 32
+"""Older events are read from the store in pages of this size."""
+PAGES = 128
+"""Pages that are kept for other readers: what is in a log never changes."""
+PAUSE_PER_READER_S = 0.001
+"""A run's readers are woken at most this often, times their number: so they take a tenth of our time at most."""
+
+
+def event_line(run_id: RunId, event: Event) -> bytes:
+    """Return an event's line of the run log."""
+    body = event.body
+    return encoded_line(run_id, event, dump_json(body.payload if isinstance(body, UnknownEvent) else body))
+
+
+def event_frame(run_id: RunId, event: Event) -> bytes:
+    """Return an event as readers get it: its line of the run log under its sequence number."""
+    return b"id: %d\ndata: %s\n\n" % (event.seq, event_line(run_id, event))
+
+
+def settles(event: Event) -> bool:
+    """Tell whether nothing will ever follow an event."""
+    return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
+
+
+class LiveRuns:
+    """EventSink that wakes readers. A run that nobody reads costs a look into a dictionary."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[RunId, Feed] = {}
+        self._pages: dict[tuple[RunId, int], asyncio.Task[list[bytes]]] = {}
+        self._delta_readers = 0
+        self.beats = 0
+        """Heartbeats so far."""
+        self.closing = False
+        """Whether every reader has to go."""
+
+    @property
+    def wants_deltas(self) -> bool:
+        return self._delta_readers > 0
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.add(events)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.add_delta(lane, text)
+
+    @contextmanager
+    def reading(self, run_id: RunId, *, deltas: bool) -> "Iterator[Feed]":
+        """Give the feed of a run; there is one as long as anybody reads it."""
+        feed = self._feeds.get(run_id)
+        if feed is None:
+            feed = self._feeds[run_id] = Feed(run_id)
+        feed.readers += 1
+        self._delta_readers += deltas
+        try:
+            yield feed
+        finally:
+            self._delta_readers -= deltas
+            feed.readers -= 1
+            if not feed.readers:
+                del self._feeds[run_id]
+
+    async def stored(self, reader: SqliteRunReader, run_id: RunId, after: int) -> list[bytes]:
+        """Return some of the frames that follow a sequence number, from the store; however many ask, it is read once.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        number, known = divmod(after + 1, PAGE)
+        page = self._pages.get((run_id, number))
+        if page is None:
+            page = self._pages[run_id, number] = asyncio.create_task(self._read(reader, run_id, number))
+            if len(self._pages) > PAGES:
+                del self._pages[next(iter(self._pages))]
+        return (await asyncio.shield(page))[known:]
+
+    async def _read(self, reader: SqliteRunReader, run_id: RunId, number: int) -> list[bytes]:
+        frames: list[bytes] = []
+        try:
+            events = await reader.page(run_id, after=number * PAGE - 1, limit=PAGE)
+            frames = [event_frame(run_id, event) for event in events]
+        finally:
+            if len(frames) < PAGE:  # the log will go on
+                self._pages.pop((run_id, number), None)
+        return frames
+
+    def feeds(self) -> "list[Feed]":
+        """Return the runs that are being read at this moment."""
+        return list(self._feeds.values())
+
+    def beat(self) -> None:
+        """Let every reader that waits send a sign of life, so that dead ones are noticed."""
+        self.beats += 1
+        for feed in self._feeds.values():
+            feed.wake()
+
+    def close(self) -> None:
+        """Send every reader away."""
+        self.closing = True
+        for feed in self._feeds.values():
+            feed.wake()
+
+
+class Feed:
+    """The newest events of one run, and who waits for more."""
+
+    def __init__(self, run_id: RunId) -> None:
+        self.run_id = run_id
+        self.readers = 0
+        self.tip = -1
+        """Sequence number of the newest event that anybody here has seen."""
+        self.settled = False
+        """Whether nothing will follow the newest event."""
+        self.stopped = False
+        """Whether nobody drives the run any more, although it has not settled."""
+        self._ring: deque[Event | bytes] = deque(maxlen=RING)
+        """The events up to `tip`, without a gap; each is encoded when the first reader takes it."""
+        self.delta_count = 0
+        """Pieces of answers so far."""
+        self._deltas: deque[tuple[int, bytes]] = deque(maxlen=RING)
+        """Each with the sequence number of the event before it."""
+        self._waiting: set[Waiter] = set()
+        self._woken_at = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Take in events that have become durable; it does not matter if they are known already."""
+        for event in events:
+            if event.seq > self.tip:
+                if event.seq > self.tip + 1:
+                    self._ring.clear()
+                self._ring.append(event)
+                self.tip = event.seq
+                self.settled = settles(event)
+        self.stopped = False
+        self._wake_soon()
+
+    def add_delta(self, lane: LaneId, text: str) -> None:
+        """Take in a piece of an answer."""
+        data = dump_json({"run_id": self.run_id, "lane": lane, "text": text})
+        self._deltas.append((self.tip, b"event: delta\ndata: %s\n\n" % data))
+        self.delta_count += 1
+        self._wake_soon()
+
+    def stop(self) -> None:
+        """Learn that nobody drives the run any more."""
+        self.stopped = True
+        self.wake()
+
+    def after(self, seq: int) -> list[bytes] | None:
+        """Return the events that follow a sequence number as frames; None when the ring does not reach back so far."""
+        size = len(self._ring)
+        if self.tip - seq > size:
+            return None
+        frames: list[bytes] = []
+        for index in range(size - max(self.tip - seq, 0), size):
+            frame = self._ring[index]
+            if isinstance(frame, Event):
+                frame = self._ring[index] = event_frame(self.run_id, frame)
+            frames.append(frame)
+        return frames
+
+    def deltas_after(self, count: int) -> list[tuple[int, bytes]]:
+        """Return the pieces of answers behind the first `count`, as far as they are still there."""
+        missing = min(self.delta_count - count, len(self._deltas))
+        return [self._deltas[index] for index in range(len(self._deltas) - missing, len(self._deltas))]
+
+    async def news(self, waiter: "Waiter") -> None:
+        """Wait until there is something new, or somebody else wakes the waiter."""
+        self._waiting.add(waiter)
+        try:
+            await waiter.sleep()
+        finally:
+            self._waiting.discard(waiter)
+
+    def wake(self) -> None:
+        """Wake everybody now."""
+        self._alarm = None
+        self._woken_at = asyncio.get_running_loop().time()
+        for waiter in self._waiting:
+            waiter.wake()
+
+    def _wake_soon(self) -> None:
+        if self._waiting and self._alarm is None:
+            loop = asyncio.get_running_loop()
+            due = self._woken_at + PAUSE_PER_READER_S * len(self._waiting)
+            if loop.time() >= due:
+                self.wake()
+            else:
+                self._alarm = loop.call_at(due, self.wake)
+
+
+class Waiter:
+    """One who sleeps until something happens."""
+
+    def __init__(self) -> None:
+        self._sleep: asyncio.Future[None] | None = None
+
+    async def sleep(self) -> None:
+        """Wait for `wake`."""
+        self._sleep = asyncio.get_running_loop().create_future()
+        try:
+            await self._sleep
+        finally:
+            self._sleep = None
+
+    def wake(self) -> None:
+        """End the sleep; without effect on one who is awake."""
+        if self._sleep is not None and not self._sleep.done():
+            self._sleep.set_result(None)

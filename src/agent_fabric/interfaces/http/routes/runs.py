@@ -1,0 +1,304 @@
+"""Runs: start them, follow them, look at them, go on with them, end them."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Header, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, ValidationError, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
+from starlette.responses import Response
+
+from agent_fabric.application.ports.runs import RunQuery
+from agent_fabric.application.runs.dispatch_runs import Drive, ServerStopping
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.errors import AboutRun, InternalError
+from agent_fabric.interfaces.http.live import LiveRuns, event_line
+from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
+from agent_fabric.interfaces.http.schemas import (
+    CancelRequest,
+    EventList,
+    Result,
+    RunDetails,
+    RunList,
+    RunRequest,
+    Status,
+)
+from agent_fabric.interfaces.http.sse import EventStream, Reader
+from agent_fabric.interfaces.http.views import answer, detailed, listed, look_at, status_of
+
+Body = TypeVar("Body", bound=BaseModel)
+
+LAST = 2**63 - 1
+"""The highest number that the store knows."""
+
+RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
+Seq = Annotated[int, Query(ge=-1, le=LAST, description="Only events behind this sequence number.")]
+Flag = Annotated[
+    bool,
+    BeforeValidator(lambda value: value == "" or value),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "maxLength": 0}]}),
+]
+"""Also true when it is only named: `?follow`."""
+Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
+
+
+def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    _add_starting(app, fabric, live)
+    _add_looking(app, fabric, live)
+    _add_changing(app, fabric)
+
+
+def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    refusals = problems(404, 413, 415, 503, 507)
+
+    async def start(request: Request) -> Drive:
+        wish = await _body(request, RunRequest)
+        task = fabric.task(
+            wish.prompt,
+            pack=wish.pack,
+            model_key=wish.model_key,
+            network_allowed=wish.network_allowed,
+            max_steps=wish.max_steps,
+        )
+        drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
+        assert isinstance(drive, Drive)  # a new run has not settled
+        return drive
+
+    @app.post(
+        "/run",
+        summary="Do a task and wait for its result",
+        response_model=Result,
+        responses={202: {"model": Result, "description": "The run has not ended: it waits for somebody."}, **refusals},
+        openapi_extra=takes(RunRequest),
+        tags=["runs"],
+    )
+    async def run(request: Request) -> Response:
+        """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
+
+        The run goes on when the client leaves. Status 202 means that it waits for somebody; look later under the
+        address in `Location`.
+        """
+        return await _outcome(fabric, await start(request))
+
+    @app.post(
+        "/run/stream",
+        summary="Do a task and watch it",
+        response_class=Response,
+        responses={200: STREAM, **refusals},
+        openapi_extra=takes(RunRequest),
+        tags=["runs"],
+    )
+    async def run_stream(
+        request: Request,
+        deltas: Annotated[Flag, Query(description="Whether to send answers as they are written.")] = False,
+    ) -> Response:
+        """Send the run's events, then `_run_done_` or `_run_error_` with the result as `payload`.
+
+        The run goes on when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` goes on where it was.
+        """
+        drive = await start(request)
+        return EventStream(Reader(fabric, live, drive.run_id, drive, deltas=deltas))
+
+
+def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    @app.get("/runs", summary="List runs, newest first", response_model=RunList, tags=["runs"])
+    async def list_runs(
+        request: Request,
+        limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
+        after: Annotated[
+            str, Query(pattern="^[0-9a-f]{0,15}$", description="Where the page before ended; take it from `next`.")
+        ] = "",
+        status: Annotated[RunStatus | SkipJsonSchema[None], Query(description="Only runs that stand so.")] = None,
+        pack: Annotated[str, Query(description="Only runs of this specialist.")] = "",
+        since: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created then or later.")] = None,
+        until: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created before.")] = None,
+        q: Annotated[str, Query(description="Only runs with all these words in their task or summary.")] = "",
+    ) -> Response:
+        """Filters can be combined. Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970."""
+        page = await fabric.catalogue.page(
+            RunQuery(
+                status=status,
+                specialist_id=pack,
+                since=_seconds(since),
+                until=_seconds(until),
+                words=q,
+                older_than=int(after, 16) if after else None,
+                limit=limit,
+            )
+        )
+        following = None
+        if page.older_than is not None:
+            asked = {**request.query_params, "after": f"{page.older_than:x}"}
+            following = f"/runs?{urlencode(asked)}"
+        return _json({"runs": [listed(fabric, record) for record in page.records], "next": following})
+
+    @app.get(
+        "/runs/{run_id}",
+        summary="Show a run as it stands",
+        response_model=RunDetails,
+        responses=problems(404),
+        tags=["runs"],
+    )
+    async def show(run_id: RunIdPath) -> Response:
+        """Answer with its result as far as there is one, and what was asked for."""
+        found = await fabric.find(run_id)
+        return _json(detailed(fabric, await look_at(fabric, found)))
+
+    @app.get(
+        "/runs/{run_id}/status",
+        summary="Tell where a run stands",
+        response_model=Status,
+        responses=problems(404),
+        tags=["runs"],
+    )
+    async def status(run_id: RunIdPath) -> Response:
+        """`interrupted` means that nobody drives it although it has not ended."""
+        found = await fabric.find(run_id)
+        return _json({"run_id": found, "status": await status_of(fabric, found)})
+
+    @app.get(
+        "/runs/{run_id}/events",
+        summary="Show or follow a run's events",
+        response_model=EventList,
+        responses={200: STREAM, **problems(404)},
+        tags=["runs"],
+    )
+    async def events(
+        request: Request,
+        run_id: RunIdPath,
+        after: Seq = -1,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Most events on one page.")] = 100,
+        follow: Annotated[Flag, Query(description="Whether a stream stays until the run has ended.")] = True,
+        deltas: Annotated[Flag, Query(description="Whether a stream sends answers as they are written.")] = False,
+        last_event_id: Annotated[
+            int, Header(ge=-1, le=LAST, description="Where a stream goes on; browsers send it by themselves.")
+        ] = -1,
+    ) -> Response:
+        """Answer with a page of JSON, or with a stream if `Accept` asks for `text/event-stream`.
+
+        A stream sends every event once, in order, and ends with `_run_done_` or `_run_error_` when the run has ended.
+        """
+        found = await fabric.find(run_id)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            seen = after if last_event_id < 0 else last_event_id
+            drive = fabric.dispatch.find(found)
+            return EventStream(Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas))
+        page = await fabric.reader.page(found, after=after, limit=limit)
+        following = f"/runs/{found}/events?after={page[-1].seq}&limit={limit}" if len(page) == limit else None
+        lines = b",".join(event_line(found, event) for event in page)
+        head, tail = dump_json({"run_id": found}), dump_json({"next": following})
+        return _bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
+
+
+def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+    refusals = problems(404, 409, 413, 415, 503, 507)
+
+    @app.post(
+        "/runs/{run_id}/resume",
+        summary="Go on with a run",
+        response_model=Result,
+        responses={202: {"model": Status, "description": "It is being driven, or waits for its turn."}, **refusals},
+        tags=["runs"],
+    )
+    async def resume(
+        run_id: RunIdPath,
+        wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
+    ) -> Response:
+        """A run that has ended just answers with its result."""
+        found = await fabric.find(run_id)
+        with _about(found):
+            drive = fabric.dispatch.find(found) or await fabric.dispatch(
+                partial(fabric.local.resume_run.take, found, by="person")
+            )
+        if isinstance(drive, RunResult):
+            return _answer(fabric, drive)
+        if wait:
+            return await _outcome(fabric, drive)
+        return _json({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
+
+    @app.post(
+        "/runs/{run_id}/cancel",
+        summary="End a run",
+        response_model=Result,
+        responses=refusals,
+        openapi_extra=takes(CancelRequest, required=False),
+        tags=["runs"],
+    )
+    async def cancel(request: Request, run_id: RunIdPath) -> Response:
+        """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
+        wish = await _body(request, CancelRequest, absent=CancelRequest())
+        found = await fabric.find(run_id)
+        with _about(found):
+            result = await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
+        return _answer(fabric, result)
+
+
+async def _body(request: Request, model: type[Body], *, absent: Body | None = None) -> Body:
+    """Return the body, checked. FastAPI's own way takes twice as long.
+
+    Raises:
+        RequestValidationError: something is wrong with it.
+    """
+    data = await request.body()
+    if absent is not None and not data:
+        return absent
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as problem:
+        errors = problem.errors(include_url=False, include_context=False, include_input=False)
+        raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+
+
+async def _outcome(fabric: ServerFabric, drive: Drive) -> Response:
+    """Wait for a run; it goes on if we are told to stop waiting."""
+    try:
+        return _answer(fabric, await asyncio.shield(drive.outcome))
+    except asyncio.CancelledError:
+        if not drive.outcome.cancelled():
+            raise
+        stopping = ServerStopping("The server stopped before the run ended", hint="It goes on when the server is back.")
+        raise AboutRun(stopping, drive.run_id) from None
+    except Exception as problem:  # it has been logged where the run is driven
+        known = problem if isinstance(problem, FabricError) else InternalError()
+        raise AboutRun(known, drive.run_id) from problem
+
+
+def _answer(fabric: ServerFabric, result: RunResult) -> Response:
+    if result.status.settled:
+        return _json(answer(fabric, result))
+    return _json(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
+
+
+@contextmanager
+def _about(run_id: RunId) -> Iterator[None]:
+    """Let an error tell which run it is about."""
+    try:
+        yield
+    except FabricError as problem:
+        raise AboutRun(problem, run_id) from problem
+
+
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return _bytes(dump_json(value), status, headers)
+
+
+def _bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, media_type="application/json")
+
+
+def _seconds(time: float | datetime | None) -> float | None:
+    if not isinstance(time, datetime):
+        return time
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,254 @@
+"""The shapes of bodies: what comes in is checked against them; what goes out is described by them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from agent_fabric.domain.runs.task import RunStatus
+
+MAX_PROMPT_CHARS = 1_000_000
+
+_IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+_OUT = ConfigDict(use_attribute_docstrings=True)
+_OPEN = ConfigDict(extra="allow", use_attribute_docstrings=True)
+
+
+def _whole(number: object) -> object:
+    """Take 3.0 for 3, as JSON does."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+class RunRequest(BaseModel):
+    """A task, with the options of `fabric run`."""
+
+    model_config = _IN | ConfigDict(
+        json_schema_extra={"examples": [{"prompt": "Write hello.py that prints the first ten primes, and run it."}]}
+    )
+
+    prompt: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PROMPT_CHARS, pattern=r"\S")
+    ]
+    """What to do."""
+    pack: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
+    """The specialist; several, separated by commas, share the task. Not set: one is chosen."""
+    model_key: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
+    """The configured model to use; not set: `default_model_key`."""
+    network_allowed: bool = True
+    """Whether tools may use the network."""
+    max_steps: Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)] | None = None
+    """Most model answers; not set: `budget.max_steps`."""
+
+
+class CancelRequest(BaseModel):
+    """Why a run is ended."""
+
+    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"reason": "changed my mind"}]})
+
+    reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
+    """For the log."""
+
+
+class Usage(BaseModel):
+    """Tokens, as the model's server counted them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Meta(BaseModel):
+    """What is known about a run, beside its result."""
+
+    model_config = _OPEN
+
+    run_id: str
+    status: RunStatus
+    run_dir: str
+    """The run's folder, with its log."""
+    workspace: str
+    """Where its files are."""
+    specialist_ids: list[str]
+    model: str
+    """The model that answered, as its server calls it."""
+    steps: int
+    """Model answers."""
+    usage: Usage
+    duration_s: float
+    """Time spent in model and tool calls."""
+    proof: str | None
+    """The command whose success proves the result."""
+
+
+class ErrorInfo(BaseModel):
+    """Why a run failed."""
+
+    code: str
+    """For programs; stable."""
+    message: str
+    hint: str
+    """What to do about it."""
+
+
+class Result(BaseModel):
+    """What came of a run: the fields of its specialist's `finish_task`, such as `summary`, and these."""
+
+    model_config = _OPEN | ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "action": "final",
+                    "summary": "hello.py prints the first ten primes.",
+                    "artifacts": ["hello.py"],
+                    "_meta": {
+                        "run_id": "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b",
+                        "status": "completed",
+                        "run_dir": "/home/me/.fabric/runs/d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b",
+                        "workspace": "/home/me/.fabric/runs/d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b/workspace",
+                        "specialist_ids": ["engineering"],
+                        "model": "qwen2.5:14b",
+                        "steps": 3,
+                        "usage": {"prompt_tokens": 4012, "completion_tokens": 310},
+                        "duration_s": 7.9,
+                        "proof": "python3 hello.py",
+                    },
+                }
+            ]
+        }
+    )
+
+    meta: Annotated[Meta, Field(alias="_meta")]
+    error: ErrorInfo | None = None
+    """Set when the run failed."""
+
+
+class RunDetailsMeta(Meta):
+    """The same, with what was asked for."""
+
+    prompt: str
+    created_at: float
+    """Seconds since 1970."""
+    updated_at: float
+    queued: bool
+    """Whether it waits here for its turn."""
+
+
+class RunDetails(BaseModel):
+    """A run as it stands: its result as far as there is one."""
+
+    model_config = _OPEN
+
+    meta: Annotated[RunDetailsMeta, Field(alias="_meta")]
+    error: ErrorInfo | None = None
+
+
+class Status(BaseModel):
+    """Where a run stands."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": "d36e91a5-…", "status": "running"}]})
+
+    run_id: str
+    status: RunStatus
+
+
+class RunLine(BaseModel):
+    """One line about a run."""
+
+    run_id: str
+    status: RunStatus
+    created_at: float
+    updated_at: float
+    specialist_ids: list[str]
+    prompt: str
+    summary: str
+
+
+class RunList(BaseModel):
+    """Some of the runs, newest first."""
+
+    model_config = _OUT
+
+    runs: list[RunLine]
+    next: str | None
+    """Where the list goes on; null at its end. A page may be short, even empty, and not be the last."""
+
+
+class EventLine(BaseModel):
+    """One event, as in `runlog.jsonl`."""
+
+    model_config = _OPEN
+
+    ts: float
+    kind: str
+    step: str
+    payload: dict[str, Any]
+    seq: int
+    run_id: str
+
+
+class EventList(BaseModel):
+    """Some of a run's events, in order."""
+
+    model_config = _OUT
+
+    run_id: str
+    events: list[EventLine]
+    next: str | None
+    """Where the list goes on; null when these were the newest ones."""
+
+
+class RunCounts(BaseModel):
+    """How busy the server is."""
+
+    running: int
+    queued: int
+
+
+class Health(BaseModel):
+    """That the server works."""
+
+    model_config = _OUT
+
+    ok: Literal[True]
+    version: str
+    sandbox: str
+    """How strong the box around tools is: C is none."""
+    runs: RunCounts
+
+
+class FieldError(BaseModel):
+    """What is wrong with one field."""
+
+    field: str
+    message: str
+    type: str
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = _OUT | ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:agent-fabric:problem:run_not_found",
+                    "title": "Not Found",
+                    "status": 404,
+                    "code": "run_not_found",
+                    "detail": "There is no run 'd36e'",
+                    "hint": "See all runs with `fabric logs list`.",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    code: str
+    """For programs; stable."""
+    detail: str
+    hint: str
+    """What to do about it; may be empty."""
+    run_id: str | None = None
+    """The run that it is about."""
+    errors: list[FieldError] | None = None
+    """Each wrong field of a request."""

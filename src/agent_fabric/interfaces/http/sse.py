@@ -1,0 +1,216 @@
+"""Server-Sent Events: a run's events under their numbers, then one last frame that says how it ended."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_fabric.application.runs.dispatch_runs import Drive, ServerStopping
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.errors import InternalError
+from agent_fabric.interfaces.http.live import Feed, LiveRuns, Waiter
+from agent_fabric.interfaces.http.views import look_at
+from agent_fabric.interfaces.result import error_object, result_object
+
+CHUNK_BYTES = 16 * 1024
+"""Frames are sent together up to this size."""
+PING = b": ping\n\n"
+DONE, ERROR = "_run_done_", "_run_error_"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reader:
+    """One who follows a run: gets everything behind `after`, in order, nothing twice."""
+
+    fabric: ServerFabric
+    live: LiveRuns
+    run_id: RunId
+    drive: Drive | None = None
+    """Set while the run is driven here."""
+    after: int = -1
+    """Sequence number of the newest event that the reader has."""
+    follow: bool = True
+    """Whether to stay until the run has ended."""
+    deltas: bool = False
+    """Whether to see answers as they are written."""
+    _waiter: Waiter = field(default_factory=Waiter)
+    _gone: bool = False
+    _said: int = 0
+    """Pieces of answers that have been sent, or missed."""
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield what is to be sent, until the run has ended or the server stops."""
+        try:
+            if self.drive is not None:
+                self.drive.outcome.add_done_callback(self._wake)
+            with self.live.reading(self.run_id, deltas=self.deltas) as feed:
+                async with aclosing(self._events(feed)) as events:
+                    async for chunk in events:
+                        yield chunk
+            if not self._gone and (last := await self._last()) is not None:
+                yield last
+        except FabricError as problem:
+            yield _sentinel(self.run_id, ERROR, error_object(problem, run_id=self.run_id))
+        except Exception:  # noqa: BLE001 - the stream has begun: this is the only way left to tell
+            _log.exception("The events of run %s could not be sent", self.run_id)
+            yield _sentinel(self.run_id, ERROR, error_object(InternalError(), run_id=self.run_id))
+        finally:
+            if self.drive is not None:
+                self.drive.outcome.remove_done_callback(self._wake)
+
+    def leave(self, _: object = None) -> None:
+        """End: nobody is there any more."""
+        self._gone = True
+        self._waiter.wake()
+
+    async def _events(self, feed: Feed) -> AsyncGenerator[bytes, None]:
+        self._said = feed.delta_count
+        if feed.tip < 0:
+            feed.add([await self.fabric.reader.newest(self.run_id)])
+        self.after = min(self.after, feed.tip)
+        beats, ending = self.live.beats, False
+        while not self._gone:
+            for chunk in _joined(await self._more(feed)):
+                yield chunk
+            if self._is_behind(feed):
+                continue
+            if feed.settled or ending or not self.follow:
+                return
+            if self._has_ended(feed):
+                ending = True  # a last look: what ended the run may not have been told here
+                feed.add([await self.fabric.reader.newest(self.run_id)])
+            elif beats != self.live.beats:
+                beats = self.live.beats
+                yield PING
+            else:
+                await feed.news(self._waiter)
+
+    async def _more(self, feed: Feed) -> list[bytes]:
+        """Return the next frames, from the ring if it reaches back far enough."""
+        frames = feed.after(self.after)
+        if frames is None:
+            frames = await self.live.stored(self.fabric.reader, self.run_id, self.after)
+            self.after += len(frames)
+            return frames
+        if self.deltas:
+            pieces, self._said = feed.deltas_after(self._said), feed.delta_count
+            frames = _merged(frames, self.after, pieces)
+        self.after = feed.tip
+        return frames
+
+    def _is_behind(self, feed: Feed) -> bool:
+        return self.after < feed.tip or (self.deltas and self._said < feed.delta_count)
+
+    def _has_ended(self, feed: Feed) -> bool:
+        """Tell whether nothing more is to be expected, although the log does not say so."""
+        if self.live.closing:
+            return True
+        if self.drive is None:
+            return feed.stopped
+        outcome = self.drive.outcome
+        if not outcome.done():
+            return False
+        if not outcome.cancelled() and outcome.exception() is None and outcome.result().status is RunStatus.WAITING:
+            self.drive = None  # whoever goes on with it may be somebody else
+            return False
+        return True
+
+    async def _last(self) -> bytes | None:
+        """Return the frame that says how it ended; None if it has not, and we do not follow.
+
+        Raises:
+            FabricError: why we do not know.
+        """
+        outcome = None if self.drive is None else self.drive.outcome
+        if outcome is not None and outcome.done() and not outcome.cancelled():
+            return self._ended(outcome.result())
+        result = (await look_at(self.fabric, self.run_id)).result
+        if not result.status.settled:
+            if self.live.closing or (outcome is not None and outcome.cancelled()):
+                raise ServerStopping(
+                    "The server is stopping; the run goes on when it is back",
+                    hint=f"Then follow it: GET /runs/{self.run_id}/events with Last-Event-ID {self.after}.",
+                )
+            if not self.follow:
+                return None
+        return self._ended(result)
+
+    def _ended(self, result: RunResult) -> bytes:
+        kind = DONE if result.status is RunStatus.COMPLETED else ERROR
+        return _sentinel(self.run_id, kind, result_object(result, self.fabric.run_dir(self.run_id)))
+
+    def _wake(self, _: object) -> None:
+        self._waiter.wake()
+
+
+class EventStream(Response):
+    """Sends what a reader gets. A client that has gone is noticed at once; one that does not read holds up nobody."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, reader: Reader) -> None:
+        self.status_code = 200
+        self.background = None
+        self._reader = reader
+        self.init_headers(
+            {
+                "cache-control": "no-cache",
+                "x-accel-buffering": "no",
+                "content-location": f"/runs/{reader.run_id}/events",
+            }
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        gone = asyncio.ensure_future(_disconnected(receive))
+        gone.add_done_callback(self._reader.leave)
+        try:
+            async with aclosing(self._reader.chunks()) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _sentinel(run_id: RunId, kind: str, payload: Mapping[str, Any]) -> bytes:
+    return b"data: %s\n\n" % dump_json({"kind": kind, "run_id": run_id, "payload": payload}).lstrip()
+
+
+def _joined(frames: Iterable[bytes]) -> Iterator[bytes]:
+    """Put frames together into pieces that are worth sending."""
+    chunk: list[bytes] = []
+    size = 0
+    for frame in frames:
+        chunk.append(frame)
+        size += len(frame)
+        if size >= CHUNK_BYTES:
+            yield b"".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield b"".join(chunk)
+
+
+def _merged(frames: list[bytes], after: int, pieces: list[tuple[int, bytes]]) -> list[bytes]:
+    """Put pieces of answers behind the events that they followed; what comes too late for that is left out."""
+    merged: list[bytes] = []
+    for seq, frame in enumerate([b"", *frames], after):
+        merged.append(frame)
+        merged += [piece for place, piece in pieces if place == seq]
+    return merged[1:]

@@ -1,0 +1,88 @@
+"""Runs as HTTP shows them: the command line's result, and where a run stands at this moment."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import evolve
+from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.interfaces.result import result_object
+
+PAGE = 256
+"""Events read from the store at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as it stands."""
+
+    result: RunResult
+    prompt: str
+    created_at: float
+    updated_at: float
+
+
+async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
+    """Sum a run up, whoever drives it.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    state = RunState(run_id)
+    created_at = updated_at = 0.0
+    while events := await fabric.reader.page(run_id, after=state.next_seq - 1, limit=PAGE):
+        created_at, updated_at = created_at or events[0].ts, events[-1].ts
+        for event in events:
+            evolve(state, event)
+    result = result_of(state)
+    if not state.status.settled:
+        result = replace(result, status=await status_of(fabric, run_id))
+    assert state.task is not None  # a run is created together with its first event
+    return RunView(result, state.task.prompt, created_at, updated_at)
+
+
+async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:
+    """Tell where a run stands; one that waits here for its turn is running.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    status = await fabric.reader.status(run_id)
+    return RunStatus.RUNNING if status is RunStatus.INTERRUPTED and run_id in fabric.dispatch else status
+
+
+def answer(fabric: ServerFabric, result: RunResult) -> dict[str, Any]:
+    """Return a run's result as the command line prints it; one that completed says so at the top as well."""
+    shown = result_object(result, fabric.run_dir(result.run_id))
+    # The seeds' clients look for it (C29). A pack whose result has an `action` of its own keeps that.
+    return {"action": "final", **shown} if result.status is RunStatus.COMPLETED else shown
+
+
+def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
+    """Return the same with what was asked for, and when."""
+    shown = answer(fabric, view.result)
+    drive = fabric.dispatch.find(view.result.run_id)
+    shown["_meta"] |= {
+        "prompt": view.prompt,
+        "created_at": view.created_at,
+        "updated_at": view.updated_at,
+        "queued": drive is not None and drive.queued,
+    }
+    return shown
+
+
+def listed(fabric: ServerFabric, record: RunRecord) -> dict[str, Any]:
+    """Return one line about a run."""
+    awaited = record.status is RunStatus.INTERRUPTED and record.run_id in fabric.dispatch
+    return {
+        "run_id": record.run_id,
+        "status": RunStatus.RUNNING if awaited else record.status,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "specialist_ids": record.specialist_ids,
+        "prompt": record.prompt,
+        "summary": record.summary,
+    }

@@ -1,0 +1,320 @@
+"""`fabric serve` as a process: it listens, stops in time whatever hangs, and goes on where it was killed."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.testing.scripted_model import Call, Entry, Hang, Script, ScriptedModel, Slow
+from e2e.fabric_process import Ended, Fabric, Started, settings, until
+from e2e.kill_loop import Findings, _check, script
+from integration.http.served import DONE, LOOK, SCRIPT, Stream, data_of, deaf_reader, ids, task
+
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Serving:
+    """A `fabric serve` process, and a client that talks to it."""
+
+    started: Started
+    url: str
+    client: httpx2.AsyncClient
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """Return all runs, newest first."""
+        found: list[dict[str, Any]] = (await self.client.get("/runs?limit=200")).json()["runs"]
+        return found
+
+    async def until_settled(self) -> list[dict[str, Any]]:
+        """Wait until no run is under way any more."""
+        async with asyncio.timeout(PATIENCE_S):
+            while "running" in {run["status"] for run in await self.runs()}:
+                await asyncio.sleep(0.05)
+        return await self.runs()
+
+    async def kill(self) -> None:
+        """End it without a warning."""
+        self.started.process.kill()
+        await self.started.ended()
+
+    async def stop(self, number: int = signal.SIGTERM) -> Ended:
+        """Tell it to stop, and wait until it has."""
+        self.started.process.send_signal(number)
+        return await self.started.ended(timeout_s=PATIENCE_S)
+
+
+@contextlib.asynccontextmanager
+async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
+    """Start a server on a free port; it is killed at the end if it still runs."""
+    started = await fabric.start("serve", "--port", "0", "--json", *options)
+    assert started.process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            line = await started.process.stdout.readline()
+        told = json.loads(line or b"{}")
+        assert told.get("pid") == started.process.pid, await started.ended()
+        async with httpx2.AsyncClient(base_url=told["url"], timeout=PATIENCE_S) as client:
+            yield Serving(started, told["url"], client)
+    finally:
+        if started.process.returncode is None:
+            started.process.kill()
+            await started.process.communicate()
+
+
+async def in_background(serving: Serving, **body: Any) -> None:
+    """Start a run and leave."""
+    stream = await Stream.send(int(serving.url.rpartition(":")[2]), "POST", "/run/stream", body=body)
+    await stream.reader.readuntil(b"\r\n\r\n")
+    stream.close()
+
+
+def require_log(ended: Ended) -> None:
+    """Check that standard error holds lines of the operations log, and nothing that went wrong unseen."""
+    lines = [json.loads(line) for line in ended.err.splitlines()]
+    assert [line for line in lines if line["level"] in {"error", "critical"} or "exception" in line] == []
+
+
+@pytest.mark.proves("AF-022", "AF-030")
+async def test_serve_tells_its_address_answers_and_ends_when_told(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            async with serving(fabric) as server:
+                assert (await server.client.get("/health")).json()["ok"] is True
+                assert (await server.client.post("/run", json=task())).json()["summary"] == "all done"
+                ended = await server.stop(number)
+            assert (ended.code, ended.out) == (0, "")
+            require_log(ended)
+
+
+@pytest.mark.proves("AF-022")
+async def test_serve_tells_people_the_address_in_one_line(tmp_path: Path) -> None:
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
+    started = await fabric.start("serve", "--port", "0", "--host", "localhost", "--max-running", "3")
+    assert started.process.stdout is not None
+    line = (await asyncio.wait_for(started.process.stdout.readline(), PATIENCE_S)).decode()
+    assert line.startswith("fabric serve: http://127.0.0.1:")
+    assert str(fabric.root) in line
+    started.process.terminate()
+    assert (await started.ended()).code == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org", ""])
+async def test_an_address_that_others_could_reach_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
+    ended = await fabric("serve", "--host", host)
+    assert ended.code == 2
+    assert "there is no login yet" in ended.err
+    assert "Traceback" not in ended.err
+
+
+async def test_a_taken_port_is_explained(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = await Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))("serve", "--port", str(port))
+    assert ended.code == 2
+    assert f"Port {port} of 127.0.0.1 is taken" in ended.err
+    assert "--port" in ended.err
+
+
+async def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
+    fabric.root.mkdir()
+    (fabric.root / "fabric.db").write_bytes(b"this is no database, whatever its name says" * 100)
+    ended = await fabric("serve", "--port", "0")
+    assert ended.code == 1
+    assert "not a usable database" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.proves("AF-035", "C32")
+async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    witness = tmp_path / "witness"
+    turns: dict[str, Sequence[Entry]] = {
+        "model": (Hang(), LOOK, DONE),
+        "tool": (
+            *(Call("write_file", {"path": f"{number}.txt", "content": "x" * 2_000}) for number in range(60)),
+            Call("shell", {"command": f"trap '' TERM INT; echo begun >> {witness}; sleep 60"}),
+            DONE,
+        ),
+    }
+    async with ScriptedModel(Script((LOOK, DONE), named={**SCRIPT.named, **turns})) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        async with serving(fabric, "--max-running", "2") as server:
+            port = int(server.url.rpartition(":")[2])
+            await in_background(server, **task("model"))
+            await in_background(server, **task("tool", max_steps=100))
+            await in_background(server, **task("slow"))
+            await until(witness.exists, "the tool has begun")
+            runs = [run["run_id"] for run in await server.runs()]
+            deaf = [deaf_reader(port, run_id) for run_id in runs for _ in range(3)]
+            listening = await Stream.send(port, "GET", f"/runs/{runs[0]}/events")
+            waiting = asyncio.create_task(server.client.post("/run", json=task()))
+            await until(lambda: len(fabric.run_dirs()) == 4, "the fourth run waits for its turn")
+            started = time.monotonic()
+            ended = await server.stop()
+            assert time.monotonic() - started < 10
+            assert ended.code == 0
+            require_log(ended)
+            assert (await waiting).json()["code"] == "server_stopping"
+            await listening.reader.readuntil(b"\r\n\r\n")
+            assert data_of((await listening.frames())[-1])["payload"]["error"]["code"] == "server_stopping"
+            listening.close()
+            for connection in deaf:
+                connection.close()
+        listed = (await fabric("logs", "list", "--json")).json["runs"]
+        assert {run["status"] for run in listed} == {"interrupted"}
+
+        async with serving(fabric) as server:
+            settled = await server.until_settled()
+            assert {run["status"] for run in settled} == {"completed"}
+            events = (await server.client.get(f"/runs/{runs[2]}/events?limit=1000")).json()["events"]
+            kinds = [event["kind"] for event in events]
+            assert "run_interrupted" not in kinds, "nobody has to resume it by hand"
+            assert next(event for event in events if event["kind"] == "run_resumed")["payload"]["by"] == "server"
+            assert (await server.stop()).code == 0
+        assert witness.read_text() == "begun\n", "what may have happened is not done again"
+
+
+def clinging_pack(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
+    """Build a pack that cannot be closed."""
+
+    class Clinging(BaseSpecialistPack):
+        async def aclose(self) -> None:
+            await asyncio.Event().wait()
+
+    finish = make_finish_tool_def({"summary": {"type": "string"}})
+    return Clinging(system_prompt=f"Clinging to {workspace}, {network_allowed}.", tools=[], finish=finish)
+
+
+CLINGING = {"clinging": {"description": "Cannot be closed.", "builder": "e2e.test_serve:clinging_pack"}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signals", "code", "within_s"), [(1, 0, 4.5), (2, 130, 2.5)])
+async def test_what_cannot_be_stopped_is_left_behind_in_time_and_at_once_when_told_twice(
+    tmp_path: Path, signals: int, code: int, within_s: float
+) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        more: dict[str, Any] = {"specialists": CLINGING, "server": {"shutdown_timeout_s": 3.0}}
+        async with serving(Fabric(tmp_path, settings(model.base_url, **more))) as server:
+            await in_background(server, prompt="[[script=hang]]", pack="clinging")
+            await model.wait_for_requests(1)
+            started = time.monotonic()
+            for _ in range(signals - 1):
+                server.started.process.terminate()
+                await until(lambda: not listens(server.url), "it has heard that")
+            ended = await server.stop()
+            assert ended.code == code
+            require_log(ended)
+            assert time.monotonic() - started < within_s
+
+
+def listens(url: str) -> bool:
+    """Tell whether somebody accepts connections there."""
+    try:
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.proves("AF-131", "AF-134", "C31")
+async def test_killed_in_the_middle_of_runs_the_next_server_completes_them_and_repeats_nothing(tmp_path: Path) -> None:
+    witness = tmp_path / "witness"
+    async with ScriptedModel(script(witness)) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        for life in range(4):
+            async with serving(fabric, "--max-running", "4") as server:
+                if life == 0:
+                    for _ in range(6):
+                        await in_background(server, prompt="Do all steps.", pack="engineering")
+                await model.wait_for_requests(len(model.requests) + 12, timeout_s=20)
+                await server.kill()
+        async with serving(fabric) as server:
+            settled = await server.until_settled()
+            assert [run["status"] for run in settled] == ["completed"] * 6
+            port = int(server.url.rpartition(":")[2])
+            for run in settled:
+                stream = await Stream.send(port, "GET", f"/runs/{run['run_id']}/events")
+                await stream.reader.readuntil(b"\r\n\r\n")
+                *frames, end = await stream.frames()
+                assert ids(frames) == list(range(len(frames)))
+                assert data_of(end)["kind"] == "_run_done_"
+                stream.close()
+            assert (await server.stop()).code == 0
+    findings = Findings()
+    _check(fabric.root, witness, findings)
+    assert (findings.repeated, findings.lost) == ([], [])
+
+
+@pytest.mark.slow
+async def test_a_starting_server_takes_up_what_was_left_and_leaves_the_rest_alone(tmp_path: Path) -> None:
+    turns: dict[str, Sequence[Entry]] = {"once": (Slow(LOOK, 2.0), DONE)}
+    async with ScriptedModel(Script(named={**SCRIPT.named, **turns})) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+
+        async def run_of_the_command_line(name: str, number: int) -> tuple[Started, str]:
+            before = set(fabric.run_dirs())
+            started = await fabric.start("run", task(name)["prompt"], "--pack", "engineering")
+            await model.wait_for_requests(number)
+            (found,) = set(fabric.run_dirs()) - before
+            return started, found.name
+
+        killed, left = await run_of_the_command_line("once", 1)
+        killed.process.kill()
+        await killed.ended()
+        homeless, gone = await run_of_the_command_line("once", 2)
+        homeless.process.kill()
+        await homeless.ended()
+        (fabric.root / "runs" / gone / "workspace").rename(tmp_path / "elsewhere")
+        stopped, person = await run_of_the_command_line("once", 3)
+        stopped.process.terminate()
+        assert (await stopped.ended()).code == 130
+        living, held = await run_of_the_command_line("hang", 4)
+
+        async with serving(fabric) as server:
+            statuses = {run["run_id"]: run["status"] for run in await server.runs()}
+            assert (statuses[left], statuses[held], statuses[person]) == ("running", "running", "interrupted")
+
+            async with asyncio.timeout(PATIENCE_S):
+                while (await server.client.get(f"/runs/{left}/status")).json()["status"] != "completed":
+                    await asyncio.sleep(0.05)
+            statuses = {run["run_id"]: run["status"] for run in await server.runs()}
+            assert statuses == {left: "completed", gone: "interrupted", person: "interrupted", held: "running"}
+            ended = await server.stop()
+        assert f"Run {gone} was not taken up" in ended.err
+        require_log(ended)
+        living.process.kill()
+        await living.ended()
+
+
+@pytest.mark.slow
+async def test_a_run_that_kills_its_server_again_and_again_is_left_to_a_person(tmp_path: Path) -> None:
+    async with ScriptedModel(Script((Hang(times=99),))) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        for life in range(4):
+            async with serving(fabric) as server:
+                if life == 0:
+                    await in_background(server, **task())
+                if life < 3:
+                    await model.wait_for_requests(life + 1)
+                    await server.kill()
+                else:
+                    (run,) = await server.until_settled()
+                    assert run["status"] == "interrupted"
+                    assert len(model.requests) == 3

@@ -1,0 +1,205 @@
+"""The real server on a free port, in this process, with a scripted model behind it."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from agent_fabric.bootstrap.server import ServerFabric, build_server
+from agent_fabric.config.loader import read_config
+from agent_fabric.interfaces.http.app import create_app
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.server import Connection, open_listener
+from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
+from e2e.fabric_process import Fabric, Started, settings
+
+PATIENCE_S = 30.0
+LOOK = Call("list_files", {"path": "."})
+DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
+SCRIPT = Script(
+    turns=(LOOK, DONE),
+    named={
+        "hang": (Hang(times=99),),
+        "slow": (LOOK, Slow(DONE, 1.0)),
+        "slower": (Slow(LOOK, 1.0), Slow(DONE, 1.0)),
+        "long": (*(Call("shell", {"command": f"echo {number}"}) for number in range(20)), DONE),
+    },
+)
+
+
+def task(script: str = "", **more: Any) -> dict[str, Any]:
+    """Return a body for `POST /run`."""
+    prompt = f"do it [[script={script}]]" if script else "do it"
+    return {"prompt": prompt, "pack": "engineering", **more}
+
+
+@dataclass
+class Served:
+    """A server, and a client that talks to it."""
+
+    port: int
+    client: httpx2.AsyncClient
+    fabric: ServerFabric
+    live: LiveRuns
+    model: ScriptedModel
+    command: Fabric
+    """The command line in the same folder."""
+    streams: "list[Stream]" = field(default_factory=list)
+
+    async def start(self, script: str = "", **more: Any) -> "Stream":
+        """Start a run and begin to watch it."""
+        return await self.open("POST", "/run/stream", body=task(script, **more))
+
+    async def watch(self, run_id: str, query: str = "", *, last: int | None = None) -> "Stream":
+        """Watch a run."""
+        headers = {} if last is None else {"Last-Event-ID": str(last)}
+        return await self.open("GET", f"/runs/{run_id}/events{query}", headers=headers)
+
+    async def open(self, method: str, path: str, **more: Any) -> "Stream":
+        """Send a request, and read the head of the answer."""
+        stream = await self.send(method, path, **more)
+        stream.head = (await stream.reader.readuntil(b"\r\n\r\n")).decode()
+        return stream
+
+    async def send(self, method: str, path: str, **more: Any) -> "Stream":
+        """Send a request, and read nothing."""
+        self.streams.append(await Stream.send(self.port, method, path, **more))
+        return self.streams[-1]
+
+    async def elsewhere(self, script: str) -> "tuple[Started, str]":
+        """Let the command line start a run, and wait until that has asked the model."""
+        asked, before = len(self.model.requests), self.command.run_dirs()
+        process = await self.command.start("run", task(script)["prompt"], "--pack", "engineering")
+        await self.model.wait_for_requests(asked + 1)
+        (run_dir,) = set(self.command.run_dirs()) - set(before)
+        return process, run_dir.name
+
+    async def status(self, run_id: str) -> str:
+        """Tell where a run stands."""
+        answer = await self.client.get(f"/runs/{run_id}/status")
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["status"])
+
+    async def settled(self, run_id: str) -> dict[str, Any]:
+        """Wait for a run's result."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (await self.status(run_id)) in {"running", "waiting"}:
+                await asyncio.sleep(0.02)
+        result: dict[str, Any] = (await self.client.get(f"/runs/{run_id}")).json()
+        return result
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path, script: Script = SCRIPT, **configured: Any) -> AsyncIterator[Served]:
+    """Serve the fabric folder below `folder`; `configured` are settings of `server`."""
+    async with ScriptedModel(script) as model:
+        loaded = read_config({}, overrides=settings(model.base_url, server=configured))
+        live = LiveRuns()
+        fabric = build_server(folder / ".fabric", loaded, readers=(live,))
+        with open_listener("127.0.0.1", 0) as listener:
+            port = listener.getsockname()[1]
+            app = create_app(fabric, live, port=port)
+            server = uvicorn.Server(
+                uvicorn.Config(
+                    app, http=Connection, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1
+                )
+            )
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
+                while not server.started:
+                    await asyncio.sleep(0.005)
+                server_and_client = Served(port, client, fabric, live, model, Fabric(folder, settings(model.base_url)))
+                try:
+                    yield server_and_client
+                finally:
+                    for stream in server_and_client.streams:
+                        stream.close()
+                    await fabric.stop()
+                    live.close()
+                    server.should_exit = True
+                    await serving
+
+
+@dataclass
+class Stream:
+    """A stream of Server-Sent Events, read by hand so that nothing is read unless asked for."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    head: str = ""
+    _unread: str = ""
+
+    @classmethod
+    async def send(
+        cls, port: int, method: str, path: str, *, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> "Stream":
+        """Send a request, and read nothing."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        data = b"" if body is None else json.dumps(body).encode()
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{port}",
+            "Accept: text/event-stream",
+            *(["Content-Type: application/json"] if data else []),
+            f"Content-Length: {len(data)}",
+            *(f"{name}: {value}" for name, value in (headers or {}).items()),
+        ]
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
+        return cls(reader, writer)
+
+    @property
+    def run_id(self) -> str:
+        """The run, as the head tells it."""
+        return self.head.split("/runs/")[1].split("/")[0]
+
+    async def frame(self) -> str:
+        """Return the next frame; empty at the end of the stream."""
+        async with asyncio.timeout(PATIENCE_S):
+            while "\n\n" not in self._unread:
+                size = int(await self.reader.readline() or b"0", 16)
+                if not size:
+                    return ""
+                self._unread += (await self.reader.readexactly(size)).decode()
+                await self.reader.readline()
+        frame, _, self._unread = self._unread.partition("\n\n")
+        return frame
+
+    async def frames(self) -> list[str]:
+        """Return all frames to the end of the stream."""
+        frames = []
+        while frame := await self.frame():
+            frames.append(frame)
+        return frames
+
+    def close(self) -> None:
+        """Leave without a word."""
+        self.writer.transport.abort()
+
+
+def deaf_reader(port: int, run_id: str) -> socket.socket:
+    """Ask for a run's events, and never read them."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+    connection.connect(("127.0.0.1", port))
+    head = f"GET /runs/{run_id}/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+    connection.sendall(head.encode())
+    return connection
+
+
+def data_of(frame: str) -> dict[str, Any]:
+    """Return what a frame carries."""
+    (line,) = [line for line in frame.split("\n") if line.startswith("data: ")]
+    value: dict[str, Any] = json.loads(line.removeprefix("data: "))
+    return value
+
+
+def ids(frames: Sequence[str]) -> list[int]:
+    """Return the numbers of the events among frames."""
+    return [int(frame.split("\n")[0].removeprefix("id: ")) for frame in frames if frame.startswith("id: ")]
