@@ -10,6 +10,8 @@ FabricError                       anything we can explain to a person
 ├── StoreUnavailable              the store cannot be read or written
 │   └── StoreFull                 because the disk is full
 ├── MissingExtra                  an optional part is not installed
+├── ServerBusy                    too many runs wait already
+├── ServerStopping                the server ends; its successor goes on
 ├── Interrupted                   a person or the system stopped us before there was anything to resume
 └── ModelError                    the model gave no usable answer
     ├── ModelUnreachable          nobody listens there
@@ -96,6 +98,18 @@ class MissingExtra(FabricError):
             f"{needed_for} needs an optional part that is not installed",
             hint=f'Install it with: pip install "agent-fabric[{extra}]"',
         )
+
+
+class ServerBusy(FabricError):
+    """Too many runs wait already; nothing was created."""
+
+    code = "server_busy"
+
+
+class ServerStopping(FabricError):
+    """The server stops; the next one goes on with its runs."""
+
+    code = "server_stopping"
 
 
 class Interrupted(FabricError):

@@ -4,12 +4,16 @@ from typing import Any
 
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 
 def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
-    """Return the finish payload with `_meta`, and `error` when there is one."""
-    shown: dict[str, Any] = dict(result.payload)
+    """Return the finish payload with `_meta`, and `error` when there is one.
+
+    A run that completed says `"action": "final"`, which the seeds' clients look for, unless its pack says otherwise.
+    """
+    final = {"action": "final"} if result.status is RunStatus.COMPLETED else {}
+    shown: dict[str, Any] = {**final, **result.payload}
     shown.pop("error", None)
     shown["_meta"] = {
         "run_id": result.run_id,

@@ -46,7 +46,7 @@ async def test_a_run_answers_what_the_command_line_prints(tmp_path: Path) -> Non
         assert answer.status_code == 200, answer.text
         over_http = answer.json()
         printed = (await server.command("run", task()["prompt"], "--pack", "engineering", "--json")).json
-    assert over_http.pop("action") == "final"
+    assert over_http["action"] == "final"
     assert list(over_http) == list(printed)
     assert list(over_http["_meta"]) == list(printed["_meta"])
     for differs in ("run_id", "run_dir", "workspace", "duration_s"):

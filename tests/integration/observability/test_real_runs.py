@@ -63,7 +63,7 @@ async def test_a_task_force_is_logged_and_traced_without_the_loop_knowing() -> N
 
     assert result.status is RunStatus.COMPLETED
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [line["event"] for line in lines] == ["run_created", "recruitment", "looking", "looking", "run_complete"]
+    assert [line["event"] for line in lines] == ["run_created", "looking", "looking", "run_complete"]
     assert {line["run_id"] for line in lines} == {result.run_id}
     finished = exporter.get_finished_spans()
     seen = sorted((span.name, str((span.attributes or {}).get("fabric.lane"))) for span in finished)

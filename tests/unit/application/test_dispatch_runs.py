@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import HeldRun
-from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive, ServerBusy, ServerStopping
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.application.runs.taken import Taken
-from agent_fabric.domain.errors import RunUndrivable, StoreUnavailable
+from agent_fabric.domain.errors import RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus, Task

@@ -11,7 +11,7 @@ from agent_fabric.application.ports.runs import HeldRun, InboxRow
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import CANCEL, DriveRun
 from agent_fabric.application.runs.taken import Taken
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
@@ -23,18 +23,6 @@ Take = Callable[[], Awaitable[Taken | RunResult]]
 """Creates or takes a run; one that has settled gives only its result."""
 _Place = asyncio.Future[None]
 """A place in the line, done when it is one's turn."""
-
-
-class ServerBusy(FabricError):
-    """Too many runs wait already; nothing was created."""
-
-    code = "server_busy"
-
-
-class ServerStopping(FabricError):
-    """The server stops; the next one goes on with its runs."""
-
-    code = "server_stopping"
 
 
 @dataclass(slots=True)

@@ -153,14 +153,14 @@ class _Drive:
     async def _fly_here(self, lane: LaneId | None, effect: _Effect, mail: _Mail) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.
 
-        Mail that arrives meanwhile cancels it, as a time-out would.
+        Mail that wants the run to end cancels it, as a time-out would; other mail is read when it has landed.
         """
         task = asyncio.current_task()
         assert task is not None
         flying = True
 
-        def interrupt(_: object) -> None:
-            if flying:
+        def interrupt(arrived: _Mail) -> None:
+            if flying and not arrived.cancelled() and any(row.kind == CANCEL for row in arrived.result()):
                 task.cancel()
 
         mail.add_done_callback(interrupt)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from agent_fabric.application.runs.dispatch_runs import DispatchRuns, ServerStopping
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 
 _log = logging.getLogger(__name__)

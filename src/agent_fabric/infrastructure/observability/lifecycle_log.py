@@ -63,7 +63,7 @@ _ENTRIES: Final[Mapping[type, _Entry]] = {
         },
     ),
     SpecialistsRecruited: _Entry(
-        "info", lambda body: {"specialist_ids": body.specialist_ids, "routing_method": body.routing_method}
+        "debug", lambda body: {"specialist_ids": body.specialist_ids, "routing_method": body.routing_method}
     ),
     RunResumed: _Entry("info", lambda body: {"by": body.by, "driver": body.driver}),
     RunWaited: _Entry("info", lambda body: {"reason": body.reason}),

@@ -19,8 +19,8 @@ COMMANDS = {
     "resume": "Go on with a run that stopped.",
     "cancel": "End a run.",
     "serve": "Serve runs over HTTP.",
-    "logs": "Look at runs: list, show, search, export.",
     "verify": "Check again what a run claims.",
+    "logs": "Look at runs: list, show, search, export.",
     "config": "Show the configuration and where it comes from.",
 }
 """Each command is the module of this name beside this one; its `app` is the command."""

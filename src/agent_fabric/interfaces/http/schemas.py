@@ -36,7 +36,9 @@ class RunRequest(BaseModel):
     network_allowed: bool = True
     """Whether tools may use the network."""
     max_steps: Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)] | None = None
-    """Most model answers; not set: `budget.max_steps`."""
+    """Most model answers of a specialist; not set: `budget.max_steps`."""
+    task_force_mode: Literal["sequential", "parallel"] | None = None
+    """Whether several specialists work one after another or all at once; not set: as configured."""
 
 
 class CancelRequest(BaseModel):

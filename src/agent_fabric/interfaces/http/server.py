@@ -19,6 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
 from agent_fabric.interfaces.http.live import LiveRuns
 
@@ -95,7 +96,7 @@ class _Server(uvicorn.Server):
         timeout_s = fabric.settings.shutdown_timeout_s
         super().__init__(
             uvicorn.Config(
-                create_app(fabric, live, port=port),
+                AccessLog(create_app(fabric, live, port=port)),
                 http=Connection,
                 lifespan="on",
                 ws="none",

@@ -10,9 +10,9 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agent_fabric.application.runs.dispatch_runs import Drive, ServerStopping
+from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json

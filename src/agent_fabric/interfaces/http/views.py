@@ -55,10 +55,8 @@ async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:
 
 
 def answer(fabric: ServerFabric, result: RunResult) -> dict[str, Any]:
-    """Return a run's result as the command line prints it; one that completed says so at the top as well."""
-    shown = result_object(result, fabric.run_dir(result.run_id))
-    # The seeds' clients look for it (C29). A pack whose result has an `action` of its own keeps that.
-    return {"action": "final", **shown} if result.status is RunStatus.COMPLETED else shown
+    """Return a run's result as the command line prints it."""
+    return result_object(result, fabric.run_dir(result.run_id))
 
 
 def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_fabric.application.runs.dispatch_runs import ServerBusy
-from agent_fabric.domain.errors import FabricError, RunNotFound, StoreFull
+from agent_fabric.domain.errors import FabricError, RunNotFound, ServerBusy, StoreFull
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.errors import STATUSES, InternalError, problem, refusal
 

@@ -15,10 +15,10 @@ from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
 from agent_fabric.application.ports.runs import RunQuery
-from agent_fabric.application.runs.dispatch_runs import Drive, ServerStopping
+from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
@@ -71,6 +71,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             model_key=wish.model_key,
             network_allowed=wish.network_allowed,
             max_steps=wish.max_steps,
+            task_force_mode=wish.task_force_mode,
         )
         drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
         assert isinstance(drive, Drive)  # a new run has not settled
