@@ -137,7 +137,7 @@ class Ended(NamedTuple):
 
 def engineered(arguments: Sequence[Any]) -> Sequence[Any]:
     """Name the engineering pack in a `run` that names none, so that nobody has to be chosen."""
-    if arguments[:1] != ("run",) or {"--pack", "--help"} & set(arguments):
+    if arguments[:1] != ("run",) or {"--pack", "--help", "--explain-routing"} & set(arguments):
         return arguments
     return ("run", "--pack", "engineering", *arguments[1:])
 

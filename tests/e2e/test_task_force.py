@@ -150,8 +150,8 @@ async def test_routing_is_explained(tmp_path: Path) -> None:
         configured = settings(model.base_url)
         configured["models"]["fast"] = configured["models"]["quality"]
         fabric = Fabric(tmp_path, configured)
-        clear = await fabric("run", "build a small API", "--pack", "", "--explain-routing", "--json")
-        asked = await fabric("run", "hm", "--pack", "", "--explain-routing", "--json")
+        clear = await fabric("run", "build a small API", "--explain-routing", "--json")
+        asked = await fabric("run", "hm", "--explain-routing", "--json")
     assert "chosen by keywords: engineering" in clear.err
     assert "engineering: 2 (build, api)" in clear.err
     assert clear.json["_meta"]["routing_method"] == "keywords"

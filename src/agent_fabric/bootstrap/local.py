@@ -194,13 +194,18 @@ def task_from(
     """Make a task of what a person typed.
 
     Raises:
-        ConfigError: there is no such model.
+        ConfigError: there is no such model, or `pack` names none.
     """
     key = model_key or config.default_model_key
     model_choice(config)(key)
+    packs = parse_pack_names(pack or "")
+    if pack is not None and not packs:
+        raise ConfigError(
+            "No pack is named", hint=f"Name one, or leave it out. Packs: {', '.join(config.specialists)}."
+        )
     return Task(
         prompt=prompt,
-        specialist_ids=parse_pack_names(pack or ""),
+        specialist_ids=packs,
         task_force_mode=TaskForceMode(config.task_force_mode),
         model_key=key,
         network_allowed=network_allowed,

@@ -3,6 +3,7 @@
 FabricError                       anything we can explain to a person
 ├── ConfigError                   the configuration, an option or an environment variable is wrong
 ├── RecruitError                  no such pack, or nobody fits the task
+│   └── PackBroken                the pack is there, but cannot be built or opened
 ├── RunNotFound                   no run has this id
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
@@ -50,6 +51,12 @@ class RecruitError(FabricError):
     """No such pack, or nobody fits the task."""
 
     code = "pack_unknown"
+
+
+class PackBroken(RecruitError):
+    """The pack is there, but cannot be built or opened."""
+
+    code = "pack_broken"
 
 
 class RunNotFound(FabricError):

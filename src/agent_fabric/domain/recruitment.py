@@ -5,6 +5,7 @@ Every choice comes with the reasons for it, which are kept in the run's log.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,6 +28,9 @@ _CODE_LIKE = re.compile(
     r"|\b(?:def|fn|func|function) \w+ ?\(|\bclass \w+ ?[({:]|\b\w+\(\)"
     r"|\b[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
 )
+_WORD = re.compile(r"\w+[+#]*")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+"""Letters of scripts that put no spaces between words: there, a keyword may stand anywhere."""
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 
 
@@ -170,17 +174,37 @@ def _find(evidence: Evidence, specialist_id: SpecialistId) -> SpecialistId | Non
 
 
 class _Words:
-    """A text made ready to be searched for keywords, whatever their ending."""
+    """A text made ready to be searched for keywords, whatever their case and ending."""
 
     def __init__(self, text: str) -> None:
-        self._text = " ".join(["", *re.findall(r"\w+[+#]*", text.lower()), ""])
+        words = _words(text)
+        self._text = " ".join(["", *words, ""])
+        self._places: dict[str, int] = {}
+        place = 0
+        for word in words:
+            self._places.setdefault(word, place)
+            place += len(word) + 1
 
     def found(self, keywords: Iterable[str]) -> dict[str, int]:
-        """Return the keywords that the text contains as whole words, with the place of each."""
-        places = {keyword: self._place(keyword.lower()) for keyword in keywords}
-        return {keyword: place for keyword, place in places.items() if place >= 0}
+        """Return the keywords that the text contains as whole words, with the place of each; every spelling once."""
+        found: dict[str, int] = {}
+        for keyword in dict.fromkeys(" ".join(_words(keyword)) for keyword in keywords):
+            place = self._place(keyword)
+            if place >= 0:
+                found[keyword] = place
+        return found
 
     def _place(self, keyword: str) -> int:
-        words = " ".join(re.findall(r"\w+[+#]*", keyword))
-        places = [self._text.find(f" {words}{ending} ") for ending in _ENDINGS] if words else []
+        if not keyword:
+            return -1
+        if _UNSPACED.search(keyword):
+            return self._text.find(keyword)
+        if " " in keyword:
+            places = [self._text.find(f" {keyword}{ending} ") for ending in _ENDINGS]
+        else:
+            places = [self._places.get(keyword + ending, -1) for ending in _ENDINGS]
         return min((place for place in places if place >= 0), default=-1)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())

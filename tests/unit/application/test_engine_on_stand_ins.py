@@ -379,3 +379,31 @@ async def test_a_run_whose_pack_is_not_here_is_left_alone_until_it_is() -> None:
         await elsewhere.resume_run(RUN)
     assert len(bench.runs.logs[RUN]) == length
     assert (await workbench(echo_pack, HAPPY, runs=bench.runs).resume_run(RUN)).status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("mode", TaskForceMode)
+async def test_a_pack_that_is_none_loses_only_its_own_lane(mode: TaskForceMode) -> None:
+    def unsound(_: str) -> BaseSpecialistPack:
+        pack = BaseSpecialistPack(system_prompt="one", tools=[], finish=FINISH)
+        pack.finish = None  # type: ignore[assignment]  # an author's mistake
+        return pack
+
+    packs, answer = two(HAPPY, HAPPY)
+    result = await workbench({**packs, "one": unsound}, answer).run(packs=["one", "two"], mode=mode)
+    assert list(result.payload["specialists"]) == ["two"]
+    failed = result.payload["failed_specialists"]["one"]
+    assert failed["code"] == "pack_broken"
+    assert "`finish`" in failed["message"]
+
+
+async def test_out_of_time_nothing_more_is_begun_and_the_budget_is_blamed() -> None:
+    async def slow(messages: Sequence[Message]) -> LLMResponse:
+        bench.clock.time += 10
+        return await HAPPY(messages)
+
+    bench = workbench(*two(slow, slow))
+    result = await bench.run(packs=["one", "two"], mode=TaskForceMode.PARALLEL, max_seconds=15)
+    assert result.error is not None
+    assert result.error.code == "budget_exhausted"
+    assert "llm_error" not in bench.kinds()
+    assert "pack_failed" not in bench.kinds()

@@ -99,7 +99,13 @@ async def test_a_model_settles_what_words_leave_open_and_the_log_shows_it() -> N
     ("answer", "who"),
     [
         (says("research", "engineering"), ("research", "engineering")),
-        (says(content="I would ask research_plus, maybe engineering."), ("research_plus", "engineering")),
+        (says(content="I would ask research_plus."), ("research_plus",)),
+        (
+            LLMResponse(
+                content="", tool_calls=(ToolCallRequest(CallId("c"), CHOOSE, '{"specialist_ids": "engineering"}'),)
+            ),
+            ("engineering",),
+        ),
         (says(content='{"specialist_ids": ["research"]}'), ("research",)),
         (says(7, None, "research"), ("research",)),
     ],
@@ -116,6 +122,7 @@ async def test_answers_are_read_whatever_their_form(answer: LLMResponse, who: tu
     [
         says("wizard"),
         says(content="Nobody I know."),
+        says(content="I would not use research; engineering, please."),
         says(content=""),
         LLMResponse(content="", tool_calls=(ToolCallRequest(CallId("c"), CHOOSE, "{not json"),)),
         ModelUnreachable("nobody listens"),

@@ -190,3 +190,16 @@ def test_no_text_breaks_it(prompt: str) -> None:
 
 def test_a_huge_task_is_weighed_at_once() -> None:
     assert weigh("class def import " * 300_000, built_in(), CAPABILITY_KEYWORDS).code_like is False
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [("天气", "今天天气怎么样"), ("cafe\u0301", "a CAFÉ review"), ("ﬁsh", "fishing"), ("STRASSE", "in der Straße")],
+)
+def test_keywords_of_any_script_and_spelling_are_found(keyword: str, text: str) -> None:
+    assert weigh(text, [keyed(keyword)], {}).matched
+
+
+def test_a_keyword_that_is_listed_twice_counts_once() -> None:
+    evidence = weigh("the weather", [keyed("weather", "Weather", "weather ", " WEATHER")], {})
+    assert evidence.score(SpecialistId("one")) == 1

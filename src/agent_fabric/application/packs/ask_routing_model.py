@@ -102,13 +102,20 @@ def _names_in(answer: ModelAnswered, evidence: Evidence) -> Iterable[str]:
             names = arguments_from(call.arguments).get("specialist_ids")
         except BadArguments:
             continue
-        if isinstance(names, list):
-            return [name for name in names if isinstance(name, str)]
-    text = answer.content
-    known = sorted((each.specialist_id for each in evidence.specialists), key=len, reverse=True)
-    places: dict[str, int] = {}
-    for name in known:  # the longest first, since one name may be part of another
-        if name in text:
-            places[name] = text.index(name)
+        if isinstance(names, list | str):
+            return [name for name in ([names] if isinstance(names, str) else names) if isinstance(name, str)]
+    try:
+        written = arguments_from(answer.content).get("specialist_ids")
+    except BadArguments:
+        return _named_in(answer.content, evidence)
+    return [name for name in written if isinstance(name, str)] if isinstance(written, list) else []
+
+
+def _named_in(text: str, evidence: Evidence) -> list[str]:
+    """Return the one specialist that a text names. One that names several may mean "this one and not that one"."""
+    named: list[str] = []
+    for name in sorted((each.specialist_id for each in evidence.specialists), key=len, reverse=True):
+        if name in text:  # the longest first, since one name may be part of another
+            named.append(name)
             text = text.replace(name, " " * len(name))
-    return sorted(places, key=places.__getitem__)
+    return named if len(named) == 1 else []

@@ -10,15 +10,16 @@ from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegis
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
+from agent_fabric.domain.errors import ConfigError, FabricError, PackBroken, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
 from agent_fabric.domain.runs.briefing import opening_for
 from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.tools import ToolContext, ToolSpec
 
 ModelChoice = Callable[[str], ModelSettings]
 """Gives the settings of a model key. Raises ConfigError for an unknown one."""
@@ -168,7 +169,11 @@ class OpenPacks:
         except FabricError:
             raise
         except Exception as problem:
-            raise RecruitError(f"The pack {specialist_id!r} could not start: {problem}") from problem
+            raise PackBroken(
+                f"The pack {specialist_id!r} could not start: {type(problem).__name__}: {problem}",
+                hint="Look at what its `aopen` does, and at what it needs.",
+            ) from problem
+        _require_sound(specialist_id, pack)
         self.opened[specialist_id] = pack
         return pack
 
@@ -177,6 +182,24 @@ class OpenPacks:
         await asyncio.gather(*(pack.aclose() for pack in self._started), return_exceptions=True)
         self._started.clear()
         self.opened.clear()
+
+
+def _require_sound(specialist_id: SpecialistId, pack: SpecialistPack) -> None:
+    """Make sure that a pack, which is anybody's code, gives what it must: what is recorded of it drives the run."""
+    problems = [
+        what
+        for what, sound in (
+            ("`system_prompt` is not text", isinstance(pack.system_prompt, str)),
+            ("`finish` is not a FinishSpec", isinstance(pack.finish, FinishSpec)),
+            ("`tool_definitions` are not ToolSpecs", all(isinstance(each, ToolSpec) for each in pack.tool_definitions)),
+        )
+        if not sound
+    ]
+    if problems:
+        raise PackBroken(
+            f"The pack {specialist_id!r} is not sound: {', '.join(problems)}",
+            hint="See docs/guides/write-a-pack.md for what a pack must have.",
+        )
 
 
 def failure(problem: FabricError) -> RunFailed:

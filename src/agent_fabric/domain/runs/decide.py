@@ -43,7 +43,10 @@ def decide(state: RunState) -> tuple[Action, ...]:
         return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
     if not state.specialist_ids:
         return (Recruit(),)
-    return _settle(state) or tuple(_actions(state))
+    settled = _settle(state)
+    if settled or _out_of_time(state):
+        return settled  # out of time: nothing more is begun while what is under way comes to its end
+    return tuple(_actions(state))
 
 
 def _settle(state: RunState) -> tuple[Action, ...]:
@@ -94,7 +97,7 @@ _BUDGET_HINTS = {
 def _spent_budget(state: RunState) -> BudgetExhausted | None:
     assert state.task is not None
     budget = state.task.budget
-    if budget.max_seconds is not None and state.seconds >= budget.max_seconds and not _any_in(state, _IN_FLIGHT):
+    if budget.max_seconds is not None and _out_of_time(state) and not _any_in(state, _IN_FLIGHT):
         return BudgetExhausted(resource="seconds", limit=budget.max_seconds, used=round(state.seconds, 3))
     if not _any_in(state, _MODEL_NEXT):
         return None  # tokens and steps are spent by asking a model; tools that it asked for may still run
@@ -103,6 +106,12 @@ def _spent_budget(state: RunState) -> BudgetExhausted | None:
     if budget.max_tokens is not None and state.tokens >= budget.max_tokens:
         return BudgetExhausted(resource="tokens", limit=budget.max_tokens, used=state.tokens)
     return None
+
+
+def _out_of_time(state: RunState) -> bool:
+    assert state.task is not None
+    limit = state.task.budget.max_seconds
+    return limit is not None and state.seconds >= limit
 
 
 _MODEL_NEXT = frozenset({Phase.MODEL_DUE, Phase.MODEL_IN_DOUBT})

@@ -210,10 +210,21 @@ def _json(data: bytes) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as problem:
-        raise _unusable(f"not JSON: {problem}") from None
+        value = _with_whole_characters(data, problem)
     if too_deep(value, data):
         raise _unusable("it is nested too deeply")
     return value
+
+
+def _with_whole_characters(data: bytes, problem: ValueError) -> Any:
+    """Read JSON in which half a character stands (a lone surrogate, escaped), as `?`: some models cut emoji in two."""
+    try:
+        value = json.loads(data) if b"\\u" in data else None
+        if value is not None:
+            return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        pass  # it is not that; the first problem tells more
+    raise _unusable(f"not JSON: {problem}") from None
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.errors import RecruitError
+from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
@@ -41,14 +41,14 @@ def build_imported(
     `run_id`, and a fourth, get what their name says.
 
     Raises:
-        RecruitError: it cannot be imported, fails, or returns something else than a pack.
+        PackBroken: it cannot be imported, fails, or returns something else than a pack.
     """
     try:
         build = imported(builder)
         offered = {"sandbox": sandbox, "run_id": run_id}
         return _checked(build(workspace, network_allowed, **{name: offered[name] for name in _asked_for(build)}))
     except (Exception, SystemExit) as problem:
-        raise RecruitError(
+        raise PackBroken(
             f"The builder {builder!r} of pack {specialist_id!r} failed: {type(problem).__name__}: {problem}",
             hint="It must be importable and take (workspace_path, network_allowed); sandbox and run_id are optional.",
         ) from problem

@@ -410,3 +410,8 @@ async def test_arguments_nested_deep_are_told_to_the_model_and_the_run_goes_on(d
     call = f'{{"function": {{"name": "look", "arguments": {arguments}}}}}'
     data = with_message(f'{{"tool_calls": [{call}]}}')
     assert await settle([data], parse_response) is RunStatus.COMPLETED
+
+
+def test_half_a_character_does_not_spoil_an_answer() -> None:
+    answer = parse_response(b'{"choices": [{"message": {"content": "so \\ud83d good"}}]}')
+    assert answer.content == "so ? good"
