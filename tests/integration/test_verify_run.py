@@ -18,6 +18,7 @@ from agent_fabric.domain.events import (
     Body,
     Event,
     PackStarted,
+    RunCancelled,
     RunCompleted,
     RunCreated,
     RunFailed,
@@ -62,8 +63,9 @@ CITED: Mapping[str, Any] = {
 }
 
 
-def began(name: str, workspace: Path, finish: FinishSpec) -> tuple[Body, ...]:
+def began(name: str, workspace: Path, finish: FinishSpec, *others: str) -> tuple[Body, ...]:
     who = SpecialistId(name)
+    everybody = (who, *map(SpecialistId, others))
     return (
         RunCreated(
             prompt="Does the fox jump?",
@@ -79,10 +81,10 @@ def began(name: str, workspace: Path, finish: FinishSpec) -> tuple[Body, ...]:
         ),
         SpecialistsRecruited(
             specialist_id=who,
-            specialist_ids=(who,),
+            specialist_ids=everybody,
             required_capabilities=(),
             routing_method="explicit",
-            is_task_force=False,
+            is_task_force=len(everybody) > 1,
         ),
         PackStarted(
             specialist_id=who,
@@ -137,7 +139,14 @@ class Case:
         held = await self.records.runs.create(RUN, events)
         await held.release()
 
-    async def research(self, payload: Mapping[str, Any] = CITED, finish: FinishSpec = FINISH_RESEARCH) -> Source:
+    async def research(
+        self,
+        payload: Mapping[str, Any] = CITED,
+        finish: FinishSpec = FINISH_RESEARCH,
+        *,
+        others: Sequence[str] = (),
+        end: Body | None = None,
+    ) -> Source:
         self.records.layout.prepare(RUN)
         source = await self.records.snapshots_for(RUN).keep(PAGE, fetched_at=1_700_000_000.0)
         rows = with_evidence([], source, QUOTE, "it jumps", 1_700_000_000.0)
@@ -146,10 +155,17 @@ class Case:
         (self.workspace / "screening_log.csv").write_text("url\nhttps://not-fetched.example\n")
         await self.record(
             "research",
-            *began("research", self.workspace, finish),
+            *began("research", self.workspace, finish, *others),
             *used(1, "fetch_url", {"url": URL}, sources=(source,)),
-            *used(2, "write_file", {"path": "report.md", "content": REPORT}, cites={"report.md": [URL]}),
-            *ended("research", payload),
+            *used(
+                2,
+                "write_file",
+                {"path": "./report.md", "content": REPORT},
+                cites={"report.md": [URL]},
+                wrote=("./report.md",),
+            ),
+            *used(3, "record_evidence", {"url": URL, "quote": QUOTE, "claim": "it jumps"}, result={"rows": 1}),
+            *(ended("research", payload) if end is None else (*ended("research", payload)[:-1], end)),
         )
         return source
 
@@ -240,6 +256,52 @@ async def test_the_evidence_table_is_checked_row_by_row(case: Case) -> None:
     assert [about for about, _ in await case.failures()] == ["evidence.csv"]
 
 
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda table: table.unlink(), "1 row was recorded, but it is gone or cannot be read"),
+        (lambda table: table.write_bytes(b""), "1 row was recorded, but it has 0"),
+        (lambda table: table.write_bytes(b"a\0b"), "1 row was recorded, but it is gone or cannot be read"),
+        (lambda table: (table.unlink(), table.mkdir()), "1 row was recorded, but it is gone or cannot be read"),
+        (lambda table: table.write_text(table.read_text().split("\n")[0]), "1 row was recorded, but it has 0"),
+    ],
+)
+async def test_evidence_that_was_recorded_and_is_gone_is_missed(
+    case: Case, spoil: Callable[[Path], object], said: str
+) -> None:
+    await case.research()
+    spoil(case.workspace / "evidence.csv")
+    assert await case.failures() == [("evidence.csv", said)]
+
+
+async def test_a_report_that_became_a_folder_is_no_report(case: Case) -> None:
+    await case.research()
+    (case.workspace / "report.md").unlink()
+    (case.workspace / "report.md").mkdir()
+    assert await case.failures() == [("file report.md", "the run wrote a file, but now it is a folder")]
+
+
+async def test_a_folder_may_be_a_deliverable(case: Case) -> None:
+    await case.research({**CITED, "deliverables": ["figures"]})
+    (case.workspace / "figures").mkdir()
+    assert await case.failures() == []
+
+
+@pytest.mark.parametrize("blank", [" ", "\n"])
+async def test_a_report_that_is_too_long_is_checked_in_part_and_that_is_said(
+    case: Case, blank: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_fabric.application.runs.verify_run.MAX_REPORT_BYTES", 1_000)
+    await case.research()
+    text = f"{URL}{blank}".encode() * 60
+    (case.workspace / "report.md").write_bytes(text)
+    found = [claim for claim in (await case.verified()).claims if claim.about == "report.md"]
+    assert [claim.standing for claim in found] == [Standing.HOLDS, Standing.OPEN]
+    unread = len(text) - 1_000 // (len(URL) + 1) * (len(URL) + 1)
+    assert found[1].detail == f"its last {unread} bytes were not checked: the file is too long"
+    assert await case.failures() == []
+
+
 async def test_a_snapshot_that_is_gone_or_changed_is_noticed(case: Case) -> None:
     source = await case.research()
     file = case.run_dir / "snapshots" / f"{source.sha256}.html"
@@ -261,7 +323,7 @@ TAMPERING: Sequence[tuple[Callable[[Case], None], str]] = (
         "event 4",
     ),
     (lambda case: case.execute("DELETE FROM blobs"), "event 4 (tool_result) cannot be read"),
-    (lambda case: case.execute("DELETE FROM events WHERE seq = 9"), "the store says that the run is completed"),
+    (lambda case: case.execute("DELETE FROM events WHERE seq = 11"), "the store says that the run is completed"),
     (lambda case: case.execute("UPDATE runs SET status = 'failed'"), "the store says that the run is failed"),
 )
 
@@ -295,6 +357,28 @@ async def test_a_failed_run_fails(case: Case) -> None:
     failed = RunFailed(code="c", message="No model.", hint="h")
     await case.record("research", *began("research", case.workspace, FINISH_RESEARCH), failed)
     assert await case.failures() == [("end", "the run failed, so it has no result: No model.")]
+
+
+async def test_a_cancelled_run_was_cancelled(case: Case) -> None:
+    cancelled = RunCancelled(by="somebody", reason="r")
+    await case.record("research", *began("research", case.workspace, FINISH_RESEARCH), cancelled)
+    assert await case.failures() == [("end", "the run was cancelled, so it has no result: Cancelled by somebody")]
+
+
+async def test_a_task_force_that_finished_in_part_has_a_result_and_names_who_cites(case: Case) -> None:
+    end = RunFailed(code="task_force_incomplete", message="Not all specialists finished", hint="h", payload={"s": 1})
+    await case.research(others=["engineering"], end=end)
+    found = await case.verified()
+    assert await case.failures() == [("end", "the run has only a part of its result: Not all specialists finished")]
+    assert "citation 1 of research" in [claim.about for claim in found.claims]
+
+
+async def test_a_changed_kind_of_event_is_not_taken_for_a_newer_program(case: Case) -> None:
+    await case.research()
+    case.execute("UPDATE events SET kind = 'made_up' WHERE seq = 5")
+    failed = dict(await case.failures())
+    assert "event 5" in failed["log"]
+    assert failed["end"] == "the log was changed, so its 'made_up' events tell nothing"
 
 
 # ── proofs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,11 +1,13 @@
 """Holds what a result cites against the pages that its run has read.
 
-A quote counts when it stands on the page, apart from what typesetting changes: case, white space, kinds of quotation
-marks and dashes, ligatures, soft hyphens, marks of lists and tables. `...` in a quote leaves something out.
+A quote counts when it stands on the page in whole words and numbers, apart from what typesetting changes: case, white
+space, kinds of quotation marks and dashes, ligatures, soft hyphens, marks of lists and tables. `...` in a quote leaves
+something out, unless the page has it there.
 
 Two addresses are the same when they differ only in what names the same page for sure: the case of scheme and host, a
 default port, the fragment, a slash at the end, and how characters are escaped. The query counts as it is, tracking
-parameters included, and `http` is not `https`: a server may answer with another page.
+parameters included, and `http` is not `https`: a server may answer with another page. Where an address ends in a text
+is not always clear, so a mention has several readings, and one that was fetched is enough.
 """
 
 import csv
@@ -29,15 +31,25 @@ _ALIKE = {
     **dict.fromkeys(
         '\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u00ab\u00bb\u2039\u203a\u02bc`"', "'"
     ),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe58\ufe63\uff0d", "-"),
+    **dict.fromkeys("\u2014\u2015", " - "),
     **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
 }
 """Characters that a page and its quote may write differently: quotation marks, dashes, and what nobody sees."""
-_MARKUP = "-|*#>:\u2022\u00b7"
-"""A word of these alone stands for a list, a table or a dash, and need not be quoted."""
+_LONG_DASH = re.compile(r"-{2,}")
+_LINE_MARK = re.compile(r"^[ \t]*(?:(?:[-*+\u2022\u00b7]|#{1,6}|>(?![ \t]*[\d.]))[ \t]+)+", re.MULTILINE)
+"""What begins a line of a list, a heading or a quotation."""
+_BETWEEN = "|:\u2022\u00b7"
+"""A word of these alone parts cells or items, and need not be quoted."""
+_DOTS = re.compile(r"\.{3,}")
 _LEFT_OUT = re.compile(r"[\[(]?\s?\.{3,}\s?[\])]?")
-_AROUND = " '.,;:"
-"""What a sentence may put around a quote that the page does not have there."""
+_BEFORE = re.compile(r"(?:[ ',;:]|\.(?!\d))*")
+_AFTER = " '.,;:"
+"""What a sentence may put around a quote that the page does not have there; `.5` is a number."""
+_SIGNS = frozenset("<>=!~+-\u00b1\u2264\u2265\u2260\u2248")
+_UNITS = frozenset("%\u2030^")
+_WITHOUT_SPACES = (("\u0e00", "\u109f"), ("\u1780", "\u17ff"), ("\u2e80", "\U0010ffff"))
+"""Scripts in which a word ends where the reader knows it: Thai, Lao, Tibetan, Burmese, Khmer, Chinese, Japanese."""
 
 
 class PageText:
@@ -47,17 +59,29 @@ class PageText:
         self._text = _comparable(text)
 
     def has(self, quote: str) -> bool:
-        """Tell whether a quote stands on the page; its parts between `...` in their order."""
-        parts = [part.strip(_AROUND) for part in _LEFT_OUT.split(_comparable(quote))]
-        parts = [part for part in parts if part]
+        """Tell whether a quote stands on the page, as it is or else its parts between `...` in their order."""
+        whole = _comparable(quote)
+        return self._has([whole]) or self._has(_LEFT_OUT.split(whole))
+
+    def _has(self, parts: Sequence[str]) -> bool:
+        parts = [bare for part in parts if (bare := _bare(part))]
         at = 0
         for part in parts:
-            found = self._text.find(part, at)
-            if found < 0:
+            at = self._end_of(part, at)
+            if at < 0:
                 return False
-            at = found + len(part)
         long_enough = all(_weight(part) >= SHORTEST_QUOTE for part in parts)
-        return bool(parts) and (long_enough or parts == [self._text.strip(_AROUND)])
+        return bool(parts) and (long_enough or parts == [_bare(self._text)])
+
+    def _end_of(self, part: str, start: int) -> int:
+        """Return where a part ends on the page, from `start` on; -1 if it does not stand there in whole words."""
+        found = self._text.find(part, start)
+        while found >= 0:
+            end = found + len(part)
+            if not _cuts_before(self._text, found) and not _cuts_after(self._text, end):
+                return end
+            found = self._text.find(part, found + 1)
+        return -1
 
 
 def quoted_in(quote: str, text: str) -> bool:
@@ -68,7 +92,56 @@ def quoted_in(quote: str, text: str) -> bool:
 def _comparable(text: str) -> str:
     # Twice: normalising takes some of these characters apart, and makes others of them.
     plain = _with_usual_marks(unicodedata.normalize("NFKC", _with_usual_marks(text)))
-    return " ".join(word for word in plain.casefold().split() if word.strip(_MARKUP))
+    plain = _LINE_MARK.sub("", "\n".join(plain.splitlines()))
+    words = _DOTS.sub(" ... ", _LONG_DASH.sub(" - ", plain)).casefold().split()
+    following = (*words[1:], "")
+    return " ".join(word for word, after in zip(words, following, strict=False) if not _is_mark(word, after))
+
+
+def _bare(part: str) -> str:
+    part = part.rstrip(_AFTER)
+    begins = _BEFORE.match(part)
+    return part[begins.end() :] if begins else part
+
+
+def _is_mark(word: str, after: str) -> bool:
+    """Tell whether a word is a mark of a list or a table, or a dash; before a number a dash may be a minus."""
+    if word == "-":
+        return not after.lstrip(".")[:1].isdigit()
+    return word != ":" and not word.strip(_BETWEEN)
+
+
+def _cuts_before(text: str, at: int) -> bool:
+    """Tell whether what begins here is the rest of a longer word, number or comparison."""
+    before, char = text[at - 1 : at], text[at]
+    if not before:
+        return False
+    if _is_wordlike(char) and _is_wordlike(before):
+        return True
+    if char.isdigit() and (before in _SIGNS or before == "." or (before == "," and text[at - 2 : at - 1].isdigit())):
+        return True
+    hyphened = before == "-" and _is_wordlike(char) and _is_wordlike(text[at - 2 : at - 1])
+    return hyphened or (char in _SIGNS and before in _SIGNS)
+
+
+def _cuts_after(text: str, at: int) -> bool:
+    """Tell whether what ends here goes on as a longer word, number or comparison."""
+    char, after, later = text[at - 1], text[at : at + 1], text[at + 1 : at + 2]
+    if not after:
+        return False
+    if _is_wordlike(char) and _is_wordlike(after):
+        return True
+    if char.isdigit() and (after in _UNITS or (after in ".," and later.isdigit())):
+        return True
+    joined = after in "-'" and _is_wordlike(char) and _is_wordlike(later)
+    return joined or (char in _SIGNS and after in _SIGNS)
+
+
+def _is_wordlike(char: str) -> bool:
+    """Tell whether a character goes on with the word next to it."""
+    if not char or any(first <= char <= last for first, last in _WITHOUT_SPACES):
+        return False
+    return char.isalnum() or unicodedata.category(char).startswith("M")
 
 
 def _with_usual_marks(text: str) -> str:
@@ -90,11 +163,17 @@ _RESERVED = "%:/?#[]@!$&'()*+,;=|^{}\\\""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(
-    r"https?://(?:(?![,;|]https?://)[^\s<>\"`{}\\^\x00-\x1f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20])+", re.IGNORECASE
+    r"(?:https?://|(?<![\w.@/-])www\.(?=[\w-]+\.\w))"
+    r"(?:(?![,;|](?:https?://|www\.))[^\s<>\"`{}\\^\x00-\x1f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20])+",
+    re.IGNORECASE,
 )
 _NO_CITATION = re.compile(r"""xmlns(?::[\w.-]+)?\s*=\s*["'][^"']{0,300}["']|<!DOCTYPE[^>]{0,300}>""", re.IGNORECASE)
 """Addresses that only name a format."""
-_TRAILING = ".,;:!?*_~'\u2018\u2019\u201c\u201d\u00bb\u203a\u2026-\u2013\u2014|"
+_TRAILING = ".,;:!?*_~'\u2018\u2019\u201c\u201d\u00bb\u203a\u2026-\u2013\u2014|&(["
+_ENDS = re.compile(r"[\u2014|]|\[\d{1,3}\]|['\u2019](?=\w{1,2}(?:\W|$))")
+"""Where an address may have ended already: before a dash, the border of a cell, a footnote or the 's of a genitive."""
+_MOST_CUTS = 8
+"""Places and characters at the end of an address that are looked at: more are no honest address."""
 _CLOSED_BY = {")": "(", "]": "["}
 
 
@@ -121,7 +200,10 @@ def same_address(one: str, other: str) -> bool:
 
 
 def urls_in(value: object) -> tuple[str, ...]:
-    """Return every web address in a text, or in any text of a JSON value, each once, in order."""
+    """Return every web address in a text, or in any text of a JSON value, each once, in order.
+
+    Each comes as it stands, with what may belong to the sentence after it: see `likeliest` and `readings`.
+    """
     return tuple(dict.fromkeys(_urls(value)))
 
 
@@ -138,8 +220,8 @@ def urls_in_file(path: str, content: str) -> tuple[str, ...]:
 def _urls(value: object) -> Iterator[str]:
     if isinstance(value, str):
         for found in _URL.findall(_NO_CITATION.sub(" ", value)):
-            url = _trimmed(found.replace("&amp;", "&"))
-            if _has_host(url):
+            url = _within_brackets(found.replace("&amp;", "&"))
+            if _has_host(likeliest(url)):
                 yield url
     elif isinstance(value, Mapping):
         for key, item in value.items():
@@ -150,21 +232,45 @@ def _urls(value: object) -> Iterator[str]:
             yield from _urls(item)
 
 
-def _trimmed(url: str) -> str:
-    """Cut off what belongs to the sentence or the markup around an address."""
+def _within_brackets(url: str) -> str:
+    """Cut an address off at the bracket that closes what it stands in."""
     open_: list[str] = []
     for at, char in enumerate(url):
         if char in "([":
             open_.append(char)
         elif char in _CLOSED_BY and (not open_ or open_.pop() != _CLOSED_BY[char]):
-            url = url[:at]
-            break
-    return url.rstrip(_TRAILING)
+            return url[:at]
+    return url
+
+
+def likeliest(mention: str) -> str:
+    """Return an address without what most likely belongs to the sentence or the markup around it."""
+    return mention[: _ends(mention)[0]].rstrip(_TRAILING)
+
+
+def readings(mention: str) -> Iterator[str]:
+    """Return all that an address in a text may mean, the longest first."""
+    *ends, whole = _ends(mention)
+    for end in (whole, *reversed(ends[:_MOST_CUTS])):
+        url = mention[:end]
+        bare = url.rstrip(_TRAILING)
+        yield from (url[:cut] for cut in range(end, max(len(bare), end - _MOST_CUTS), -1))
+        yield bare
+
+
+def _ends(mention: str) -> list[int]:
+    """Return where an address may end, apart from punctuation before that."""
+    return [*(found.start() for found in _ENDS.finditer(mention)), len(mention)]
+
+
+def _spellings(url: str) -> tuple[str, ...]:
+    """Return the addresses that are meant: without a scheme, either of the two."""
+    return (f"https://{url}", f"http://{url}") if url.lower().startswith("www.") else (url,)
 
 
 def _has_host(url: str) -> bool:
     try:
-        host = urlsplit(url).hostname or ""
+        host = urlsplit(_spellings(url)[0]).hostname or ""
     except ValueError:
         return False
     return any(char.isalnum() for char in host)
@@ -202,11 +308,16 @@ class ReadPages:
 
     def __contains__(self, url: str) -> bool:
         """Tell whether a page was read."""
-        return address_of(url) in self._sources
+        return bool(self.at(url))
+
+    def meant_by(self, mention: str) -> str | None:
+        """Return the address of the page that a mention in a text means, if it was read."""
+        return next((url for url in readings(mention) if url in self), None)
 
     def at(self, url: str) -> Sequence[Source]:
         """Return what was read at an address: a page that was fetched twice may have changed in between."""
-        return self._sources.get(address_of(url), ())
+        found = (self._sources.get(address_of(spelling)) for spelling in _spellings(url.strip()))
+        return next((sources for sources in found if sources), ())
 
     def quoted(self, url: str, quote: str) -> Source | None:
         """Return the page at an address on which a quote stands."""
@@ -219,14 +330,22 @@ class ReadPages:
 
 
 def problems_with_citations(
-    payload: Mapping[str, Any], sources: Sequence[Source], cited_in_files: Mapping[str, Sequence[str]]
+    payload: Mapping[str, Any],
+    sources: Sequence[Source],
+    cited_in_files: Mapping[str, Sequence[str]],
+    *,
+    can_fetch: bool = True,
 ) -> tuple[str, ...]:
     """Say what is wrong with the citations of a result, one sentence each, for the model that has to mend it.
 
-    `cited_in_files` are the addresses that files of the run mention, by path.
+    `cited_in_files` are the addresses that files mention, by path. Who cannot fetch and has read nothing need not cite.
     """
     pages = ReadPages(sources)
-    problems = [*_problems_with_list(payload, pages), *_problems_with_mentions(payload, pages, cited_in_files)]
+    problems = [
+        *([_NO_CITATIONS] if (can_fetch or sources) and not citations_of(payload) else ()),
+        *_problems_with_list(payload, pages, can_fetch),
+        *_problems_with_mentions(payload, pages, cited_in_files, can_fetch),
+    ]
     if len(problems) <= MOST_PROBLEMS:
         return tuple(problems)
     return (*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} more problems of this kind.")
@@ -238,38 +357,39 @@ def citations_of(payload: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [entry for entry in cited if isinstance(entry, Mapping)] if isinstance(cited, list | tuple) else []
 
 
-def _problems_with_list(payload: Mapping[str, Any], pages: ReadPages) -> Iterator[str]:
-    cited = citations_of(payload)
-    if not cited:
-        yield (
-            "There are no citations: give for each main claim the url of a page that you fetched and a quote from it, "
-            "copied word for word."
-        )
-    for number, citation in enumerate(cited, start=1):
+_NO_CITATIONS = (
+    "There are no citations: give for each main claim the url of a page that you read and a quote from it, copied word "
+    "for word."
+)
+
+
+def _problems_with_list(payload: Mapping[str, Any], pages: ReadPages, can_fetch: bool) -> Iterator[str]:
+    for number, citation in enumerate(citations_of(payload), start=1):
         url, quote = (str(citation.get(key) or "").strip() for key in ("url", "quote"))
         if not url:
-            yield f"Citation {number} has no url: give the address of a page that you fetched."
+            yield f"Citation {number} has no url: give the address of a page that you read, or leave it out."
         elif url not in pages:
-            yield _not_read(url, f"citation {number}")
+            yield _not_read(url, f"citation {number}", can_fetch)
         elif not quote:
             yield f"Citation {number} has no quote: copy the passage of {_short(url)} that shows the claim."
         elif pages.quoted(url, quote) is None:
             yield (
                 f"The quote of citation {number} is not on the page {_short(url)}: copy a passage word for word from "
-                f"what fetch_url returned, at least {SHORTEST_QUOTE} letters long. It was: {_short(quote)!r}."
+                f"what the tool returned, at least {SHORTEST_QUOTE} letters long. It was: {_short(quote)!r}."
             )
 
 
 def _problems_with_mentions(
-    payload: Mapping[str, Any], pages: ReadPages, cited_in_files: Mapping[str, Sequence[str]]
+    payload: Mapping[str, Any], pages: ReadPages, cited_in_files: Mapping[str, Sequence[str]], can_fetch: bool
 ) -> Iterator[str]:
     told = {address_of(str(citation.get("url"))) for citation in citations_of(payload)}
     mentions = [(f"{key!r}", urls_in(value)) for key, value in _spoken(payload)]
     for place, urls in (*mentions, *cited_in_files.items()):
-        for url in urls:
-            if url not in pages and address_of(url) not in told:
+        for mention in urls:
+            url = likeliest(mention)
+            if pages.meant_by(mention) is None and address_of(url) not in told:
                 told.add(address_of(url))
-                yield _not_read(url, place)
+                yield _not_read(url, place, can_fetch)
 
 
 def _spoken(payload: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -281,7 +401,11 @@ def _spoken(payload: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield key, value
 
 
-def _not_read(url: str, place: str) -> str:
+def _not_read(url: str, place: str, can_fetch: bool) -> str:
+    if not can_fetch:
+        return (
+            f"{_short(url)} ({place}) was not fetched in this run: leave it out, or name the page by its title alone."
+        )
     return (
         f"{_short(url)} ({place}) was not fetched in this run: fetch it with fetch_url, or leave it out; "
         "a page that cannot be fetched is named by its title alone."

@@ -23,6 +23,8 @@ FOUND, FETCHED, FAILED = "found", "fetched", "failed"
 
 Row = Mapping[str, str]
 
+_MAX_CELL_CHARS = 32_000
+"""No spreadsheet takes much more in a cell, nor does `csv` read much more back."""
 _FORMULA = ("=", "+", "-", "@")
 """With these a spreadsheet takes a cell for a formula and runs it."""
 
@@ -34,8 +36,8 @@ def with_hits(rows: Sequence[Row], query: str, hits: Sequence[tuple[str, str]], 
         number = _number_of(table, url)
         if number is None:
             table.append(_row(url=url, title=title, query=query, found_at=moment(at), status=FOUND))
-        elif query not in (queries := table[number].get("query", "").split(" | ")):
-            table[number] = {**table[number], "query": " | ".join(filter(None, [*queries, query]))}
+        else:
+            table[number] = {**table[number], "query": _with_query(table[number].get("query", ""), query)}
     return table
 
 
@@ -43,7 +45,7 @@ def with_page(rows: Sequence[Row], source: Source, reason: str) -> list[Row]:
     """Note that a page was fetched; the first reason given stays."""
     table = _with_row(rows, source.url)
     for number, row in enumerate(table):
-        here = same_address(row["url"], source.url) or same_address(row["url"], source.final_url)
+        here = any(same_address(row["url"], _cell(address)) for address in (source.url, source.final_url))
         if here and row.get("status") != FETCHED:
             table[number] = {
                 **row,
@@ -85,7 +87,7 @@ def table_text(columns: Sequence[str], rows: Sequence[Row]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([_harmless(row.get(column, "")) for column in columns] for row in rows)
+    writer.writerows([_harmless(_cell(row.get(column, ""))) for column in columns] for row in rows)
     return file.getvalue()
 
 
@@ -106,11 +108,18 @@ def moment(seconds: float) -> str:
 
 
 def _with_row(rows: Sequence[Row], url: str) -> list[Row]:
-    return list(rows) if _number_of(rows, url) is not None else [*rows, {"url": url}]
+    return list(rows) if _number_of(rows, url) is not None else [*rows, _row(url=url)]
 
 
 def _number_of(rows: Sequence[Row], url: str) -> int | None:
-    return next((number for number, row in enumerate(rows) if same_address(row["url"], url)), None)
+    address = _cell(url)
+    return next((number for number, row in enumerate(rows) if same_address(row["url"], address)), None)
+
+
+def _with_query(queries: str, query: str) -> str:
+    """Add a query to those that found a page, unless it is among them or there are more than a cell holds."""
+    more = " | ".join(filter(None, (queries, query)))
+    return queries if f" | {query} | " in f" | {queries} | " or len(more) > _MAX_CELL_CHARS else more
 
 
 def _row(**values: str) -> dict[str, str]:
@@ -118,8 +127,9 @@ def _row(**values: str) -> dict[str, str]:
 
 
 def _cell(text: str) -> str:
-    """Return a text in one line."""
-    return " ".join(text.replace("\0", "").split())
+    """Return a text as a table gives it back: in one line, not too long, without half characters."""
+    line = " ".join(text.encode("utf-8", "replace").decode().replace("\0", "").split())
+    return line[:_MAX_CELL_CHARS].rstrip()
 
 
 def _harmless(cell: str) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
-from agent_fabric.domain.citations import ReadPages, citations_of, urls_in
-from agent_fabric.domain.events import Event, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.citations import ReadPages, address_of, citations_of, likeliest, urls_in
+from agent_fabric.domain.events import Body, Event, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.evidence import assess
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
@@ -14,6 +14,9 @@ from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import FINISH_TASK
+
+RECORD_EVIDENCE = "record_evidence"
+"""The tool whose results tell how many rows the evidence table has."""
 
 
 class Standing(StrEnum):
@@ -44,19 +47,22 @@ def fails(about: str, detail: str) -> Claim:
     return Claim(about, Standing.FAILS, detail)
 
 
-def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages) -> Iterator[Claim]:
-    """Check that each cited page was fetched and each quote stands on it."""
+def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: str = "") -> Iterator[Claim]:
+    """Check that each cited page was fetched and each quote stands on it; `whose` names one of several specialists."""
+    of = f" of {whose}" if whose else ""
     for number, citation in enumerate(citations_of(payload), start=1):
         url, quote, claim = (str(citation.get(key) or "").strip() for key in ("url", "quote", "claim"))
-        yield _claim_about_quote(f"citation {number}", url, quote, claim, pages)
+        yield _claim_about_quote(f"citation {number}{of}", url, quote, claim, pages)
 
 
 def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> Iterator[Claim]:
     """Check that every address that a text mentions was fetched."""
-    unread = [url for url in urls if url not in pages]
+    meant = {url: pages.meant_by(url) for url in urls}
+    unread = dict.fromkeys(likeliest(url) for url, page in meant.items() if page is None)
     yield from (fails(place, f"{url} was not fetched in this run") for url in unread)
     if urls and not unread:
-        yield holds(place, f"{_count(len(urls), 'web address', 'web addresses')}, all fetched in this run")
+        count = len({address_of(page) for page in meant.values() if page is not None})
+        yield holds(place, f"{_count(count, 'web address', 'web addresses')}, all fetched in this run")
 
 
 def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
@@ -64,19 +70,34 @@ def spoken_urls(payload: Mapping[str, Any]) -> tuple[str, ...]:
     return urls_in({key: value for key, value in payload.items() if key not in ("citations", UNPROVEN)})
 
 
-def claims_about_evidence(text: str, pages: ReadPages) -> Iterator[Claim]:
-    """Check each row of the evidence table."""
-    rows = table_rows(EVIDENCE_COLUMNS, text)
+def recorded_rows(events: Sequence[Event]) -> int:
+    """Return how many rows the evidence table had, as the tool that keeps it has reported."""
+    results = (event.body.result for event in events if _is_evidence(event.body))
+    counts = (result.get("rows") for result in results)
+    return max((count for count in counts if isinstance(count, int)), default=0)
+
+
+def _is_evidence(body: Body) -> TypeGuard[ToolReturned]:
+    return isinstance(body, ToolReturned) and body.tool == RECORD_EVIDENCE
+
+
+def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> Iterator[Claim]:
+    """Check each row of the evidence table, and that none of those recorded is gone."""
+    rows = table_rows(EVIDENCE_COLUMNS, text) if text is not None else []
     if rows is None:
         yield fails(EVIDENCE_TABLE, "this is not the table that the tools have written")
         return
+    if len(rows) < recorded:
+        had = _count(recorded, "row was", "rows were")
+        there = f"it has {len(rows):,}" if text is not None else "it is gone or cannot be read"
+        yield fails(EVIDENCE_TABLE, f"{had} recorded, but {there}")
     checked = [
         _claim_about_quote(f"{EVIDENCE_TABLE} row {number}", row["url"], row["quote"], row["claim"], pages)
         for number, row in enumerate(rows, start=1)
     ]
     failed = [claim for claim in checked if claim.standing is Standing.FAILS]
     yield from failed
-    if checked and not failed:
+    if checked and not failed and len(rows) >= recorded:
         yield holds(EVIDENCE_TABLE, f"{_count(len(checked), 'row', 'rows')}, each quote is on its page")
 
 

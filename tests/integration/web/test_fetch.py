@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gzip
+import threading
+import time
 import tracemalloc
 import zlib
 from typing import Any
@@ -197,6 +199,35 @@ async def test_a_refusal_without_words_or_in_pictures_is_told_all_the_same() -> 
 )
 async def test_an_answer_that_is_none_is_explained(answer: bytes) -> None:
     assert "another source" in await failure(answer)
+
+
+@pytest.mark.parametrize("packed", [b"nope", gzip.compress(OTTERS.encode())[:30] + b"\xff" * 30])
+async def test_broken_compression_is_explained(packed: bytes) -> None:
+    told = await failure(OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed) + packed)
+    assert "sent compressed content that is broken and cannot be unpacked. Use another source." in told
+
+
+def test_the_end_of_a_program_does_not_wait_for_a_page_that_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    released, begun = threading.Event(), threading.Event()
+
+    def endless(*_: object) -> None:
+        begun.set()
+        released.wait(60)
+
+    monkeypatch.setattr("agent_fabric.infrastructure.web.fetch.read", endless)
+
+    async def give_up() -> None:
+        async with site({"/": OTTERS}) as running:
+            with pytest.raises(WebError, match="took longer than"):
+                await read_page(running, wait_s=1)
+
+    try:
+        start = time.monotonic()
+        asyncio.run(give_up())  # which waits for the threads of asyncio's own pool
+        assert begun.is_set()
+        assert time.monotonic() - start < 30
+    finally:
+        released.set()
 
 
 async def test_nobody_listening_is_explained(unused_tcp_port: int) -> None:

@@ -2,10 +2,12 @@
 
 import csv
 import io
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.research import (
@@ -51,6 +53,16 @@ def test_hits_are_noted_once_and_remember_every_query_that_found_them() -> None:
         ("https://a.org/x", "A", "first | second", "found", "2023-11-14T22:13:20Z"),
         ("https://b.org", "B", "first", "found", "2023-11-14T22:13:20Z"),
     ]
+
+
+def test_a_query_that_looks_like_two_is_noted_once_and_so_are_more_than_a_cell_holds() -> None:
+    rows: list[Row] = []
+    for _ in range(3):
+        rows = kept(SCREENING_COLUMNS, with_hits(rows, "a | b", [("https://a.org/x", "A")], AT))
+    assert [row["query"] for row in rows] == ["a | b"]
+    for number in range(400):
+        rows = kept(SCREENING_COLUMNS, with_hits(rows, f"{number} " + "q" * 490, [("https://a.org/x", "A")], AT))
+    assert len(rows[0]["query"]) <= 32_000
 
 
 def test_a_fetched_page_is_marked_where_it_was_found_and_where_it_led_to() -> None:
@@ -107,6 +119,30 @@ def test_whatever_pages_and_models_say_comes_back_and_repeating_it_changes_nothi
     assert len(rows) == len(
         {(" ".join(q.replace("\0", "").split()), " ".join(c.replace("\0", "").split())) for q, c in pairs}
     )
+
+
+odd_text = st.text(max_size=40) | st.text("\r\n\0\x85\u2028\ud800\"',=| ", max_size=10)
+odd_text |= st.builds(str.__mul__, st.sampled_from(["x", "a ", "\r", '"', "é", ","]), st.integers(100_000, 200_000))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(odd_text, odd_text, odd_text), max_size=4))
+def test_whatever_is_written_is_read_back(steps: list[tuple[str, str, str]]) -> None:
+    rows: list[Row] = []
+    for url, title, words in steps:
+        changes: list[Callable[[Sequence[Row]], list[Row]]] = [
+            partial(with_hits, query=words, hits=[(url, title)], at=AT),
+            partial(with_failure, url=url, reason=words, problem=title, at=AT),
+            partial(with_page, source=replace(PAGE, url=url, title=title), reason=words),
+        ]
+        for change in changes:
+            after = kept(SCREENING_COLUMNS, change(rows))
+            assert len(after) >= len(rows)
+            assert kept(SCREENING_COLUMNS, after) == after
+            assert kept(SCREENING_COLUMNS, change(after)) == after
+            rows = after
+    raw = [{"claim": url, "quote": title, "url": words} for url, title, words in steps]
+    assert len(kept(EVIDENCE_COLUMNS, list(raw))) == len(steps)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The pages that a run has read, kept as they came."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from agent_fabric.application.ports.web import Page
@@ -17,6 +18,10 @@ class Snapshots(Protocol):
         """Return the page that was kept last under an address, asked for or answered; None if there is none."""
         ...
 
+    async def versions(self, url: str) -> Sequence[Source]:
+        """Return every page that was kept under an address, the newest first: it may have changed in between."""
+        ...
+
     async def damage_to(self, source: Source) -> str:
-        """Say what is wrong with the bytes kept for a page; nothing if they are what was fetched."""
+        """Say what is wrong with what is kept for a page; nothing if it is what was fetched and read."""
         ...

@@ -1,6 +1,6 @@
 """Checks again what a finished run claims, from its log and its folder alone."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 
@@ -27,6 +27,7 @@ from agent_fabric.domain.verification import (
     claims_about_mentions,
     fails,
     holds,
+    recorded_rows,
     spoken_urls,
 )
 
@@ -76,7 +77,7 @@ class VerifyRun:
         state = fold(run_id, events)
         claims = [_claim_about_log(log, state)]
         if events:
-            claims.append(_claim_about_end(state))
+            claims.append(_claim_about_end(state, log))
         if state.status.settled:
             claims += [claim async for claim in self._claims(state, events)]
         return Verification(
@@ -94,7 +95,8 @@ class VerifyRun:
             payload = lane.payload or {}
             if payload.get(UNPROVEN):
                 yield fails(f"result of {lane.specialist_id}", f"it is marked as unproven: {payload[UNPROVEN]}")
-            for claim in claims_about_citations(payload, pages):
+            whose = lane.specialist_id if state.is_task_force else ""
+            for claim in claims_about_citations(payload, pages, whose):
                 yield claim
             if _cites(lane):
                 for claim in claims_about_mentions(f"result of {lane.specialist_id}", spoken_urls(payload), pages):
@@ -102,12 +104,15 @@ class VerifyRun:
             if lane.finish.needs_proof:
                 yield claim_about_proof(lane, events)
         sandbox = self.sandbox_for(state.run_id)
+        written = {normpath(path) for lane in state.lanes.values() for path in lane.wrote}
         for path in dict.fromkeys(path for lane in state.lanes.values() for path in _named_files(lane)):
-            yield await _claim_about_file(sandbox, path)
+            yield await _claim_about_file(sandbox, path, written)
         async for claim in _claims_about_reports(sandbox, state, pages):
             yield claim
+        async for claim in _claims_about_evidence(sandbox, state, recorded_rows(events), pages):
+            yield claim
         snapshots = self.snapshots_for(state.run_id)
-        for source in {source.sha256: source for source in state.sources}.values():
+        for source in {(source.sha256, source.text): source for source in state.sources}.values():
             yield claim_about_page(source, await snapshots.damage_to(source))
 
 
@@ -120,13 +125,18 @@ def _claim_about_log(log: LogCondition, state: RunState) -> Claim:
     return holds("log", f"{log.events} events, each with the hash of the one before; the last hash is {log.head}")
 
 
-def _claim_about_end(state: RunState) -> Claim:
+def _claim_about_end(state: RunState, log: LogCondition) -> Claim:
+    if state.unknown_kind and log.damage:
+        return fails("end", f"the log was changed, so its {state.unknown_kind!r} events tell nothing")
     if state.unknown_kind:
         return Claim("end", Standing.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric")
     if state.status is RunStatus.COMPLETED:
         return holds("end", "the run completed")
+    if state.error is not None and state.payload:
+        return fails("end", f"the run has only a part of its result: {state.error.message}")
     if state.error is not None:
-        return fails("end", f"the run {state.status}, so it has no result: {state.error.message}")
+        ended = "was cancelled" if state.status is RunStatus.CANCELLED else str(state.status)
+        return fails("end", f"the run {ended}, so it has no result: {state.error.message}")
     return fails("end", f"the run has not settled: it is {state.status}")
 
 
@@ -145,11 +155,13 @@ def _texts(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
 
 
-async def _claim_about_file(sandbox: Sandbox, path: str) -> Claim:
+async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str]) -> Claim:
     about = f"file {path}"
     try:
         _, size = await sandbox.read_file(path, max_bytes=0)
     except IsADirectoryError:
+        if normpath(path) in written:
+            return fails(about, "the run wrote a file, but now it is a folder")
         return holds(about, "the folder is in the workspace")
     except (OSError, ValueError):
         return fails(about, "there is no such file in the workspace")
@@ -157,25 +169,42 @@ async def _claim_about_file(sandbox: Sandbox, path: str) -> Claim:
 
 
 async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[Claim]:
-    """Check the addresses in reports as they are today, and the evidence table."""
+    """Check the addresses in reports as they are today."""
     citing = [lane for lane in state.lanes.values() if _cites(lane)]
     if not citing:
         return
     named = (normpath(path) for lane in citing for path in _named_files(lane))
     for path in dict.fromkeys([*state.cited_in_files, *named]):
-        text = await _text_of(sandbox, path) if path not in KEPT_BY_TOOLS else None
+        text, unread = await _text_of(sandbox, path) if path not in KEPT_BY_TOOLS else (None, 0)
         if text is not None:
             for claim in claims_about_mentions(path, urls_in_file(path, text), pages):
                 yield claim
-    table = await _text_of(sandbox, EVIDENCE_TABLE)
-    if table is not None:
-        for claim in claims_about_evidence(table, pages):
-            yield claim
+        if unread:
+            yield Claim(path, Standing.OPEN, f"its last {unread:,} bytes were not checked: the file is too long")
 
 
-async def _text_of(sandbox: Sandbox, path: str) -> str | None:
+async def _claims_about_evidence(
+    sandbox: Sandbox, state: RunState, recorded: int, pages: ReadPages
+) -> AsyncIterator[Claim]:
+    """Check the evidence table, if this run has one."""
+    if not recorded and not any(map(_cites, state.lanes.values())):
+        return
+    text, unread = await _text_of(sandbox, EVIDENCE_TABLE)
+    if unread:
+        yield Claim(EVIDENCE_TABLE, Standing.OPEN, "it was not checked: the file is too long")
+        return
+    for claim in claims_about_evidence(text, recorded, pages):
+        yield claim
+
+
+async def _text_of(sandbox: Sandbox, path: str) -> tuple[str | None, int]:
+    """Return a file's text, None if it has none, and how many bytes at its end were not read."""
     try:
-        data, _ = await sandbox.read_file(path, max_bytes=MAX_REPORT_BYTES)
+        data, size = await sandbox.read_file(path, max_bytes=MAX_REPORT_BYTES)
     except (OSError, ValueError):
-        return None
-    return None if b"\0" in data else data.decode("utf-8", "replace")
+        return None, 0
+    if b"\0" in data:
+        return None, 0
+    if size > len(data):  # an address that was cut in two is another address
+        data = data[: max(data.rfind(b"\n"), data.rfind(b" ")) + 1]
+    return data.decode("utf-8", "replace"), size - len(data)

@@ -1,10 +1,11 @@
 """Judges how a task may end: evidence in code, not in the prompt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import Any
 
-from agent_fabric.domain.citations import citations_of, problems_with_citations, urls_in
+from agent_fabric.domain.citations import citations_of, problems_with_citations
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
@@ -84,20 +85,21 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
         unproven.append(_NO_PROOF)
         requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
     if lane.finish.needs_citations:
-        problems = problems_with_citations(payload, state.sources, state.cited_in_files)
-        if problems and _is_hopeless(state, payload):
+        assert state.task is not None
+        can_fetch = state.task.network_allowed
+        problems = problems_with_citations(payload, state.sources, _cited_by(state, lane), can_fetch=can_fetch)
+        if not can_fetch and not state.sources:
             unproven.append(_NO_NETWORK)
-        elif problems:
-            unproven += problems
-            requests.append(f"{' '.join(problems)} {HOW_TO_CITE}")
+        unproven += problems
+        if problems:
+            requests.append(f"{' '.join(problems)} {HOW_TO_CITE if can_fetch else HOW_TO_CITE_OFFLINE}")
     return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests))
 
 
-def _is_hopeless(state: RunState, payload: Mapping[str, Any]) -> bool:
-    """Tell whether no source can be had, and none is claimed: then there is nothing to ask for."""
-    assert state.task is not None
-    claimed = urls_in(payload) or any(state.cited_in_files.values())
-    return not state.task.network_allowed and not state.sources and not claimed
+def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:
+    """Return the addresses in the files that a lane wrote: what others wrote is for them to answer for."""
+    own = {normpath(path) for path in lane.wrote}
+    return {path: urls for path, urls in state.cited_in_files.items() if path in own}
 
 
 HOW_TO_PROVE = (
@@ -106,6 +108,10 @@ HOW_TO_PROVE = (
 )
 HOW_TO_CITE = (
     "Fetch what you cite with fetch_url, quote it word for word in `citations`, and leave out what you cannot back up; "
+    f"then call {FINISH_TASK} again. Whatever is left unproven is marked as such in the result."
+)
+HOW_TO_CITE_OFFLINE = (
+    "The network is not allowed, so no page can be fetched: leave out what you cannot back up, "
     f"then call {FINISH_TASK} again. Whatever is left unproven is marked as such in the result."
 )
 

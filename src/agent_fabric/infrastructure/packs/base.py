@@ -1,15 +1,12 @@
 """What every pack is made of."""
 
-import asyncio
-import contextvars
 import inspect
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.threads import on_own_thread
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
 """A tool as the engine calls it."""
@@ -51,30 +48,6 @@ class BaseSpecialistPack:
         return await self._tools[name](args, context)
 
 
-async def _on_a_thread(work: Callable[[], Any]) -> Any:
-    """Run blocking work on a thread of its own, for which nobody has to wait: one that hangs must not keep us alive."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(outcome: Callable[[], None]) -> None:
-        if not future.done():
-            outcome()
-
-    def run() -> None:
-        try:
-            value = work()
-        except BaseException as problem:  # noqa: BLE001 - handed to whoever awaits
-            told = partial(future.set_exception, problem)
-        else:
-            told = partial(future.set_result, value)
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, told)
-
-    context = contextvars.copy_context()  # so that what the work logs says whose it is
-    threading.Thread(target=context.run, args=(run,), name="fabric-tool", daemon=True).start()
-    return await future
-
-
 def tool_from(function: Callable[..., Any]) -> ToolFunction:
     """Make a tool of a plain function that takes the arguments by name and returns a dict (or anything JSON has).
 
@@ -85,7 +58,7 @@ def tool_from(function: Callable[..., Any]) -> ToolFunction:
         if inspect.iscoroutinefunction(function):
             output = await function(**args)
         else:
-            output = await _on_a_thread(lambda: function(**args))
+            output = await on_own_thread(lambda: function(**args))
         if isinstance(output, ToolResult):
             return output
         return ToolResult(output=output if isinstance(output, Mapping) else {"result": output})

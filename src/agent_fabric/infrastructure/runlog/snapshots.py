@@ -1,16 +1,24 @@
 """The pages that a run has fetched, in a folder beside its workspace.
 
 snapshots/
-    <sha256>.html      the bytes as they came; the ending tells their kind
-    <sha256>.txt       the text that was read out of them
-    index.jsonl        one line for each page: where it was found, and when
+    <sha256>.html           the bytes as they came; the ending tells their kind
+    <sha256>-<sha256>.txt   the text that was read out of them, and the beginning of its own hash: the same bytes can be
+                            read in two ways, as HTML and as plain text
+    index.jsonl             one line for each page: where it was found, and when
+
+Versions up to 0.2 kept the text as <sha256>.txt; it is still read.
+
+Whatever else may be found in the folder, such as a pipe or a link that somebody put there, is not read.
 """
 
 import asyncio
+import errno
 import hashlib
 import os
 import secrets
+import stat
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +29,11 @@ from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 
 MAX_TEXT_CHARS = 500_000
 """How much of a page's text is kept and recorded."""
+
+_MOST_BYTES = 100_000_000
+"""More than any page that the configuration lets in; nothing that is larger was fetched."""
+_HASH_CHARS = 16
+"""How much of a text's hash is in its name."""
 
 _ENDINGS = {
     "text/html": ".html",
@@ -49,10 +62,13 @@ class SnapshotFolder:
         return await asyncio.to_thread(self._keep, page, fetched_at)
 
     async def find(self, url: str) -> Source | None:
-        return await asyncio.to_thread(self._find, url)
+        return await asyncio.to_thread(lambda: next(self._versions(url), None))
+
+    async def versions(self, url: str) -> Sequence[Source]:
+        return await asyncio.to_thread(lambda: list(self._versions(url)))
 
     async def damage_to(self, source: Source) -> str:
-        return await asyncio.to_thread(self._damage_to, source.sha256)
+        return await asyncio.to_thread(self._damage_to, source)
 
     def _keep(self, page: Page, fetched_at: float) -> Source:
         text = page.text[:MAX_TEXT_CHARS].encode("utf-8", "replace")
@@ -66,8 +82,9 @@ class SnapshotFolder:
             text=text.decode(),
         )
         self._folder.mkdir(exist_ok=True)
-        _write(self._folder / f"{source.sha256}{_ENDINGS.get(page.content_type, '.bin')}", page.body)
-        _write(self._folder / f"{source.sha256}.txt", text)
+        text_sha256 = hashlib.sha256(text).hexdigest()
+        _write(self._folder / _name_of_bytes(source), page.body)
+        _write(self._folder / _name_of_text(source.sha256, text_sha256), text)
         # Last: a page that the index names is there.
         self._add_to_index(
             {
@@ -77,6 +94,7 @@ class SnapshotFolder:
                 "content_type": source.content_type,
                 "fetched_at": source.fetched_at,
                 "sha256": source.sha256,
+                "text_sha256": text_sha256,
             }
         )
         return source
@@ -87,27 +105,84 @@ class SnapshotFolder:
             if entry not in entries:
                 _write(self._folder / "index.jsonl", b"".join(dump_json(each) + b"\n" for each in (*entries, entry)))
 
-    def _find(self, url: str) -> Source | None:
+    def _versions(self, url: str) -> Iterator[Source]:
         for entry in reversed(self._index()):
             if same_address(url, entry["url"]) or same_address(url, entry["final_url"]):
-                text = (self._folder / f"{entry['sha256']}.txt").read_bytes().decode("utf-8", "replace")
-                return Source(**entry, text=text)
-        return None
+                text_sha256 = entry.pop("text_sha256", "")
+                text = self._text(entry["sha256"], text_sha256)
+                if text is not None:
+                    yield Source(**entry, text=text)
+
+    def _text(self, sha256: str, text_sha256: str) -> str | None:
+        """Return a page's text; None if it is not the one that was read out of it: no quote is held against that."""
+        try:
+            data = _content(self._folder / _name_of_text(sha256, text_sha256))
+        except OSError:
+            return None
+        if text_sha256 and hashlib.sha256(data).hexdigest() != text_sha256:
+            return None
+        return data.decode("utf-8", "replace")
 
     def _index(self) -> list[dict[str, Any]]:
         try:
-            lines = (self._folder / "index.jsonl").read_bytes().splitlines()
+            lines = _content(self._folder / "index.jsonl").splitlines()
         except FileNotFoundError:
             return []
         return [load_json(line) for line in lines]
 
-    def _damage_to(self, sha256: str) -> str:
-        kept = [path for path in self._folder.glob(f"{sha256}.*") if path.suffix != ".txt"]
-        if not kept:
+    def _damage_to(self, source: Source) -> str:
+        data = source.text.encode("utf-8", "replace")
+        text = _name_of_text(source.sha256, hashlib.sha256(data).hexdigest())
+        if not os.path.lexists(self._folder / text):
+            text = _name_of_text(source.sha256, "")
+        try:
+            if hashlib.sha256(_content(self._folder / _name_of_bytes(source))).hexdigest() != source.sha256:
+                return f"the snapshot {_name_of_bytes(source)} is not what was fetched"
+        except FileNotFoundError:
             return "the snapshot is gone"
-        if hashlib.sha256(kept[0].read_bytes()).hexdigest() != sha256:
-            return f"the snapshot {kept[0].name} is not what was fetched"
+        except OSError as problem:
+            return f"the snapshot {_name_of_bytes(source)} cannot be read: {problem.strerror}"
+        try:
+            if _content(self._folder / text) != data:
+                return f"the text {text} is not what was read on the page"
+        except FileNotFoundError:
+            return "the text that was read on the page is gone"
+        except OSError as problem:
+            return f"the text {text} cannot be read: {problem.strerror}"
         return ""
+
+
+def _name_of_bytes(source: Source) -> str:
+    return f"{source.sha256}{_ENDINGS.get(source.content_type, '.bin')}"
+
+
+def _name_of_text(sha256: str, text_sha256: str) -> str:
+    return f"{sha256}-{text_sha256[:_HASH_CHARS]}.txt" if text_sha256 else f"{sha256}.txt"
+
+
+def _content(path: Path) -> bytes:
+    """Read a file, and nothing but a file: a pipe or a device might never end.
+
+    Raises:
+        OSError: there is none that could have been kept here; its `strerror` says why.
+    """
+    with open(path, "rb", opener=_opened_as_it_is) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is no file any more")
+        if status.st_size > _MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than any page that is kept")
+        return file.read(_MOST_BYTES)
+
+
+def _opened_as_it_is(path: str, flags: int) -> int:
+    """Open what is there: not what a link points to, and without waiting for who writes into a pipe."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a link now") from None
+        raise
 
 
 def _write(path: Path, data: bytes) -> None:

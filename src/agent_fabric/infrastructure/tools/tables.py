@@ -47,5 +47,22 @@ class WorkspaceTable:
             raise ValueError(f"{self.name} has grown too large: {size} bytes")
         rows = table_rows(self.columns, data.decode("utf-8", "replace"))
         if rows is None:
-            await self.sandbox.write_file(f"{self.name}.replaced", data)
+            await self.sandbox.write_file(await self._unused_name(), data)
         return rows
+
+    async def _unused_name(self) -> str:
+        """Return where to move what is in the table's place; never over something that was moved before."""
+        name, number = f"{self.name}.replaced", 1
+        while await self._exists(name):
+            number += 1
+            name = f"{self.name}.replaced.{number}"
+        return name
+
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self.sandbox.read_file(name, max_bytes=1)
+        except FileNotFoundError:
+            return False
+        except IsADirectoryError:
+            pass
+        return True

@@ -5,16 +5,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
-from agent_fabric.domain.citations import SHORTEST_QUOTE, quoted_in
+from agent_fabric.domain.citations import SHORTEST_QUOTE, ReadPages, address_of
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS, problem_with
 
 PAGE_CHARS = 12_000
 """How much of a page one call returns, as the model sees it."""
@@ -43,7 +46,7 @@ FETCH_URL = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "url": {"type": "string", "minLength": 1, "maxLength": 4000},
+            "url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS},
             "offset": {"type": "integer", "minimum": 0, "default": 0},
             "reason": {"type": "string", "maxLength": 500, "description": "Why this page; kept in the screening log"},
         },
@@ -60,7 +63,7 @@ RECORD_EVIDENCE = ToolSpec(
     parameters={
         "type": "object",
         "properties": {
-            "url": {"type": "string", "minLength": 1, "maxLength": 4000},
+            "url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS},
             "quote": {"type": "string", "maxLength": 5000, "description": "Copied word for word from the page"},
             "claim": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the quote shows"},
         },
@@ -69,6 +72,9 @@ RECORD_EVIDENCE = ToolSpec(
     },
     effect=Effect.IDEMPOTENT,
 )
+
+_fetching: WeakValueDictionary[tuple[RunId, str], asyncio.Lock] = WeakValueDictionary()
+"""One for each address that a run is reading: lanes that want the same page wait for the first, and see what it saw."""
 
 _NETWORK_DISABLED = ToolResult(
     output={
@@ -128,9 +134,12 @@ class FetchUrl:
         if not context.network_allowed:
             return _NETWORK_DISABLED
         url, reason = text_argument(args, "url").strip(), str(args.get("reason", ""))
-        source, cut = await self.snapshots.find(url), False
-        if source is None:
-            source, cut = await self._fetch(url, reason, context)
+        if problem := problem_with(url):
+            raise ValueError(f"'url' is no web address: {problem}. Copy it again, or search for the page.")
+        async with _fetching.setdefault((context.run_id, address_of(url)), asyncio.Lock()):
+            source, cut = await self.snapshots.find(url), False
+            if source is None:
+                source, cut = await self._fetch(url, reason, context)
         page = source
         await self.screening.change(context.run_id, lambda rows: with_page(rows, page, reason))
         output = _part(source, int(args.get("offset", 0)))
@@ -167,10 +176,11 @@ class RecordEvidence:
             ValueError: the page was not fetched, the quote is not on it, or an argument is wrong.
         """
         url, quote, claim = (text_argument(args, name).strip() for name in ("url", "quote", "claim"))
-        source = await self.snapshots.find(url)
-        if source is None:
+        pages = ReadPages(await self.snapshots.versions(url))
+        if url not in pages:
             raise ValueError(f"{url} was not fetched in this run. Read it with fetch_url first, then quote from it.")
-        if not await asyncio.to_thread(quoted_in, quote, source.text):
+        source = await asyncio.to_thread(pages.quoted, url, quote)
+        if source is None:
             raise ValueError(
                 f"The quote is not on the page {url}. Copy one passage word for word from what fetch_url returned, "
                 f"at least {SHORTEST_QUOTE} letters long."

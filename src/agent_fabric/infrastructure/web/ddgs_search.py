@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from agent_fabric.application.ports.web import SearchHit, WebError
+from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.hits import hits_from, query_from
 
 _ENGINE_TIMEOUT_S: Final = 5
@@ -24,7 +25,7 @@ class DdgsSearch:
         allowed_s = min(timeout_s, self._timeout_s)
         try:
             async with asyncio.timeout(allowed_s):
-                rows = await asyncio.to_thread(_ask, query, limit, allowed_s)
+                rows = await on_own_thread(lambda: _ask(query, limit, allowed_s))
         except TimeoutError:
             raise WebError(f"No search engine answered within {allowed_s:g} s. Try again later. {_INSTEAD}") from None
         return hits_from(rows, limit=limit, url_key="href", snippet_key="body")

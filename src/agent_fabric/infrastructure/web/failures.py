@@ -1,14 +1,15 @@
 """What went wrong with a page, in words for the model: what happened, and what to do instead."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
+from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.extract import Kind, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
@@ -31,7 +32,7 @@ async def refusal(url: URL, response: aiohttp.ClientResponse, content_type: str,
     content_type = settle_type(content_type, body, charset)
     said = ""
     if kind_of(content_type) is not Kind.OTHER:
-        reading = await asyncio.to_thread(read, body, content_type, charset)
+        reading = await on_own_thread(lambda: read(body, content_type, charset))
         said = " ".join(f"{reading.title} {reading.text}".split())[:_QUOTED_CHARS]
     otherwise = "Use another source, or try again later." if response.status >= 500 else "Use another source."
     advice = _ADVICE.get(response.status, otherwise)
@@ -67,9 +68,13 @@ def explained(url: URL) -> Iterator[None]:
         raise WebError(
             f"Nobody answers at {host}:{url.port}: {_reason(problem)}. Use another source, or try again later."
         ) from None
-    except (aiohttp.ClientError, ValueError, OSError) as problem:
+    except (aiohttp.ClientError, HttpProcessingError, ValueError, OSError) as problem:
         if isinstance(problem, TimeoutError):
             raise
+        if isinstance(problem, ContentEncodingError) or isinstance(problem.__cause__, ContentEncodingError):
+            raise WebError(
+                f"{shortened(url)} sent compressed content that is broken and cannot be unpacked. Use another source."
+            ) from None
         raise WebError(f"{shortened(url)} sent no usable answer: {_reason(problem)}. Use another source.") from None
 
 
@@ -80,4 +85,5 @@ def shortened(url: URL) -> str:
 
 
 def _reason(problem: BaseException) -> str:
-    return str(problem).strip().splitlines()[0][:200] if str(problem).strip() else type(problem).__name__
+    text = problem.message if isinstance(problem, HttpProcessingError) else str(problem)
+    return text.strip().splitlines()[0][:200] if text.strip() else type(problem).__name__

@@ -17,12 +17,13 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
+from agent_fabric.infrastructure.web.spelling import problem_with
 
-MAX_URL_CHARS: Final = 8_000
 CONNECT_TIMEOUT_S: Final = 10.0
 _MAX_HEADER_BYTES: Final = 64 * 1024
 """Some sites send policies and cookies that aiohttp's own limit of 8 KB refuses."""
@@ -56,7 +57,7 @@ class HttpPageFetcher:
         try:
             async with asyncio.timeout(allowed_s):
                 answer = await self._follow(start)
-                reading = await asyncio.to_thread(read, answer.body, answer.content_type, answer.charset)
+                reading = await on_own_thread(lambda: read(answer.body, answer.content_type, answer.charset))
         except TimeoutError:
             raise WebError(
                 f"{shortened(start)} took longer than {allowed_s:g} s. Use another source, or try again later."
@@ -188,8 +189,8 @@ def _web_address(text: str) -> URL:
         WebError: it is none that can be fetched.
     """
     shown = repr(text if len(text) <= 100 else text[:100] + "…")
-    if len(text) > MAX_URL_CHARS:
-        raise WebError(f"The address {shown} is too long: more than {MAX_URL_CHARS} characters.")
+    if flaw := problem_with(text.strip()):
+        raise WebError(f"{shown} is not a web address: {flaw}. Check it, or search for the page.")
     try:
         url = URL(text.strip())
         host = url.raw_host or ""

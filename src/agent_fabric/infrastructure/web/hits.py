@@ -5,6 +5,7 @@ from typing import Any, Final
 from urllib.parse import urldefrag, urlsplit
 
 from agent_fabric.application.ports.web import SearchHit, WebError
+from agent_fabric.infrastructure.web.spelling import problem_with
 
 MAX_QUERY_CHARS: Final = 1_000
 _MAX_TITLE_CHARS: Final = 300
@@ -31,11 +32,11 @@ def hits_from(rows: Iterable[Any], *, limit: int, url_key: str, snippet_key: str
     for row in rows:
         if len(hits) >= limit:
             break
-        url = _text(row, url_key)
-        page = urldefrag(url).url.rstrip("/") if _is_web_address(url) else ""
+        url = _address(row, url_key)
+        page = urldefrag(url).url.rstrip("/") if url else ""
         if not page or page in hits:
             continue
-        title = _text(row, "title")[:_MAX_TITLE_CHARS] or url
+        title = (_text(row, "title") or url)[:_MAX_TITLE_CHARS]
         hits[page] = SearchHit(title=title, url=url, snippet=_text(row, snippet_key)[:_MAX_SNIPPET_CHARS])
     return list(hits.values())
 
@@ -43,6 +44,13 @@ def hits_from(rows: Iterable[Any], *, limit: int, url_key: str, snippet_key: str
 def _text(row: Any, key: str) -> str:
     value = row.get(key) if isinstance(row, Mapping) else None
     return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _address(row: Any, key: str) -> str:
+    """Return the row's web address; nothing if it has none that can be used."""
+    value = row.get(key) if isinstance(row, Mapping) else None
+    url = value.strip() if isinstance(value, str) else ""
+    return url if _is_web_address(url) and not problem_with(url) else ""
 
 
 def _is_web_address(url: str) -> bool:

@@ -9,10 +9,11 @@ from typing import Any, Final
 import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped] # it has no stubs; it comes with trafilatura
 
-_THOROUGH_TAGS: Final = 20_000
+_THOROUGH_TAGS: Final = 5_000
 """Up to this size several ways to find the main text are compared; one of them takes quadratic time."""
-_MOST_TAGS: Final = 200_000
-"""Finding the main text among more tags would take minutes."""
+_MOST_TAGS: Final = 30_000
+"""Finding the main text among more tags would take more than a second or two, and soon minutes."""
+_MAX_TITLE_CHARS: Final = 300
 _UNREAD: Final = frozenset({"head", "script", "style", "template", "svg"})
 _INLINE: Final = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "cite", "code", "del", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q"}
@@ -33,7 +34,7 @@ def parsed(page: str) -> Any:
 def title_of(tree: Any) -> str:
     """Return the title, or the one meant for social media, on one line."""
     title = tree.xpath("string(//head/title)") or tree.xpath("string(//meta[@property='og:title']/@content)")
-    return " ".join(str(title).split())
+    return " ".join(str(title).split())[:_MAX_TITLE_CHARS]
 
 
 def main_text(page: str) -> str:

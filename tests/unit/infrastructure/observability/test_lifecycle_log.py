@@ -45,7 +45,7 @@ def told(events: Sequence[Event]) -> list[tuple[str, str, dict[str, Any]]]:
 def test_each_turning_point_is_one_line() -> None:
     assert [(level, event) for level, event, _ in told(rich_run())] == [
         ("info", "run_created"),
-        ("info", "recruitment"),
+        ("debug", "recruitment"),
         ("warning", "llm_error"),
         ("warning", "security_event"),
         ("warning", "run_interrupted"),

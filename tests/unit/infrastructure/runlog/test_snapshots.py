@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,11 @@ def page(url: str = "https://a.org/x", *, body: bytes = BODY, kind: str = "text/
     )
 
 
+def text_file(folder: Path) -> Path:
+    (found,) = folder.glob("*.txt")
+    return found
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "snapshots"
@@ -35,9 +42,11 @@ async def test_a_page_is_kept_as_bytes_text_and_a_line_in_the_index(folder: Path
     source = await SnapshotFolder(folder).keep(page(), fetched_at=1.5)
     digest = hashlib.sha256(BODY).hexdigest()
     assert source.sha256 == digest
-    assert sorted(file.name for file in folder.iterdir()) == sorted([f"{digest}.html", f"{digest}.txt", "index.jsonl"])
+    read_out = hashlib.sha256("café".encode()).hexdigest()
+    text = f"{digest}-{read_out[:16]}.txt"
+    assert sorted(file.name for file in folder.iterdir()) == sorted([f"{digest}.html", text, "index.jsonl"])
     assert (folder / f"{digest}.html").read_bytes() == BODY
-    assert (folder / f"{digest}.txt").read_text() == "café"
+    assert (folder / text).read_text() == "café"
     assert json.loads((folder / "index.jsonl").read_text()) == {
         "url": "https://a.org/x",
         "final_url": "https://a.org/x/final",
@@ -45,6 +54,7 @@ async def test_a_page_is_kept_as_bytes_text_and_a_line_in_the_index(folder: Path
         "content_type": "text/html",
         "fetched_at": 1.5,
         "sha256": digest,
+        "text_sha256": read_out,
     }
 
 
@@ -82,7 +92,7 @@ async def test_the_bytes_never_share_a_name_with_the_text(folder: Path, kind: st
     snapshots = SnapshotFolder(folder)
     source = await snapshots.keep(page(kind=kind, body=b"\xff raw", text="read out"), fetched_at=1.0)
     assert await snapshots.damage_to(source) == ""
-    assert (folder / f"{source.sha256}.txt").read_text() == "read out"
+    assert text_file(folder).read_text() == "read out"
 
 
 async def test_a_text_that_is_too_long_or_not_quite_text_is_kept_as_it_will_be_read(folder: Path) -> None:
@@ -100,3 +110,77 @@ async def test_damage_is_noticed(folder: Path) -> None:
     assert "is not what was fetched" in await snapshots.damage_to(source)
     file.unlink()
     assert await snapshots.damage_to(source) == "the snapshot is gone"
+
+
+async def test_the_same_bytes_read_in_two_ways_keep_both_texts(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    as_html = await snapshots.keep(page("https://a.org/html", text="café"), fetched_at=1.0)
+    as_text = await snapshots.keep(page("https://a.org/text", kind="text/plain", text="<p>café</p>"), fetched_at=2.0)
+    assert as_html.sha256 == as_text.sha256
+    for source in (as_html, as_text):
+        assert await snapshots.find(source.url) == source
+        assert await snapshots.damage_to(source) == ""
+
+
+async def test_every_version_of_a_page_is_found_the_newest_first(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    for number in (1, 2, 3):
+        await snapshots.keep(page(body=b"%d" % number, text=f"version {number}"), fetched_at=number)
+    assert [each.text for each in await snapshots.versions("https://A.org/x")] == [
+        "version 3",
+        "version 2",
+        "version 1",
+    ]
+    assert await snapshots.versions("https://a.org/other") == []
+
+
+async def test_pages_that_an_earlier_version_kept_are_still_read(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(), fetched_at=1.0)
+    text_file(folder).rename(folder / f"{source.sha256}.txt")
+    entry = json.loads((folder / "index.jsonl").read_text())
+    del entry["text_sha256"]
+    (folder / "index.jsonl").write_text(json.dumps(entry) + "\n")
+    assert await snapshots.find(source.url) == source
+    assert await snapshots.damage_to(source) == ""
+    (folder / f"{source.sha256}.txt").write_text("forged")
+    assert "is not what was read on the page" in await snapshots.damage_to(source)
+
+
+async def test_a_forged_text_is_noticed_and_not_used(folder: Path) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(), fetched_at=1.0)
+    text_file(folder).write_text("what the page never said")
+    assert "is not what was read on the page" in await snapshots.damage_to(source)
+    assert await snapshots.find(source.url) is None
+    text_file(folder).unlink()
+    assert await snapshots.damage_to(source) == "the text that was read on the page is gone"
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+@pytest.mark.parametrize("ending", ["html", "txt"])
+@pytest.mark.parametrize(
+    ("replace", "told"),
+    [
+        (Path.mkdir, "Is a directory"),
+        (os.mkfifo, "it is no file any more"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is a link now"),
+        (_sparse, "more than any page that is kept"),
+    ],
+    ids=["directory", "pipe", "link", "huge"],
+)
+async def test_what_is_no_snapshot_is_damage_and_never_read(
+    folder: Path, ending: str, replace: Callable[[Path], None], told: str
+) -> None:
+    snapshots = SnapshotFolder(folder)
+    source = await snapshots.keep(page(), fetched_at=1.0)
+    (file,) = folder.glob(f"*.{ending}")
+    file.unlink()
+    replace(file)
+    async with asyncio.timeout(30):
+        assert told in await snapshots.damage_to(source)
+        assert (await snapshots.find(source.url) is None) == (ending == "txt")

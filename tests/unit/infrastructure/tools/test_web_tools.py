@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.application.ports.web import SearchHit, WebError
+from agent_fabric.application.ports.web import Page, SearchHit, WebError
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, SCREENING_COLUMNS
 from agent_fabric.domain.runs.task import RunStatus
@@ -231,6 +231,81 @@ async def test_what_somebody_else_put_in_a_tables_place_is_moved_aside(desk: Des
     await desk.search({"query": "fox"}, ONLINE)
     assert (workspace / "screening_log.csv.replaced").read_text() == "mine,not,yours\n1,2,3\n"
     assert len(desk.rows("screening_log.csv")) == 8
+
+
+async def test_nothing_that_was_moved_aside_is_ever_overwritten(desk: Desk) -> None:
+    workspace = desk.folder / "workspace"
+    (workspace / "screening_log.csv.replaced.2").mkdir()
+    for number in (1, 2, 3):
+        (workspace / "screening_log.csv").write_text(f"not yours {number}\n")
+        await desk.search({"query": "fox"}, ONLINE)
+    names = ("replaced", "replaced.3", "replaced.4")
+    assert [(workspace / f"screening_log.csv.{name}").read_text() for name in names] == [
+        f"not yours {number}\n" for number in (1, 2, 3)
+    ]
+
+
+async def test_no_page_or_hit_however_odd_costs_the_table_a_row(desk: Desk) -> None:
+    await desk.fetch({"url": "https://a.org/1"}, ONLINE)
+    desk.site.hits = [
+        SearchHit(title="T" * 200_000, url=f"https://a.org/{'y' * 140_000}", snippet=""),
+        SearchHit(title="\r", url="https://a.org/\rx", snippet=""),
+    ]
+    await desk.search({"query": "odd"}, ONLINE)
+    await desk.search({"query": "odd again"}, ONLINE)
+    assert [row["status"] for row in desk.rows("screening_log.csv")] == ["fetched", "found", "found"]
+    assert not list((desk.folder / "workspace").glob("*.replaced*"))
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.org/\rx", "https://a.org/1\n2", "https://a.org/\0", "https://a.org/" + "x" * 4_000]
+)
+async def test_an_address_that_no_table_can_hold_is_refused(desk: Desk, url: str) -> None:
+    with pytest.raises(ValueError, match=r"is no web address: it (contains a control character|is too long)"):
+        await desk.fetch({"url": url}, ONLINE)
+    assert desk.site.asked == []
+
+
+class SlowWeb(DictionaryWeb):
+    """Answers when every lane has had its turn, each time with another text."""
+
+    async def fetch(self, url: str, *, timeout_s: float) -> Page:
+        page = await DictionaryWeb.fetch(self, url, timeout_s=timeout_s)
+        visit = len(self.asked)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return replace(page, text=f"{page.text} This was visit {visit}.", body=page.body + b"%d" % visit)
+
+
+async def test_lanes_that_want_the_same_page_at_once_fetch_it_once_and_see_the_same(tmp_path: Path) -> None:
+    site = SlowWeb({"https://a.org/1": TEXT})
+    lanes = [Desk(tmp_path, site) for _ in range(4)]
+    results = await asyncio.gather(*(lane.fetch({"url": "https://a.org/1"}, ONLINE) for lane in lanes))
+    assert site.asked == ["https://a.org/1"]
+    assert {result.output["text"] for result in results} == {f"{TEXT} This was visit 1."}
+
+
+async def test_a_page_that_failed_for_one_lane_is_tried_by_the_next(tmp_path: Path) -> None:
+    site = SlowWeb()
+    lanes = [Desk(tmp_path, site) for _ in range(2)]
+    outcomes = await asyncio.gather(
+        *(lane.fetch({"url": "https://a.org/1"}, ONLINE) for lane in lanes), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [WebError, WebError]
+    assert len(site.asked) == 2
+
+
+@pytest.mark.proves("AF-126")
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_quote_may_be_from_any_version_of_a_page_that_the_run_has_read(desk: Desk, number: int) -> None:
+    for visit in (1, 2):
+        page = await desk.site.fetch("https://a.org/1", timeout_s=1)
+        text = f"This was visit number {visit}."
+        await desk.snapshots.keep(replace(page, text=text, body=text.encode()), fetched_at=visit)
+    told = {"url": "https://a.org/1", "quote": f"This was visit number {number}", "claim": "c"}
+    assert (await desk.record(told, ONLINE)).output["recorded"]
+    (row,) = desk.rows("evidence.csv")
+    assert row["fetched_at"] == f"1970-01-01T00:00:0{number}Z"
 
 
 @pytest.mark.proves("AF-126")

@@ -1,5 +1,7 @@
 """What a person would read in what a server sent."""
 
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -63,6 +65,22 @@ def test_a_page_with_too_many_tags_to_look_for_its_main_text_is_read_plainly() -
     title, text = html(page)
     assert title == "Many"
     assert text.splitlines() == ["a b"] * 60_000
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<p>some words <b>in bold</b> and more</p>", "<ul><li>a b</li></ul>", "words<br>", "<div><span>a b</span></div>"],
+)
+@pytest.mark.parametrize("count", [1_200, 7_000, 45_000, 60_000])
+def test_no_page_keeps_a_processor_busy_for_long(piece: str, count: int) -> None:
+    html("<p>warm up</p>")
+    start = time.process_time()
+    assert html(f"<html><body>{piece * count}")[1]
+    assert time.process_time() - start < 10  # most take less than one second
+
+
+def test_a_title_is_never_longer_than_a_line_or_two() -> None:
+    assert html(f"<html><head><title>{'T' * 200_000}</title></head><body>x")[0] == "T" * 300
 
 
 def test_broken_references_to_characters_give_text_that_can_be_stored() -> None:

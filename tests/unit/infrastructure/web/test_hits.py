@@ -45,6 +45,13 @@ def test_no_more_pages_than_asked_for(limit: int) -> None:
     assert len(hits_from(ROWS, limit=limit, url_key="href", snippet_key="body")) == min(limit, 3)
 
 
+def test_an_address_that_is_too_long_or_has_control_characters_is_dropped_and_titles_are_short() -> None:
+    urls = ["https://a.org/" + "y" * 5_000, "https://a.org/\rx", "https://a.org/a\tb", "https://a.org/" + "z" * 3_000]
+    (hit,) = hits_from([{"url": url} for url in urls], limit=9, url_key="url", snippet_key="content")
+    assert hit.url == urls[-1]
+    assert len(hit.title) == 300
+
+
 @unhurried
 @given(
     rows=st.lists(
