@@ -20,8 +20,8 @@ FIRST_EVENT = """
 import os, sys, time
 from agent_fabric.infrastructure.persistence import event_store
 inner = event_store.SqliteRunRepository.create
-async def stop_here(self, run_id, events):
-    held = await inner(self, run_id, events)
+async def stop_here(self, run_id, events, **more):
+    held = await inner(self, run_id, events, **more)
     sys.stderr.write(str(1000 * time.process_time()))
     sys.stderr.flush()
     os._exit(0)

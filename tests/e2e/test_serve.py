@@ -123,10 +123,14 @@ async def test_an_address_that_others_could_reach_is_refused_with_the_reason(tmp
 async def test_a_taken_port_is_explained(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        ended = await Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))("serve", "--port", str(port))
+        fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
+        ended = await fabric("serve", "--port", str(port))
+        told = await fabric("serve", "--port", str(port), "--json")
     assert ended.code == 2
     assert f"Port {port} of 127.0.0.1 is taken" in ended.err
     assert "--port" in ended.err
+    (line,) = told.out.splitlines()
+    assert (told.code, json.loads(line)["error"]["code"]) == (2, "config_invalid")
 
 
 async def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ class ServerFabric:
         """
         return RunId(prefix) if prefix in self.dispatch else await self.catalogue.find(prefix)
 
+    def require_store(self) -> None:
+        """Check that what is written now will be found again.
+
+        Raises:
+            StoreUnavailable: the store was deleted or replaced.
+        """
+        self._shown.require_in_place()
+
     def run_dir(self, run_id: RunId) -> str:
         """Return the run's folder."""
         return self.local.records.layout.run_dir(run_id)

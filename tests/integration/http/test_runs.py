@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from agent_fabric import __version__
+from agent_fabric.domain.ids import RunId
 from agent_fabric.testing.scripted_model import Script, Status
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, data_of, served, task
@@ -71,6 +72,7 @@ async def test_a_run_that_failed_is_an_answer_too(tmp_path: Path) -> None:
         ({}, "body.prompt"),
         ({"prompt": ""}, "body.prompt"),
         ({"prompt": " \n\t "}, "body.prompt"),
+        ({"prompt": "\0\0 \x1b"}, "body.prompt"),
         ({"prompt": 7}, "body.prompt"),
         ({"prompt": "x" * 1_000_001}, "body.prompt"),
         ({"prompt": "x", "unknown": 1}, "body.unknown"),
@@ -398,3 +400,151 @@ async def test_when_the_server_stops_those_who_wait_are_told_which_run_to_look_f
         problem_of(await server.client.post("/run", json=task()), 503, "server_stopping")
         for run in (await server.client.get("/runs")).json()["runs"]:
             assert run["status"] == "interrupted", "nobody drives it for now"
+
+
+async def test_a_run_that_waits_to_be_taken_up_is_listed_and_counted_as_what_it_is_shown_as(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        process, left = await server.elsewhere("hang")
+        process.process.kill()
+        await process.ended()
+        for status, expected in (("running", False), ("interrupted", True)):
+            listed = (await server.client.get("/runs", params={"status": status})).json()["runs"]
+            assert (left in [run["run_id"] for run in listed]) is expected
+        server.fabric.dispatch.expect([RunId(left)])
+        for status, expected in (("running", True), ("interrupted", False)):
+            listed = (await server.client.get("/runs", params={"status": status})).json()["runs"]
+            assert (left in [run["run_id"] for run in listed]) is expected
+            assert {run["status"] for run in listed} <= {status}
+        assert (await server.client.get("/health")).json()["runs"]["queued"] == 1
+        assert (await server.client.get(f"/runs/{left}")).json()["_meta"]["queued"] is True
+
+
+async def test_going_on_with_a_run_many_times_at_once_is_one_drive_and_one_place(tmp_path: Path) -> None:
+    async with served(tmp_path, max_running=1, max_queued=0) as server:
+        process, run_id = await server.elsewhere("hang")
+        process.process.terminate()
+        await process.ended()
+        answers = await asyncio.gather(*(server.client.post(f"/runs/{run_id}/resume") for _ in range(8)))
+        assert {answer.status_code for answer in answers} == {202}
+
+
+async def test_going_on_with_a_run_that_has_ended_needs_no_room_and_no_body(tmp_path: Path) -> None:
+    async with served(tmp_path, max_running=1, max_queued=0) as server:
+        done = (await server.client.post("/run", json=task())).json()
+        await server.start("hang")
+        path = f"/runs/{done['_meta']['run_id']}/resume"
+        for data in (b"", b"{}"):
+            again = await server.client.post(path, content=data, headers={"content-type": "application/json"})
+            assert (again.status_code, again.json()) == (200, done)
+        problem_of(await server.client.post(path, json={"wait": True}), 422, "request_invalid")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "code"),
+    [
+        (b"NONSENSE\r\n\r\n", 400, "request_malformed"),
+        (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 421, "host_refused"),
+        (b"GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
+        (b"GET /health?x=a://b HTTP/1.1\r\nHost: localhost\r\n\r\n", 200, ""),
+    ],
+)
+async def test_what_is_no_request_for_us_is_refused_as_a_problem(
+    tmp_path: Path, request_: bytes, status: int, code: str
+) -> None:
+    async with served(tmp_path) as server:
+        head, body = await _spoken(server.port, request_)
+    assert head.startswith(f"HTTP/1.1 {status} ")
+    assert body.get("code", "") == code
+    assert not code or f"content-type: {PROBLEM}" in head
+
+
+async def _spoken(port: int, request: bytes) -> tuple[str, dict[str, Any]]:
+    """Send everything, and only then read the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            writer.write(request)
+            await writer.drain()
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+            return head, json.loads(await reader.readexactly(length))
+    finally:
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize("path", ["/run", "/runs/x/resume", "/nowhere"])
+async def test_whoever_sends_all_of_a_large_body_first_still_learns_that_it_is_too_large(
+    tmp_path: Path, path: str
+) -> None:
+    size = 6_000_000
+    start = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    told = f"{start}Content-Length: {size}\r\n\r\n".encode() + b"x" * size
+    chunked = f"{start}Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n".encode() + b"x" * size + b"\r\n0\r\n\r\n"
+    async with served(tmp_path, max_body_bytes=4_000) as server:
+        for request in (told, chunked):
+            head, body = await _spoken(server.port, request)
+            assert (body["code"], "connection: close" in head) == ("body_too_large", True)
+
+
+async def test_a_client_that_leaves_while_it_sends_is_no_failure_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        writer.write(b'Content-Length: 100\r\n\r\n{"prompt"')
+        await writer.drain()
+        await server.client.get("/health")
+        writer.transport.abort()
+        assert (await server.client.get("/runs")).json()["runs"] == []
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_whoever_still_sends_when_the_server_stops_is_told_so(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        writer.write(b'Content-Length: 100\r\n\r\n{"prompt"')
+        await writer.drain()
+        await server.client.get("/health")
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body)["code"] == "server_stopping"
+
+
+@pytest.mark.parametrize(
+    ("accepts", "stream"),
+    [
+        (["Text/Event-Stream"], True),
+        (["application/json", "text/event-stream;q=0.5"], True),
+        (["text/event-stream;q=0, application/json"], False),
+        (["text/event-stream; q=0.000"], False),
+        (["*/*"], False),
+    ],
+)
+async def test_a_stream_is_sent_to_those_who_accept_it(tmp_path: Path, accepts: list[str], stream: bool) -> None:
+    async with served(tmp_path) as server:
+        run_id = (await server.client.post("/run", json=task())).json()["_meta"]["run_id"]
+        headers = [*(("Accept", accept) for accept in accepts), ("Last-Event-ID", "")]
+        answer = await server.client.get(f"/runs/{run_id}/events", headers=headers)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/event-stream") is stream
+
+
+@pytest.mark.parametrize("path", ["/health", "/runs"])
+async def test_heads_are_answered_without_a_body(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path) as server:
+        answer = await server.client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_a_store_that_is_deleted_under_the_server_takes_no_runs(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        (tmp_path / ".fabric").rename(tmp_path / "gone")
+        problem = problem_of(await server.client.post("/run", json=task()), 503, "store_unavailable")
+        assert "Restart" in problem["hint"]
+        answer = await server.client.get("/health")
+        assert (answer.status_code, answer.json()["ok"]) == (503, False)
+        (tmp_path / "gone").rename(tmp_path / ".fabric")
+        assert (await server.client.get("/health")).json()["ok"] is True

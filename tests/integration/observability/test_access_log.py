@@ -35,6 +35,10 @@ def application(left: asyncio.Event) -> FastAPI:
     async def health(fail: bool = False) -> Response:
         return Response(status_code=503 if fail else 200)
 
+    @app.get("/busy")
+    async def busy() -> Response:
+        return Response(status_code=503)
+
     @runs.get("/{run_id}/files/{name}")
     async def file(run_id: str, name: str) -> str:
         operations_log("inside").info("looking", name=name)
@@ -207,6 +211,13 @@ async def test_an_unhealthy_one_always_is() -> None:
         await served.client.get("/health?fail=1")
         (line,) = await served.requests(1)
     assert (line["level"], line["status"]) == ("error", 503)
+
+
+async def test_too_much_to_do_is_a_warning() -> None:
+    async with serving("warning") as served:
+        await served.client.get("/busy")
+        (line,) = await served.requests(1)
+    assert (line["level"], line["status"]) == ("warning", 503)
 
 
 async def test_a_stream_is_logged_when_it_has_ended() -> None:

@@ -212,6 +212,8 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
 
     again.expect(runs)
     assert all(run_id in again for run_id in runs)
+    assert again.queued == 4
+    assert all(again.is_queued(run_id) for run_id in runs)
     taking = asyncio.create_task(TakeUpRuns(Picky(), again)(runs))  # type: ignore[arg-type]  # as much of it as is used
     bench.answers.release()
     bench.answers.release()
@@ -224,3 +226,22 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
     assert "its workspace has gone" in caplog.text
     assert "a bug of ours" in caplog.text
     assert not any(run_id in again for run_id in runs)
+    assert again.queued == 0
+
+
+async def test_all_who_go_on_with_a_run_at_once_share_one_drive_whoever_was_first() -> None:
+    bench = Bench(max_running=1)
+    drive = await bench.start("task")
+    await settle()
+    await bench.dispatch.stop(timeout_s=5)
+    again = DispatchRuns(bench.dispatch.drive, bench.bench.cancel_run, 1, 0)
+    take = partial(bench.bench.resume_run.take, drive.run_id, by="person")
+    again.expect([drive.run_id])
+    taken_up = asyncio.create_task(again.when_free(drive.run_id, take))
+    await asyncio.sleep(0)
+    drives = await asyncio.gather(*(again.resume(drive.run_id, take) for _ in range(5)))
+    await taken_up
+    assert len({id(each) for each in drives}) == 1
+    assert (again.running, again.queued) == (1, 0)
+    await again.stop(timeout_s=5)
+    assert again.running == 0

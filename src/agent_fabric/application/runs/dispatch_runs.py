@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
 from agent_fabric.application.runs.cancel_run import CancelRun
@@ -51,6 +52,8 @@ class DispatchRuns:
     """Let in, but not created yet."""
     _drives: dict[RunId, Drive] = field(default_factory=dict)
     _expected: set[RunId] = field(default_factory=set)
+    _taking: "dict[RunId, asyncio.Task[Drive | RunResult]]" = field(default_factory=dict)
+    """Existing runs that are being taken at this moment."""
     _stopping: bool = False
 
     async def __call__(self, take: Take) -> Drive | RunResult:
@@ -68,6 +71,15 @@ class DispatchRuns:
             self._arriving -= 1
         return taken if isinstance(taken, RunResult) else self._start(taken, self._line_up())
 
+    async def resume(self, run_id: RunId, take: Take) -> Drive | RunResult:
+        """Take and drive a run that exists; all who ask for it share one drive.
+
+        Raises:
+            ServerBusy, ServerStopping: it has not been taken.
+            Exception: what `take` raised.
+        """
+        return self._drives.get(run_id) or await self._once(run_id, lambda: self(take))
+
     async def when_free(self, run_id: RunId, take: Take) -> None:
         """Take and drive a run that nobody asks for: only when it is its turn, so that waiting costs nothing.
 
@@ -79,16 +91,11 @@ class DispatchRuns:
         try:
             if place is not None:
                 await self._turn(place)
-            try:
+            if self._stopping or run_id in self._drives or run_id in self._taking:
+                self._leave()
                 self._require_going_on()
-                taken = None if run_id in self._drives else await take()
-            except BaseException:
-                self._leave()
-                raise
-            if isinstance(taken, Taken):
-                self._start(taken, None)
             else:
-                self._leave()
+                await self._once(run_id, lambda: self._take_turn(take))
         finally:
             self._expected.discard(run_id)
 
@@ -102,12 +109,18 @@ class DispatchRuns:
 
     def __contains__(self, run_id: object) -> bool:
         """Tell whether a run is being driven here, or will be."""
-        return run_id in self._drives or run_id in self._expected
+        return run_id in self._drives or run_id in self._expected or run_id in self._taking
+
+    def is_queued(self, run_id: RunId) -> bool:
+        """Tell whether a run waits here for its turn."""
+        drive = self._drives.get(run_id)
+        return run_id in self._expected and run_id not in self._taking if drive is None else drive.queued
 
     @property
     def queued(self) -> int:
         """How many wait for their turn."""
-        return len(self._line)
+        waiting = sum(drive.queued for drive in self._drives.values())
+        return waiting + len(self._expected - self._drives.keys() - self._taking.keys())
 
     async def stop(self, *, timeout_s: float) -> None:
         """Stop every drive and let none begin. The runs stay as they stand, for the next server."""
@@ -117,10 +130,11 @@ class DispatchRuns:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await asyncio.sleep(0)  # a task that is cancelled before its first step could not clean up
-                while outcomes := [drive.outcome for drive in self._drives.values()]:
+                while self._drives or self._taking:
+                    outcomes = [drive.outcome for drive in self._drives.values()]
                     for outcome in outcomes:
                         outcome.cancel()
-                    await asyncio.wait(outcomes)
+                    await asyncio.wait([*outcomes, *self._taking.values()])
 
     def _require_going_on(self) -> None:
         if self._stopping:
@@ -133,6 +147,33 @@ class DispatchRuns:
                 f"{self.running} runs are under way and {len(self._line)} wait for their turn",
                 hint="Ask again later, or raise `server.max_queued`.",
             )
+
+    async def _once(
+        self, run_id: RunId, take: Callable[[], Coroutine[Any, Any, Drive | RunResult]]
+    ) -> Drive | RunResult:
+        """Take a run, or wait with those who already do. Whoever stops waiting does not stop the others."""
+        taking = self._taking.get(run_id)
+        if taking is None:
+            taking = self._taking[run_id] = asyncio.create_task(take())
+            taking.add_done_callback(lambda done: self._taken(run_id, done))
+        return await asyncio.shield(taking)
+
+    def _taken(self, run_id: RunId, taking: "asyncio.Task[Drive | RunResult]") -> None:
+        del self._taking[run_id]
+        if not taking.cancelled():
+            taking.exception()  # those who wait are told; there may be none any more
+
+    async def _take_turn(self, take: Take) -> Drive | RunResult:
+        """Take a run whose turn it is."""
+        try:
+            taken = await take()
+        except BaseException:
+            self._leave()
+            raise
+        if isinstance(taken, RunResult):
+            self._leave()
+            return taken
+        return self._start(taken, None)
 
     def _line_up(self) -> _Place | None:
         """Return a place in the line; None when it is our turn at once."""
@@ -203,13 +244,13 @@ class DispatchRuns:
             self._step_out(place)
             await held.release()
             raise
+        self._drives[held.run_id].queued = False
         if cancel is not None:
             self._step_out(place)
             await held.release()
             return await self.cancel_run(
                 held.run_id, by=str(cancel.payload["by"]), reason=str(cancel.payload["reason"])
             )
-        self._drives[held.run_id].queued = False
         return taken._replace(held=_OpenedMail(held, rows)) if rows else taken
 
     def _ended(self, drive: Drive) -> None:

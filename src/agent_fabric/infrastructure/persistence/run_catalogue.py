@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -92,15 +92,19 @@ class SqliteRunCatalogue:
 
         return await self._store.read(read)
 
-    async def page(self, wanted: RunQuery) -> RunPage:
-        """Return some of the runs that fit, newest first, and where to go on."""
+    async def page(self, wanted: RunQuery, *, awaited: Container[RunId] = ()) -> RunPage:
+        """Return some of the runs that fit, newest first, and where to go on.
+
+        Nobody drives those that are `awaited` yet, but somebody will: they count as running.
+        """
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
         at_once = AT_ONCE if wanted.words or wanted.specialist_id or wanted.status else wanted.limit + 1
         for _ in range(0, MOST_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
             seen = await self._store.read(next_ones)
-            found += [(number, record) for number, record in seen if _fits(record, wanted)]
+            shown = [(number, _as_awaited(record, awaited)) for number, record in seen]
+            found += [(number, record) for number, record in shown if _fits(record, wanted)]
             if len(found) > wanted.limit:
                 return RunPage([record for _, record in found[: wanted.limit]], found[wanted.limit - 1][0])
             if len(seen) < at_once:
@@ -153,6 +157,12 @@ class SqliteRunCatalogue:
             specialist_ids=specialists,
             summary=summary,
         )
+
+
+def _as_awaited(record: RunRecord, awaited: Container[RunId]) -> RunRecord:
+    if record.status is RunStatus.INTERRUPTED and record.run_id in awaited:
+        return replace(record, status=RunStatus.RUNNING)
+    return record
 
 
 def _fits(record: RunRecord, wanted: RunQuery) -> bool:

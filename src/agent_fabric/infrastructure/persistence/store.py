@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import apsw
 
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.writer import Writer
@@ -23,6 +24,7 @@ class Store:
         self.path = path
         self.locks = RunLocks(path.with_name("locks"))
         self._reading = threading.Lock()
+        self._opened: tuple[int, int] | None = None
 
     @cached_property
     def writer(self) -> Writer:
@@ -31,7 +33,9 @@ class Store:
 
     @cached_property
     def _reader(self) -> apsw.Connection:
-        return connect(self.path)
+        connection = connect(self.path)
+        self._opened = self._identity()
+        return connection
 
     async def read(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` on a thread; it sees all that is durable."""
@@ -41,6 +45,24 @@ class Store:
         """Run `read` here and now; for what takes microseconds."""
         with self._reading, explained(self.path):
             return read(self._reader)
+
+    def require_in_place(self) -> None:
+        """Check that the file which was opened is still there: what is written into one that was deleted is lost.
+
+        Raises:
+            StoreUnavailable: it is gone, or another one is in its place.
+        """
+        if self._opened is not None and self._identity() != self._opened:
+            raise StoreUnavailable(
+                f"{self.path} was deleted or replaced while it was in use", hint="Restart the server."
+            )
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def close(self) -> None:
         """Finish every write and close the file."""

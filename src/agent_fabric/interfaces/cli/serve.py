@@ -4,13 +4,17 @@ import contextlib
 import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
+from agent_fabric.interfaces.result import error_object
 
 app = new_app("Serve runs over HTTP.")
 
@@ -27,7 +31,18 @@ def serve(
 
     Unfinished runs are taken up at the start. Runs that are under way at the end go on with the next start.
     """
-    options = {"host": host, "port": port, "max_running": max_running}
+    try:
+        _serve({"host": host, "port": port, "max_running": max_running}, workspace, as_json=as_json)
+    except (ConfigProblem, FabricError) as problem:
+        if not as_json:
+            raise
+        known = problem if isinstance(problem, FabricError) else ConfigError(problem.message, hint=problem.hint)
+        sys.stdout.write(json.dumps(error_object(known)) + "\n")  # one line, as the address would have been
+        return USAGE if isinstance(known, ConfigError) else FAILED
+    return COMPLETED
+
+
+def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool) -> None:
     root = fabric_root(workspace)
     loaded = configuration(root, {"server": {key: value for key, value in options.items() if value is not None}})
 
@@ -40,4 +55,3 @@ def serve(
     from agent_fabric.interfaces.http.server import serve as listen  # noqa: PLC0415 - `--help` needs no web framework
 
     listen(root, loaded, on_listening=tell)
-    return COMPLETED

@@ -20,6 +20,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _HEADER: Final = b"x-request-id"
 _CLIENT_LEFT: Final = 499
 """What is logged as status of a request whose caller left before the answer began."""
+_TEMPORARY: Final = frozenset({503, 507})
+"""Too much to do, stopping, or a full disk: to be known, but no fault of ours."""
 _ACCEPTABLE: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _QUIET: Final = frozenset({"/health"})
 """Asked every few seconds by whoever watches the server; only worth a line when it goes wrong."""
@@ -83,7 +85,9 @@ class AccessLog:
             fields["run_id"] = run_id
         if not answer.whole:
             fields["cut_off"] = True
-        if status >= 500 or answer.failed:
+        if status in _TEMPORARY and path not in _QUIET and not answer.failed:
+            self._log.warning("http_request", **fields)
+        elif status >= 500 or answer.failed:
             self._log.error("http_request", **fields)
         elif path in _QUIET:
             self._log.debug("http_request", **fields)

@@ -20,6 +20,7 @@ RETRY_AFTER_S = 5
 STATUSES: Mapping[str, int] = {
     "config_invalid": 422,
     "pack_unknown": 404,
+    "pack_broken": 500,
     "run_not_found": 404,
     "run_held": 409,
     "run_undrivable": 409,

@@ -7,6 +7,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from agent_fabric.domain.runs.task import RunStatus
 
 MAX_PROMPT_CHARS = 1_000_000
+SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
+"""Fits what has more than blanks and control characters."""
 
 _IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 _OUT = ConfigDict(use_attribute_docstrings=True)
@@ -26,7 +28,8 @@ class RunRequest(BaseModel):
     )
 
     prompt: Annotated[
-        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PROMPT_CHARS, pattern=r"\S")
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PROMPT_CHARS, pattern=SAYS_SOMETHING),
     ]
     """What to do."""
     pack: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
@@ -39,6 +42,12 @@ class RunRequest(BaseModel):
     """Most model answers of a specialist; not set: `budget.max_steps`."""
     task_force_mode: Literal["sequential", "parallel"] | None = None
     """Whether several specialists work one after another or all at once; not set: as configured."""
+
+
+class ResumeRequest(BaseModel):
+    """Nothing: a run goes on as it was asked for."""
+
+    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{}]})
 
 
 class CancelRequest(BaseModel):

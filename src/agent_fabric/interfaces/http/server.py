@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import re
 import signal
 import socket
 import threading
@@ -21,6 +22,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
+from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.live import LiveRuns
 
 SEND_BUFFER_BYTES = 16 * 1024
@@ -77,11 +79,27 @@ def open_listener(host: str, port: int) -> socket.socket:
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen by what is installed
-    """uvicorn's own, with a small buffer."""
+    """uvicorn's own, with a small buffer, our errors, and the host that a target names."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         transport.set_write_buffer_limits(SEND_BUFFER_BYTES)
+
+    def on_headers_complete(self) -> None:
+        # `GET http://HOST/path`: uvicorn forgets this host, and the gate would look at the other one only.
+        _, absolute, rest = self.url.partition(b"://")
+        if absolute and not self.url.startswith(b"/"):
+            host = (b"host", re.split(b"[/?#]", rest, maxsplit=1)[0])
+            if host not in self.headers:
+                self.headers.append(host)
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        refused = refusal(400, msg, hint="Send HTTP/1.1.")
+        headers = [*self.server_state.default_headers, *refused.raw_headers, (b"connection", b"close")]
+        lines = [b"HTTP/1.1 400 Bad Request", *(b"%s: %s" % header for header in headers)]
+        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + bytes(refused.body))
+        self.transport.close()
 
 
 class _Server(uvicorn.Server):

@@ -62,22 +62,20 @@ def answer(fabric: ServerFabric, result: RunResult) -> dict[str, Any]:
 def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
     """Return the same with what was asked for, and when."""
     shown = answer(fabric, view.result)
-    drive = fabric.dispatch.find(view.result.run_id)
     shown["_meta"] |= {
         "prompt": view.prompt,
         "created_at": view.created_at,
         "updated_at": view.updated_at,
-        "queued": drive is not None and drive.queued,
+        "queued": fabric.dispatch.is_queued(view.result.run_id),
     }
     return shown
 
 
-def listed(fabric: ServerFabric, record: RunRecord) -> dict[str, Any]:
+def listed(record: RunRecord) -> dict[str, Any]:
     """Return one line about a run."""
-    awaited = record.status is RunStatus.INTERRUPTED and record.run_id in fabric.dispatch
     return {
         "run_id": record.run_id,
-        "status": RunStatus.RUNNING if awaited else record.status,
+        "status": record.status,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "specialist_ids": record.specialist_ids,

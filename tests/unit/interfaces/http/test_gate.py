@@ -67,6 +67,13 @@ async def test_without_a_name_or_with_two_nobody_is_answered() -> None:
     assert await answer({"host": "localhost"}, ("host", "evil.example")) == 421
 
 
+async def test_what_may_be_there_once_is_refused_when_it_is_there_twice() -> None:
+    assert await answer({"host": ""}, ("host", "localhost")) == 421
+    assert await answer({"host": "localhost", "origin": "http://evil.example"}, ("origin", "http://localhost")) == 403
+    typed = {"host": "localhost", "content-length": "2", "content-type": "text/plain"}
+    assert await answer(typed, ("content-type", "application/json"), method="POST") == 415
+
+
 @pytest.mark.parametrize(
     ("origin", "status"),
     [

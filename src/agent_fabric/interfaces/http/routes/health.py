@@ -5,16 +5,29 @@ from starlette.responses import Response
 
 from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.interfaces.http.schemas import Health
 
 
 def add_health(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the route that must always answer at once."""
     dispatch = fabric.dispatch
-    head = f'{{"ok":true,"version":"{__version__}","sandbox":"{fabric.sandbox_level}","runs":{{"running":'
+    head = f',"version":"{__version__}","sandbox":"{fabric.sandbox_level}","runs":{{"running":'
 
-    @app.get("/health", summary="Tell that the server works", tags=["health"], response_model=Health)
+    @app.head("/health", include_in_schema=False)
+    @app.get(
+        "/health",
+        summary="Tell that the server works",
+        tags=["health"],
+        response_model=Health,
+        responses={503: {"model": Health, "description": "The store was deleted: restart the server."}},
+    )
     async def health() -> Response:
-        """`ok` is always true: a server that does not work does not answer."""
-        text = f'{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
-        return Response(text, media_type="application/json")
+        """`ok` is false when runs could not be kept: the store was deleted or replaced."""
+        ok, status = "true", 200
+        try:
+            fabric.require_store()
+        except StoreUnavailable:
+            ok, status = "false", 503
+        text = f'{{"ok":{ok}{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
+        return Response(text, status, media_type="application/json")

@@ -1,6 +1,7 @@
 """Runs: start them, follow them, look at them, go on with them, end them."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from agent_fabric.interfaces.http.schemas import (
     CancelRequest,
     EventList,
     Result,
+    ResumeRequest,
     RunDetails,
     RunList,
     RunRequest,
@@ -39,6 +41,7 @@ from agent_fabric.interfaces.http.views import answer, detailed, listed, look_at
 
 Body = TypeVar("Body", bound=BaseModel)
 
+_NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
 LAST = 2**63 - 1
 """The highest number that the store knows."""
 
@@ -50,6 +53,15 @@ Flag = Annotated[
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "string", "maxLength": 0}]}),
 ]
 """Also true when it is only named: `?follow`."""
+LastEvent = Annotated[
+    int,
+    Field(ge=-1, le=LAST),
+    BeforeValidator(lambda value: -1 if value == "" else value),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": -1, "maximum": LAST}, {"type": "string", "maxLength": 0}]}
+    ),
+]
+"""Also empty, as browsers send it before the first event."""
 Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
 
 
@@ -73,6 +85,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             max_steps=wish.max_steps,
             task_force_mode=wish.task_force_mode,
         )
+        fabric.require_store()
         drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
         assert isinstance(drive, Drive)  # a new run has not settled
         return drive
@@ -114,6 +127,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 
 def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    @app.head("/runs", include_in_schema=False)
     @app.get("/runs", summary="List runs, newest first", response_model=RunList, tags=["runs"])
     async def list_runs(
         request: Request,
@@ -137,13 +151,14 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
                 words=q,
                 older_than=int(after, 16) if after else None,
                 limit=limit,
-            )
+            ),
+            awaited=fabric.dispatch,
         )
         following = None
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
             following = f"/runs?{urlencode(asked)}"
-        return _json({"runs": [listed(fabric, record) for record in page.records], "next": following})
+        return _json({"runs": [listed(record) for record in page.records], "next": following})
 
     @app.get(
         "/runs/{run_id}",
@@ -184,7 +199,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         follow: Annotated[Flag, Query(description="Whether a stream stays until the run has ended.")] = True,
         deltas: Annotated[Flag, Query(description="Whether a stream sends answers as they are written.")] = False,
         last_event_id: Annotated[
-            int, Header(ge=-1, le=LAST, description="Where a stream goes on; browsers send it by themselves.")
+            LastEvent, Header(description="Where a stream goes on; browsers send it by themselves.")
         ] = -1,
     ) -> Response:
         """Answer with a page of JSON, or with a stream if `Accept` asks for `text/event-stream`.
@@ -192,7 +207,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         A stream sends every event once, in order, and ends with `_run_done_` or `_run_error_` when the run has ended.
         """
         found = await fabric.find(run_id)
-        if "text/event-stream" in request.headers.get("accept", ""):
+        if _wants_stream(",".join(request.headers.getlist("accept"))):
             seen = after if last_event_id < 0 else last_event_id
             drive = fabric.dispatch.find(found)
             return EventStream(Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas))
@@ -211,18 +226,21 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Go on with a run",
         response_model=Result,
         responses={202: {"model": Status, "description": "It is being driven, or waits for its turn."}, **refusals},
+        openapi_extra=takes(ResumeRequest, required=False),
         tags=["runs"],
     )
     async def resume(
+        request: Request,
         run_id: RunIdPath,
         wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
     ) -> Response:
         """A run that has ended just answers with its result."""
+        await _body(request, ResumeRequest, absent=ResumeRequest())
         found = await fabric.find(run_id)
         with _about(found):
-            drive = fabric.dispatch.find(found) or await fabric.dispatch(
-                partial(fabric.local.resume_run.take, found, by="person")
-            )
+            if (await fabric.reader.status(found)).settled:  # needs no room
+                return _answer(fabric, (await look_at(fabric, found)).result)
+            drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
         if isinstance(drive, RunResult):
             return _answer(fabric, drive)
         if wait:
@@ -260,6 +278,15 @@ async def _body(request: Request, model: type[Body], *, absent: Body | None = No
     except ValidationError as problem:
         errors = problem.errors(include_url=False, include_context=False, include_input=False)
         raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+
+
+def _wants_stream(accept: str) -> bool:
+    """Tell whether a client takes events as a stream: it must say so, `*/*` does not."""
+    for wish in accept.lower().split(","):
+        media_type, *parameters = (part.strip() for part in wish.split(";"))
+        if media_type == "text/event-stream":
+            return not any(_NOT_AT_ALL.fullmatch(parameter) for parameter in parameters)
+    return False
 
 
 async def _outcome(fabric: ServerFabric, drive: Drive) -> Response:
