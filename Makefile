@@ -78,7 +78,7 @@ requirements: $(TOOLS) ## Show which requirements are proven; ARGS="--missing" o
 
 constraints: $(TOOLS) ## Pin the newest versions of all dependencies
 	$(PY) -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --extra speed --upgrade --quiet --no-emit-index-url --no-annotate \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra dev --upgrade --quiet --no-emit-index-url --no-annotate \
 		--universal --python-version 3.11 --no-header --output-file constraints.txt
 
 clean: ## Remove the environment and everything built; runs stay
