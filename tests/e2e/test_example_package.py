@@ -96,7 +96,9 @@ async def test_it_is_chosen_by_its_keywords_which_a_file_can_change(
     tmp_path: Path, model: ScriptedModel, installed: Path
 ) -> None:
     fabric = fabric_with(tmp_path, model, installed)
-    ended = await fabric("run", "--explain-routing", "Look at the columns of this CSV: which region sold most?", "--json")
+    ended = await fabric(
+        "run", "--explain-routing", "Look at the columns of this CSV: which region sold most?", "--json"
+    )
     assert ended.json["_meta"]["specialist_ids"] == ["data_analyst"], ended.err
     assert ended.json["_meta"]["routing_method"] == "keywords"
     changed = fabric_with(tmp_path, model, installed, specialists={"data_analyst": {"keywords": ["zebra"]}})
