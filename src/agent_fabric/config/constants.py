@@ -2,6 +2,9 @@
 
 from typing import Final
 
+MAX_PROMPT_CHARS: Final = 1_000_000
+"""How long a task may be, typed or sent."""
+
 MAX_TOOL_OUTPUT_CHARS: Final = 16_000
 """How much of a tool's output the model gets to read; the rest is cut."""
 

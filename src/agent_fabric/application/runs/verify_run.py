@@ -15,6 +15,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import UNPROVEN
+from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.verification import (
@@ -32,7 +33,6 @@ from agent_fabric.domain.verification import (
 )
 
 MAX_REPORT_BYTES = 10_000_000
-_FILE_LISTS = ("deliverables", "artifacts")
 _SETTLED = frozenset(status for status in RunStatus if status.settled)
 
 
@@ -148,7 +148,7 @@ def _cites(lane: Lane) -> bool:
 def _named_files(lane: Lane) -> list[str]:
     """Return the files that a result names."""
     payload = lane.payload or {}
-    return [path for key in _FILE_LISTS for path in _texts(payload.get(key))]
+    return [path for key in FILE_LISTS for path in _texts(payload.get(key))]
 
 
 def _texts(value: object) -> list[str]:

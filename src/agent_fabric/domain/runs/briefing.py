@@ -1,6 +1,7 @@
 """What a specialist is told at its start: the task, and what it must know about the others."""
 
 import json
+from collections.abc import Sequence
 
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.runs.state import RunState
@@ -32,7 +33,7 @@ def opening_for(state: RunState, specialist_id: SpecialistId) -> str:
     return "\n\n".join([state.task.prompt, *notes])
 
 
-def _listed(names: "list[SpecialistId] | tuple[SpecialistId, ...]") -> str:
+def _listed(names: Sequence[SpecialistId]) -> str:
     return " and ".join(repr(str(name)) for name in names)
 
 

@@ -9,7 +9,8 @@ from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIA
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
 
-_FILE_LISTS = ("artifacts", "deliverables")
+FILE_LISTS = ("artifacts", "deliverables")
+"""Keys in a payload that name the files a specialist has made."""
 
 
 def merged_payload(state: RunState) -> Mapping[str, Any]:
@@ -30,7 +31,7 @@ def merged_payload(state: RunState) -> Mapping[str, Any]:
         merged |= list(parts.values())[-1]
     else:
         merged["summary"] = "\n\n".join(f"{who}: {part['summary']}" for who, part in parts.items() if "summary" in part)
-    for key in (*_FILE_LISTS, PROPOSED):
+    for key in (*FILE_LISTS, PROPOSED):
         items = _union(part.get(key) for part in parts.values())
         if items:
             merged[key] = items
@@ -65,7 +66,7 @@ def _collisions(state: RunState, parts: Mapping[SpecialistId, Mapping[str, Any]]
     for who in state.specialist_ids:
         lane = state.lanes.get(LaneId(who))
         files = set() if lane is None else {normpath(path) for path in lane.wrote}
-        for key in _FILE_LISTS:
+        for key in FILE_LISTS:
             claimed = parts.get(who, {}).get(key)
             files |= (
                 {normpath(path) for path in claimed if isinstance(path, str)} if isinstance(claimed, list) else set()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.bootstrap.local import LocalFabric, task_from
+from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
@@ -14,8 +15,6 @@ from agent_fabric.domain.runs.task import TaskForceMode as Mode
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
-
-MAX_PROMPT_CHARS = 1_000_000
 
 app = new_app("Do a task.")
 

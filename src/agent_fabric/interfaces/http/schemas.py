@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.runs.task import RunStatus
 
-MAX_PROMPT_CHARS = 1_000_000
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
 """Fits what has more than blanks and control characters."""
 
