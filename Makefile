@@ -89,7 +89,7 @@ task-given:
 	@if [ -z "$$TASK" ]; then echo 'Say what to do: make run TASK="…"' >&2; exit 2; fi
 
 # A stamp is newer than what it was installed from, so a second call does nothing.
-$(PACKAGE): EXTRA = [search]
+$(PACKAGE): EXTRA = [embedded,search]
 $(TOOLS): EXTRA = [dev]
 $(PACKAGE) $(TOOLS): pyproject.toml constraints.txt $(shell test -x $(PY) || echo venv)
 	@echo "Installing agent-fabric$(EXTRA) into $(VENV)" >&2

@@ -2,10 +2,10 @@
 
     python benchmarks/bench_http.py [--rounds 5] [--seconds 3] [--at-once 32]
 
-Floor: a bare FastAPI app under the same uvicorn, with an agent loop over aiohttp that stores nothing
-(`raw_http_agent.py`). A one-step run is one call of the tool `add`, then the answer: two questions to a model that
-answers at once. Ours (`adding_pack.py`) is created, driven and recorded durably before it is answered. Rounds
-alternate, so that noise of the machine meets both. The load comes from this process.
+Floor: a bare FastAPI app under the same uvicorn, with an agent loop over aiohttp that stores nothing, or at least a
+folder and a log file for each run (`raw_http_agent.py`). A one-step run is one call of the tool `add`, then the
+answer: two questions to a model that answers at once. Ours (`adding_pack.py`) is created, driven and recorded durably
+before it is answered. Rounds alternate, so that noise of the machine meets all. The load comes from this process.
 
 Then runs are measured while `--readers` clients follow the events of one long run without ever reading them, and with
 the same long run but nobody following it.
@@ -36,6 +36,7 @@ def post(path: bytes, body: bytes) -> bytes:
 
 
 ONE_STEP = post(b"/run", b'{"prompt": "[steps=1] add"}')
+ONE_STEP_KEPT = post(b"/run-kept", b'{"prompt": "[steps=1] add"}')
 ONE_STEP_OURS = post(b"/run", b'{"prompt": "[steps=1] add", "pack": "adding"}')
 
 
@@ -140,17 +141,19 @@ def free_port() -> int:
 
 
 async def compare(raw: Server, ours: Server, rounds: int, seconds: float, at_once: int) -> None:
-    rows = {name: Measured() for name in ("raw /health", "our /health", "raw run", "our run")}
+    rows = {name: Measured() for name in ("raw /health", "our /health", "raw run", "kept run", "our run")}
     for _ in range(rounds):
         await raw.measure(HEALTH, at_once, seconds, rows["raw /health"])
         await ours.measure(HEALTH, at_once, seconds, rows["our /health"])
         await raw.measure(ONE_STEP, at_once, seconds, rows["raw run"])
+        await raw.measure(ONE_STEP_KEPT, at_once, seconds, rows["kept run"])
         await ours.measure(ONE_STEP_OURS, at_once, seconds, rows["our run"])
     print(f"\n{at_once} at once, {rounds} rounds of {seconds:g} s: median (best round)\n")
     print("| | requests per second | server CPU ms | ratio of rates |\n|---|--:|--:|--:|")
     print(rows["raw /health"].row("FastAPI's own `/health`"))
     print(rows["our /health"].row("`/health`", rows["raw /health"]))
     print(rows["raw run"].row("raw one-step agent, nothing stored"))
+    print(rows["kept run"].row("the same with a folder and a log file", rows["raw run"]))
     print(rows["our run"].row("durable one-step run", rows["raw run"]))
 
 
@@ -220,7 +223,9 @@ def main() -> None:
             "XDG_CONFIG_HOME": folder,
         }
         raw_port, our_port = free_port(), free_port()
-        raw = Server([sys.executable, str(HERE / "raw_http_agent.py"), base_url, str(raw_port)], raw_port)
+        raw = Server(
+            [sys.executable, str(HERE / "raw_http_agent.py"), base_url, str(raw_port), f"{folder}/raw"], raw_port
+        )
         fabric = str(Path(sys.executable).with_name("fabric"))
         ours = Server(
             [fabric, "serve", "--port", str(our_port), "--workspace", f"{folder}/.fabric"], our_port, environment

@@ -61,6 +61,9 @@ class Nothing:
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         pass
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        pass
+
 
 def batches() -> list[list[Event]]:
     """Return the events of a run as they are published."""

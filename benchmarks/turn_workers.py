@@ -85,8 +85,9 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.application.runs.model_turn import ModelTurn
     from agent_fabric.application.runs.perform import Perform
     from agent_fabric.application.tools.invoke_tool import InvokeTool
-    from agent_fabric.bootstrap.lazy_clients import LazyChatClients
     from agent_fabric.bootstrap.local import open_records
+    from agent_fabric.bootstrap.models import LazyModels
+    from agent_fabric.config.defaults import default_config
     from agent_fabric.domain.ids import SpecialistId
     from agent_fabric.domain.messages import ModelSettings
     from agent_fabric.domain.packs import FinishSpec
@@ -96,7 +97,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-    from agent_fabric.testing.fakes import PackBuilders
+    from agent_fabric.testing.fakes import OneModel, PackBuilders
 
     async def add_tool(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
         return ToolResult(output={"result": add(args["a"], args["b"])})
@@ -126,8 +127,8 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     perform = Perform(
         registry=registry,
         recruit=RecruitSpecialists([Specialist(specialist_id=SpecialistId("adding"), description="adds")], {}),
-        model_settings=lambda _: settings,
-        model_turn=ModelTurn(LazyChatClients(), clock),
+        models=OneModel(settings),
+        model_turn=ModelTurn(LazyModels(default_config()), clock),
         invoke_tool=InvokeTool(CommandPolicy(), clock, 16_000),
     )
     execute = ExecuteTask(

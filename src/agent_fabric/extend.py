@@ -1,11 +1,14 @@
-"""Everything that authors of packs and tools need, from one place.
+"""Everything that authors of packs, tools and model clients need, from one place.
 
 See docs/guides/write-a-tool.md and docs/guides/write-a-pack.md. What is not here may change without notice; for tests
 there is `agent_fabric.testing`.
 """
 
+from agent_fabric.application.ports.llm import ChatClient, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.domain.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction, tool_from
@@ -17,17 +20,29 @@ from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
 __all__ = [
     "BaseSpecialistPack",
     "BlockingSandbox",
+    "ChatClient",
     "CommandOutcome",
     "Effect",
     "FinishSpec",
     "FunctionTool",
+    "LLMResponse",
+    "Message",
+    "ModelBusy",
+    "ModelError",
+    "ModelRefused",
+    "ModelSettings",
+    "ModelUnreachable",
+    "OnDelta",
+    "Role",
     "Sandbox",
     "SandboxedTool",
     "SpecialistPack",
+    "ToolCallRequest",
     "ToolContext",
     "ToolFunction",
     "ToolResult",
     "ToolSpec",
+    "Usage",
     "file_tools",
     "make_finish_tool_def",
     "make_tool_def",

@@ -169,7 +169,7 @@ class RunRepositoryContract:
         self, runs: RunRepository
     ) -> None:
         held = await runs.create(RUN, CREATED)
-        waiting = asyncio.create_task(held.receive())
+        waiting = held.receive()
         await asyncio.sleep(0.05)
         started = asyncio.get_running_loop().time()
         await runs.post(RUN, "cancel", {"by": "a test"})
@@ -216,7 +216,7 @@ class RunRepositoryContract:
     async def test_giving_up_to_wait_for_mail_loses_none(self, runs: RunRepository) -> None:
         held = await runs.create(RUN, CREATED)
         for _ in range(3):
-            waiting = asyncio.create_task(held.receive())
+            waiting = held.receive()
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):

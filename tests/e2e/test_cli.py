@@ -36,8 +36,12 @@ from agent_fabric.testing.scripted_model import (
 from e2e.fabric_process import alive, engineered, until
 
 PATIENCE_S = 30.0
-COMMANDS = ("run", "resume", "cancel", "serve", "verify", "logs", "config")
-SUBCOMMANDS = ("logs list", "logs show", "logs search", "logs export", "config show")
+COMMANDS = ("run", "resume", "cancel", "serve", "verify", "doctor", "logs", "models", "config")
+SUBCOMMANDS = (
+    *("logs list", "logs show", "logs search", "logs export"),
+    *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
+    "config show",
+)
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b31m\x07 \u202eevil\r\n\x08"
 """Sets the title, clears the screen, changes colours in two ways, rings, and writes backwards."""
 

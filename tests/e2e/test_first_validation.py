@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 
-async def fabric(cwd: Path, *arguments: str) -> tuple[int, str, str]:
+def port_of_nobody() -> int:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        port = nobody.getsockname()[1]
+        port: int = nobody.getsockname()[1]
+    return port
+
+
+async def fabric(cwd: Path, *arguments: str, **environment: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -22,7 +26,7 @@ async def fabric(cwd: Path, *arguments: str) -> tuple[int, str, str]:
         env={
             "PATH": "/usr/bin:/bin",
             "XDG_CONFIG_HOME": str(cwd),
-            "FABRIC_MODELS__QUALITY__BASE_URL": f"http://127.0.0.1:{port}/v1",
+            **(environment or {"FABRIC_MODELS__QUALITY__BASE_URL": f"http://127.0.0.1:{port_of_nobody()}/v1"}),
         },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -50,6 +54,33 @@ async def test_without_a_server_engineering_is_picked_and_the_run_leaves_its_tra
     assert {"required_capabilities", "routing_method"} <= recruitment.keys()
     assert lines[2]["payload"]["pack_index"] == 0
     assert kinds[-1] == "run_failed"
+
+
+@pytest.mark.proves("AF-170", "C30")
+async def test_the_specifications_own_configuration_means_ollama_and_nothing_else(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    ollama = {"base_url": f"http://127.0.0.1:{port_of_nobody()}/v1", "model": "qwen2.5:14b", "backend": "ollama"}
+    config.write_text(json.dumps({"models": {"quality": ollama, "fast": ollama}}))
+    environment = {"FABRIC_CONFIG_PATH": str(config), "HOME": str(tmp_path)}
+    code, out, _ = await fabric(tmp_path, "run", "build a small API", "--json", **environment)
+    result = json.loads(out)
+    assert (code, result["error"]["code"]) == (1, "model_unreachable")
+    assert result["_meta"]["model"] == "qwen2.5:14b"
+    log = (Path(result["_meta"]["run_dir"]) / "runlog.jsonl").read_text()
+    kinds = [json.loads(line)["kind"] for line in log.splitlines()]
+    assert kinds[:4] == ["run_created", "recruitment", "pack_start", "llm_request"]
+
+
+@pytest.mark.proves("AF-170")
+async def test_without_configuration_nothing_is_started_when_a_person_forbids_it(tmp_path: Path) -> None:
+    with socket.socket() as ollama:
+        if ollama.connect_ex(("127.0.0.1", 11434)) == 0:
+            pytest.skip("an Ollama runs on this machine")
+    code, out, _ = await fabric(
+        tmp_path, "run", "build a small API", "--no-ensure", "--json", HOME=str(tmp_path), FABRIC_BUDGET__MAX_STEPS="3"
+    )
+    assert (code, json.loads(out)["error"]["code"]) == (1, "model_unreachable")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".fabric"]
 
 
 @pytest.mark.proves("AF-026", "AF-020", "AF-021")

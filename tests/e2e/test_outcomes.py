@@ -101,6 +101,13 @@ def require_completed(outcome: Outcome, **payload: object) -> None:
     assert outcome.kinds[-1] == "run_complete"
 
 
+def require_delays(asked: list[dict[str, Any]], *longest: float) -> None:
+    """Check how long each attempt waited: no longer than this, and no shorter than half of it."""
+    delays = [payload["delay_s"] for payload in asked]
+    assert len(delays) == len(longest), delays
+    assert all(most / 2 <= delay <= most for delay, most in zip(delays, longest, strict=True)), delays
+
+
 # ── the model server ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -135,7 +142,8 @@ async def test_unreachable_model_fails_with_exit_code_one_and_a_hint(tmp_path: P
     (run_dir,) = fabric.run_dirs()
     require_left_behind(run_dir)
     asked = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "llm_request"]
-    assert [(payload["attempt"], payload["delay_s"]) for payload in asked] == [(1, 0), (2, 0.5), (3, 1), (4, 2)]
+    assert [payload["attempt"] for payload in asked] == [1, 2, 3, 4]
+    require_delays(asked, 0, 0.5, 1, 2)
 
 
 @pytest.mark.slow
@@ -187,7 +195,7 @@ async def test_broken_server_is_tried_four_more_times(case: Case, status: int) -
 async def test_server_that_recovers_is_not_noticed_in_the_result(case: Case) -> None:
     outcome = await case.run(Status(503), Status(500, retry_after=0), LOOK, DONE)
     require_completed(outcome, summary="done")
-    assert [payload["delay_s"] for payload in outcome.payloads("llm_request")] == [0, 1, 0, 0]
+    require_delays(outcome.payloads("llm_request"), 0, 1, 0, 0)
     assert len(outcome.payloads("llm_error")) == 2
 
 
@@ -206,13 +214,13 @@ async def test_server_that_asks_for_more_than_a_minute_is_given_up_at_once(case:
     assert outcome.seconds < 2
 
 
-async def test_retry_after_that_is_a_date_or_no_number_means_our_own_delay(case: Case) -> None:
+async def test_retry_after_that_is_past_or_no_number_means_our_own_delay(case: Case) -> None:
     outcome = await case.run(
-        Turn(LOOK, faults=(Status(429, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"),)),
+        Turn(LOOK, faults=(Status(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"),)),
         Turn(DONE, faults=(Status(503, retry_after="nan"),)),
     )
     require_completed(outcome, summary="done")
-    assert [payload["delay_s"] for payload in outcome.payloads("llm_request")] == [0, 1, 0, 1]
+    require_delays(outcome.payloads("llm_request"), 0, 1, 0, 1)
     assert [payload["retry_after_s"] for payload in outcome.payloads("llm_error")] == [None, None]
 
 
@@ -757,7 +765,8 @@ async def test_context_that_is_exceeded_is_compacted_and_the_run_goes_on(case: C
     outcome = await case.run(responder=conversation(*turns, summary=Say("Echoed one and two.", usage=(50, 7))))
     require_completed(outcome, summary="done")
     (compacted,) = outcome.payloads("context_compacted")
-    assert (compacted["by_model"], compacted["usage"]) == (True, {"prompt_tokens": 50, "completion_tokens": 7})
+    assert compacted["by_model"]
+    assert compacted["usage"] == {"prompt_tokens": 50, "completion_tokens": 7, "cached_tokens": 0}
     assert [payload["purpose"] for payload in outcome.payloads("llm_request")][3:] == ["turn", "compaction", "turn"]
     require_compacted(case, 3, 5, "Echoed one and two.")
     assert case.messages(4)[:2] == case.messages(3)[:2]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import random
 import ssl
@@ -25,8 +26,13 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role
-from agent_fabric.infrastructure.llm.openai_compatible import OpenAICompatibleClient, OpenAICompatibleClients
-from agent_fabric.testing.scripted_answers import Say
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.openai_compatible import (
+    HttpSession,
+    OpenAICompatibleBackend,
+    OpenAICompatibleClient,
+)
+from agent_fabric.testing.scripted_answers import Raw, Say
 from agent_fabric.testing.scripted_model import ScriptedModel, Status
 from agent_fabric.testing.scripted_wire import ChatCompletion
 from agent_fabric.testing.workbench import SETTINGS
@@ -46,12 +52,13 @@ def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def ask(settings: ModelSettings, on_delta: Callable[[str], None] | None = None) -> LLMResponse:
-    clients = OpenAICompatibleClients()
+    session = HttpSession()
+    clients = OpenAICompatibleBackend(session)
     try:
         async with asyncio.timeout(10):
             return await ask_with(clients.client_for(settings), on_delta)
     finally:
-        await clients.aclose()
+        await session.aclose()
 
 
 async def ask_with(client: OpenAICompatibleClient, on_delta: Callable[[str], None] | None = None) -> LLMResponse:
@@ -105,19 +112,21 @@ async def test_one_call_asks_the_configured_address_and_tells_content_model_and_
 
 
 async def test_servers_share_connections_and_one_parser_whatever_their_backend() -> None:
-    clients = OpenAICompatibleClients()
+    session = HttpSession()
+    clients = OpenAICompatibleBackend(session)
     async with ScriptedModel([Say("hi")]) as model:
         settings = replace(SETTINGS, base_url=model.base_url)
         generic, ollama = clients.client_for(settings), clients.client_for(replace(settings, backend="ollama"))
         assert await ask_with(generic) == await ask_with(ollama)
         assert clients.client_for(replace(settings, model="other")) is generic
-        await clients.aclose()
+        await session.aclose()
 
 
 async def test_models_of_one_server_each_keep_their_own_time_to_connect() -> None:
-    clients = OpenAICompatibleClients()
+    session = HttpSession()
+    clients = OpenAICompatibleBackend(session)
     patient, hasty = (clients.client_for(replace(SETTINGS, connect_timeout_s=seconds)) for seconds in (9.0, 0.5))
-    await clients.aclose()
+    await session.aclose()
     assert patient is not hasty
 
 
@@ -275,6 +284,38 @@ async def test_key_that_the_server_repeats_is_left_out_of_the_error(monkeypatch:
     assert SECRET not in caught.value.message
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_key_that_the_server_repeats_in_an_answer_that_seems_good_is_left_out_too(
+    monkeypatch: pytest.MonkeyPatch, streaming: bool
+) -> None:
+    monkeypatch.setenv("LAB_MODEL_KEY", SECRET)
+    body = json.dumps({"error": f"no such key: {SECRET}"})
+    answer = Raw(f"data: {body}\n\n", "text/event-stream") if streaming else Raw(body)
+    async with ScriptedModel([answer]) as model:
+        with pytest.raises(ModelAnswerUnusable, match=r"no such key: \*\*\*") as caught:
+            await ask(
+                replace(SETTINGS, base_url=model.base_url, api_key="env:LAB_MODEL_KEY"),
+                (lambda _: None) if streaming else None,
+            )
+    assert SECRET not in caught.value.message
+
+
+async def test_key_of_several_lines_is_a_clear_error_that_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_MODEL_KEY", f"{SECRET}\nX-Other: 1")
+    with pytest.raises(ConfigError, match="LAB_MODEL_KEY") as caught:
+        await ask(replace(SETTINGS, api_key="env:LAB_MODEL_KEY"))
+    assert SECRET not in caught.value.message + caught.value.hint
+
+
+async def test_redirect_is_named_since_it_is_not_followed() -> None:
+    async with answering(
+        b"HTTP/1.1 308 Moved\r\nLocation: https://new.example/v1\r\nContent-Length: 0\r\n\r\n"
+    ) as server:
+        with pytest.raises(ModelRefused) as caught:
+            await ask(server.settings())
+    assert "https://new.example/v1" in caught.value.hint
+
+
 async def test_key_is_not_carried_to_another_host_by_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAB_MODEL_KEY", SECRET)
     async with answering(OK) as elsewhere:
@@ -324,7 +365,7 @@ async def test_name_that_cannot_be_looked_up_is_given_up_in_the_time_to_connect(
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=SilentResolver())) as session:
         with pytest.raises(ModelUnreachable):
             async with asyncio.timeout(3):
-                await ask_with(OpenAICompatibleClient(session, settings))
+                await ask_with(OpenAICompatibleClient(ModelHttp(session, ServerAddress.of(settings))))
     assert time.monotonic() - started < 2
 
 
@@ -376,7 +417,8 @@ async def test_three_hundred_mutated_replies_give_an_answer_or_an_error_that_can
         reply=Say("hi"), request={"stream_options": {}}, name="n", model="m", prompt_size=40, created=0
     )
     whole = STREAM + b"".join(reply.events()) if streaming else OK
-    clients = OpenAICompatibleClients()
+    session = HttpSession()
+    clients = OpenAICompatibleBackend(session)
     answers = 0
     for _ in range(300):
         data = bytearray(whole)
@@ -393,7 +435,7 @@ async def test_three_hundred_mutated_replies_give_an_answer_or_an_error_that_can
             except BaseException as problem:
                 problem.add_note(f"reply {bytes(data)!r}")
                 raise
-    await clients.aclose()
+    await session.aclose()
     assert 20 < answers < 280
 
 
@@ -413,3 +455,17 @@ async def test_answer_without_end_is_cut_off_and_does_not_fill_the_memory() -> N
         with pytest.raises(ModelAnswerUnusable, match="more than 64 MB"):
             await ask(replace(SETTINGS, base_url=url), lambda _: None)
     assert time.monotonic() - started < 5
+
+
+async def test_answer_that_unpacks_to_more_than_it_may_is_cut_off() -> None:
+    packed = gzip.compress(bytes(80 * 2**20), compresslevel=1)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    async with answering(head % len(packed) + packed) as server:
+        with pytest.raises(ModelAnswerUnusable, match="more than 64 MB"):
+            await ask(server.settings())
+
+
+async def test_chunk_that_names_no_error_is_a_part_of_the_answer() -> None:
+    chunk = {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}], "error": None}
+    async with answering(STREAM + f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()) as server:
+        assert (await ask(server.settings(), lambda _: None)).content == "hi"

@@ -1,7 +1,7 @@
 """Joins everything for one process on one machine, on SQLite."""
 
 import getpass
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +16,16 @@ from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.bootstrap.lazy_clients import LazyChatClients
 from agent_fabric.bootstrap.lazy_web import LazyWeb
+from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
 from agent_fabric.domain.recruitment import Specialist
-from agent_fabric.domain.runs.task import Budget, Profile, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
 from agent_fabric.infrastructure.persistence.event_rows import this_process
@@ -69,12 +67,12 @@ class LocalFabric:
     execute_task: ExecuteTask
     resume_run: ResumeRun
     cancel_run: CancelRun
-    chat_clients: LazyChatClients
+    models: LazyModels
     web: LazyWeb
 
     async def aclose(self) -> None:
         """Close connections and the store."""
-        await self.chat_clients.aclose()
+        await self.models.aclose()
         await self.web.aclose()
         self.records.close()
 
@@ -107,7 +105,7 @@ def build_local(
     records = open_records(root)
     clock = SystemClock()
     policy = command_policy(config)
-    clients, web = LazyChatClients(), LazyWeb(config.web)
+    models, web = LazyModels(config), LazyWeb(config.web)
 
     def sandbox_for(run_id: RunId, workspace: str) -> UnconfinedSandbox:
         return UnconfinedSandbox(Path(workspace), run_id)
@@ -124,11 +122,11 @@ def build_local(
             clock=clock,
         ),
     )
-    model_turn = ModelTurn(clients, clock)
+    model_turn = ModelTurn(models, clock)
     perform = Perform(
         registry=registry,
-        recruit=recruiting(config, model_turn, left_out or {}),
-        model_settings=model_choice(config),
+        recruit=recruiting(config, models, model_turn, left_out or {}),
+        models=models,
         model_turn=model_turn,
         invoke_tool=InvokeTool(policy, clock, MAX_TOOL_OUTPUT_CHARS),
     )
@@ -155,12 +153,14 @@ def build_local(
             driver=this_process(),
         ),
         cancel_run=cancel_run(records),
-        chat_clients=clients,
+        models=models,
         web=web,
     )
 
 
-def recruiting(config: FabricConfig, model_turn: ModelTurn, left_out: Mapping[str, str]) -> RecruitSpecialists:
+def recruiting(
+    config: FabricConfig, models: LazyModels, model_turn: ModelTurn, left_out: Mapping[str, str]
+) -> RecruitSpecialists:
     """Return the use case that chooses specialists as the configuration says."""
     return RecruitSpecialists(
         specialists=[
@@ -173,7 +173,7 @@ def recruiting(config: FabricConfig, model_turn: ModelTurn, left_out: Mapping[st
             for name, each in config.specialists.items()
         ],
         capabilities=CAPABILITY_KEYWORDS,
-        ask_model=AskRoutingModel(model_turn, lambda: model_choice(config)(config.routing_model_key)),
+        ask_model=AskRoutingModel(model_turn, models, config.routing_model_key),
         left_out=left_out,
     )
 
@@ -190,6 +190,7 @@ def task_from(
     pack: str | None = None,
     model_key: str | None = None,
     network_allowed: bool = True,
+    priority: Priority = Priority.INTERACTIVE,
 ) -> Task:
     """Make a task of what a person typed.
 
@@ -197,7 +198,8 @@ def task_from(
         ConfigError: there is no such model, or `pack` names none.
     """
     key = model_key or config.default_model_key
-    model_choice(config)(key)
+    if key not in config.models:
+        raise ConfigError(f"There is no model {key!r}", hint=f"Configured models: {', '.join(config.models)}.")
     packs = parse_pack_names(pack or "")
     if pack is not None and not packs:
         raise ConfigError(
@@ -215,19 +217,8 @@ def task_from(
             max_tokens=config.budget.max_tokens,
             max_seconds=config.budget.max_seconds,
         ),
+        priority=priority,
     )
-
-
-def model_choice(config: FabricConfig) -> Callable[[str], ModelSettings]:
-    """Return the function that gives the settings of a model key."""
-
-    def choose(key: str) -> ModelSettings:
-        model = config.models.get(key)
-        if model is None:
-            raise ConfigError(f"There is no model {key!r}", hint=f"Configured models: {', '.join(config.models)}.")
-        return _settings(key, model)
-
-    return choose
 
 
 def command_policy(config: FabricConfig) -> CommandPolicy:
@@ -243,21 +234,3 @@ def this_person() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return "somebody"
-
-
-def _settings(key: str, model: ModelConfig) -> ModelSettings:
-    return ModelSettings(
-        key=key,
-        backend=model.backend,
-        base_url=model.base_url,
-        model=model.model,
-        temperature=model.temperature,
-        top_p=model.top_p,
-        max_tokens=model.max_tokens,
-        timeout_s=model.timeout_s,
-        connect_timeout_s=model.connect_timeout_s,
-        context_window=model.context_window,
-        api_key=model.api_key,
-        ca_file=None if model.ca_file is None else str(model.ca_file),
-        headers=dict(model.headers) or None,
-    )

@@ -15,7 +15,7 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Task, TaskForceMode
+from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
@@ -79,13 +79,16 @@ class ServerFabric:
         network_allowed: bool,
         max_steps: int | None,
         task_force_mode: str | None,
+        priority: Priority = Priority.INTERACTIVE,
     ) -> Task:
         """Make a task of what a client sent.
 
         Raises:
             ConfigError: there is no such model.
         """
-        task = task_from(self.config, prompt, pack=pack, model_key=model_key, network_allowed=network_allowed)
+        task = task_from(
+            self.config, prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, priority=priority
+        )
         if max_steps is not None:
             task = replace(task, budget=replace(task.budget, max_steps=max_steps))
         return task if task_force_mode is None else replace(task, task_force_mode=TaskForceMode(task_force_mode))

@@ -1,18 +1,16 @@
-"""What holds when nobody configured anything: a local Ollama server and the built-in specialists."""
+"""What holds when nobody configured anything: a local model and the built-in specialists."""
 
-from typing import Any, Final
+from typing import Any
 
 from agent_fabric.config.schema.fabric import FabricConfig
-
-OLLAMA_URL: Final = "http://localhost:11434/v1"
 
 
 def default_settings() -> dict[str, Any]:
     """Return the built-in entries in the shape of a file, for other layers to be merged over."""
     return {
         "models": {
-            "fast": {"base_url": OLLAMA_URL, "model": "qwen2.5:7b", "backend": "ollama"},
-            "quality": {"base_url": OLLAMA_URL, "model": "qwen2.5:14b", "backend": "ollama"},
+            "fast": {"backend": "auto"},
+            "quality": {"backend": "auto"},
         },
         "specialists": {
             "engineering": {

@@ -12,7 +12,16 @@ from agent_fabric.config.structure import has_entries, is_model, names_at, neare
 
 PREFIX: Final = "FABRIC_"
 CONFIG_PATH: Final = "FABRIC_CONFIG_PATH"
-RESERVED: Final = frozenset({CONFIG_PATH, "FABRIC_RUN_ID", "FABRIC_COMMAND_ID", "FABRIC_URL", "FABRIC_SKIP_REAL_LLM"})
+RESERVED: Final = frozenset(
+    {
+        CONFIG_PATH,
+        "FABRIC_RUN_ID",
+        "FABRIC_COMMAND_ID",
+        "FABRIC_MODELS_DIR",
+        "FABRIC_URL",
+        "FABRIC_SKIP_REAL_LLM",
+    }
+)
 """Variables with our prefix that mean something else than a setting."""
 _FOREIGN: Final = frozenset({"FABRIC_CFG_PATH", "FABRIC_LOGGING_SPEC"})  # Hyperledger Fabric has the same prefix
 _FOREIGN_PREFIXES: Final = ("FABRIC_CA_",)

@@ -16,13 +16,19 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 
 def user_file(environ: Mapping[str, str]) -> Path | None:
     """Return the user's own file, if there is one."""
+    folder = user_folder(environ)
+    return None if folder is None else _only_file(folder)
+
+
+def user_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where the user's own file belongs; None for a user without a home."""
     base = Path(environ.get("XDG_CONFIG_HOME", ""))
     if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
         home = environ.get("HOME", "")
         if not home:
             return None
         base = Path(home) / ".config"
-    return _only_file(base / "agent-fabric")
+    return base / "agent-fabric"
 
 
 def project_file(fabric_folder: Path) -> Path | None:
@@ -36,12 +42,22 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises:
         ConfigProblem: it cannot be read or does not hold a mapping.
     """
-    parse = _PARSERS.get(path.suffix)
-    if parse is None:
-        raise ConfigProblem(
-            f"{path}: the format cannot be told from the name", hint=f"Use a name that ends in {_SUFFIXES}."
-        )
-    text = _decode(_read(path), path)
+    _parser(path)  # a file that is no configuration is not even opened
+    return parse_settings(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a configuration file.
+
+    Raises:
+        ConfigProblem: it cannot be read, or is no text.
+    """
+    return _decode(_read(path), path)
+
+
+def parse_settings(text: str, path: Path) -> dict[str, Any]:
+    """Return the settings in a file's text; for errors see `read_settings`."""
+    parse = _parser(path)
     if not text.strip():
         return {}
     try:
@@ -57,6 +73,15 @@ def read_settings(path: Path) -> dict[str, Any]:
             hint=_HINTS[path.suffix],
         )
     return plain_mapping(settings, source=f"file {path}")
+
+
+def _parser(path: Path) -> Callable[[str], Any]:
+    parse = _PARSERS.get(path.suffix)
+    if parse is None:
+        raise ConfigProblem(
+            f"{path}: the format cannot be told from the name", hint=f"Use a name that ends in {_SUFFIXES}."
+        )
+    return parse
 
 
 def _only_file(folder: Path) -> Path | None:

@@ -5,10 +5,11 @@
 
 import json
 import sys
+import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -106,6 +107,8 @@ def _kind(kind: Any) -> str:
         return f"list of {_several(core_type(get_args(kind)[0]))}"
     if get_origin(kind) is Mapping:
         return f"{_several(core_type(get_args(kind)[1]))} by name"
+    if get_origin(kind) in {Union, types.UnionType}:
+        return " or ".join(_kind(core_type(part)) for part in get_args(kind) if part is not NoneType)
     if is_model(kind):
         return "group"
     return {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}[kind]

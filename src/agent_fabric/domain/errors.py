@@ -20,7 +20,9 @@ FabricError                       anything we can explain to a person
     ├── ModelRefused              4xx: trying again would not help
     │   └── ContextExceeded       the conversation no longer fits into the model's window
     ├── ModelTimedOut             no answer in time
-    └── ModelAnswerUnusable       an answer that is not one: cut off, not JSON, of the wrong shape
+    ├── ModelForbidden            it is on another machine, and `offline` keeps us on this one
+    ├── ModelAnswerUnusable       an answer that is not one: cut off, not JSON, of the wrong shape
+    └── WeightsUnavailable        the model's file is not here and cannot be had
 
 Each class has a stable `code` for programs; each instance may carry a `hint` for people.
 Interfaces turn codes into exit codes and statuses; nothing else does. A tool that fails is a
@@ -169,8 +171,20 @@ class ModelTimedOut(ModelError):
     retryable = True
 
 
+class ModelForbidden(ModelError):
+    """The model is on another machine, and the configuration says to stay on this one; nothing was sent."""
+
+    code = "offline"
+
+
 class ModelAnswerUnusable(ModelError):
     """The server answered with something that is not an answer."""
 
     code = "model_answer_unusable"
     retryable = True
+
+
+class WeightsUnavailable(ModelError):
+    """The file of an embedded model is not here and cannot be had, or cannot be kept."""
+
+    code = "weights_unavailable"

@@ -1,19 +1,19 @@
 """Everything that can happen to a run. The log of these events is the run.
 
 Kinds and fields are a contract with every log ever written: fields may be added with a default, never renamed or
-removed. A change that a default cannot express raises the kind's version and adds a pure function to `UPCASTERS`.
+removed. A change that a default cannot express raises the kind's version; see `event_versions`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Profile, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class RunCreated:
     specialist_ids: tuple[SpecialistId, ...] = ()
     """The packs that were named; the first is `specialist_id` too."""
     task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
+    priority: Priority = Priority.INTERACTIVE
 
     @property
     def task(self) -> Task:
@@ -49,6 +50,7 @@ class RunCreated:
             network_allowed=self.network_allowed,
             profile=self.profile,
             budget=self.budget,
+            priority=self.priority,
         )
 
 
@@ -91,6 +93,8 @@ class PackStarted:
     tools: tuple[ToolSpec, ...]
     finish: FinishSpec
     model: ModelSettings
+    model_reason: str = ""
+    """Why this model was taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,52 @@ class ModelAnswered:
     model: str
     finish_reason: str
     duration_s: float
+    tool_dialect: str = "native"
+    """How the model calls tools: `native`, `schema` or `text`."""
+    problem: str = ""
+    """What is wrong with a tool call that it tried to make; the model is told once."""
+    cost: float | None = None
+    """Price of this answer; None when no price is configured."""
+    egress: str = ""
+    """Host of another machine that was asked; empty when nothing left this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallRecovered:
+    """A model that calls tools natively wrote its calls into the text; they were read from there, strictly."""
+
+    kind: ClassVar = "tool_call_recovered"
+
+    tools: tuple[str, ...]
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudFallbackUsed:
+    """A second model was asked because the local one did not do well enough."""
+
+    kind: ClassVar = "cloud_fallback"
+
+    reason: str
+    local_model: str
+    cloud_model: str
+    base_url: str = ""
+    """Where the second model is; empty when nothing was sent there."""
+    error: str = ""
+    """Why the second model gave no answer, so that the local one's stands; empty when it gave one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextTruncated:
+    """The server read less than it was sent: it silently dropped the beginning of the conversation."""
+
+    kind: ClassVar = "context_truncated"
+
+    sent_tokens: int
+    """Our estimate of what was sent."""
+    read_tokens: int
+    """What the server says that it read."""
+    hint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +189,8 @@ class ModelFailed:
     retryable: bool
     retry_after_s: float | None
     duration_s: float
+    egress: str = ""
+    """Host of another machine that was asked, or would have been; empty when nothing left this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +264,7 @@ class GuidanceGiven:
 
     kind: ClassVar = "guidance"
 
-    reason: Literal["empty_answer", "no_tool_use", "unproven"]
+    reason: Literal["empty_answer", "no_tool_use", "unproven", "tool_call_unusable"]
     message: str
 
 
@@ -345,6 +397,9 @@ Body = (
     | ModelCalled
     | ModelAnswered
     | ModelFailed
+    | ToolCallRecovered
+    | CloudFallbackUsed
+    | ContextTruncated
     | ToolCalled
     | ToolReturned
     | ToolErred
@@ -374,109 +429,3 @@ class Event(NamedTuple):
     step: str
     """`step_3` while a lane works, empty for what concerns the whole run."""
     body: Body
-
-
-Upcaster = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-
-UPCASTERS: Mapping[str, tuple[Upcaster, ...]] = {}
-"""For each kind the functions that lift a payload from version 1 to 2, from 2 to 3, …"""
-
-
-def version_of(kind: str) -> int:
-    """Return the version in which this program writes a kind."""
-    return len(UPCASTERS.get(kind, ())) + 1
-
-
-def body_from(
-    kind: str,
-    version: int,
-    payload: Mapping[str, Any],
-    *,
-    upcasters: Mapping[str, tuple[Upcaster, ...]] = UPCASTERS,
-) -> Body:
-    """Read an event's body back from a log, whatever version wrote it."""
-    read = _READERS.get(kind)
-    steps = upcasters.get(kind, ())
-    if read is None or version > len(steps) + 1:
-        return UnknownEvent(kind=kind, payload=payload)
-    for lift in steps[version - 1 :]:
-        payload = lift(payload)
-    try:
-        body: Body = read(payload)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return UnknownEvent(kind=kind, payload=payload)  # a value that only a newer program knows
-    return body
-
-
-def _reader(cls: type[Any], **nested: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], Any]:
-    known = frozenset(each.name for each in fields(cls))
-
-    def read(payload: Mapping[str, Any]) -> Any:
-        # A field that a newer program added beside ours says nothing that we need.
-        values = {name: value for name, value in payload.items() if name in known}
-        for name, convert in nested.items():
-            if name in values:
-                values[name] = convert(values[name])
-        return cls(**values)
-
-    return read
-
-
-def _calls(values: list[Mapping[str, str]]) -> tuple[ToolCallRequest, ...]:
-    return tuple(ToolCallRequest(CallId(v["call_id"]), v["tool"], v["arguments"]) for v in values)
-
-
-def _tools(values: list[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
-    return tuple(_read_tool(value) for value in values)
-
-
-def _sources(values: list[Mapping[str, Any]]) -> tuple[Source, ...]:
-    return tuple(_read_source(value) for value in values)
-
-
-_read_tool = _reader(ToolSpec, effect=Effect)
-_read_source = _reader(Source)
-_usage = _reader(Usage)
-
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    cls.kind: reader
-    for cls, reader in (
-        (
-            RunCreated,
-            _reader(
-                RunCreated,
-                profile=Profile,
-                budget=_reader(Budget),
-                specialist_ids=tuple,
-                task_force_mode=TaskForceMode,
-            ),
-        ),
-        (
-            SpecialistsRecruited,
-            _reader(SpecialistsRecruited, specialist_ids=tuple, required_capabilities=tuple, reasons=tuple),
-        ),
-        (TaskForceStarted, _reader(TaskForceStarted, specialist_ids=tuple, mode=TaskForceMode)),
-        (PackFailed, _reader(PackFailed)),
-        (
-            PackStarted,
-            _reader(PackStarted, tools=_tools, finish=_reader(FinishSpec), model=_reader(ModelSettings)),
-        ),
-        (ModelCalled, _reader(ModelCalled)),
-        (ModelAnswered, _reader(ModelAnswered, tool_calls=_calls, usage=_usage)),
-        (ModelFailed, _reader(ModelFailed)),
-        (ToolCalled, _reader(ToolCalled)),
-        (ToolReturned, _reader(ToolReturned, sources=_sources, wrote=tuple)),
-        (ToolErred, _reader(ToolErred)),
-        (SecurityViolated, _reader(SecurityViolated)),
-        (GuidanceGiven, _reader(GuidanceGiven)),
-        (ContextCompacted, _reader(ContextCompacted, usage=_usage)),
-        (PlainAnswerAccepted, _reader(PlainAnswerAccepted)),
-        (BudgetExhausted, _reader(BudgetExhausted)),
-        (RunWaited, _reader(RunWaited)),
-        (RunResumed, _reader(RunResumed)),
-        (RunCompleted, _reader(RunCompleted, specialist_ids=tuple)),
-        (RunFailed, _reader(RunFailed)),
-        (RunCancelled, _reader(RunCancelled)),
-        (RunInterrupted, _reader(RunInterrupted)),
-    )
-}

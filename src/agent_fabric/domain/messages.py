@@ -7,6 +7,17 @@ from enum import StrEnum
 from agent_fabric.domain.ids import CallId
 
 
+class ToolDialect(StrEnum):
+    """How a model calls tools: declared for each model, logged with every answer, never guessed for one message."""
+
+    NATIVE = "native"
+    """By the server's own tool calls."""
+    SCHEMA = "schema"
+    """The server lets the model write nothing but a JSON object that is a call of a tool on offer."""
+    TEXT = "text"
+    """By a fenced `tool_call` block in plain text."""
+
+
 class Role(StrEnum):
     """Who speaks. Observations are always `tool`: untrusted output never gains the system's authority."""
 
@@ -44,6 +55,40 @@ class Usage:
 
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
+    """Of the prompt, what the server still knew from before and did not have to read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a model's tokens cost, for each million of them."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """For prompt tokens that the server still knew; None: as much as others."""
+    currency: str = "USD"
+
+    def of(self, usage: Usage) -> float:
+        """Return the price of one call."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        # Some servers leave what they still knew out of the prompt's tokens.
+        known = usage.cached_tokens if usage.cached_tokens <= usage.prompt_tokens else 0
+        fresh = usage.prompt_tokens - known
+        return (fresh * self.input + usage.cached_tokens * cached + usage.completion_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """A second model was asked because the first one did not do well enough."""
+
+    reason: str
+    local_model: str
+    cloud_model: str
+    base_url: str
+    """Where the second model is; empty when nothing was sent there."""
+    error: str = ""
+    """Why the second model gave no answer, so that the first one's stands; empty when it gave one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +102,16 @@ class LLMResponse:
     model: str = ""
     """The model that answered, as the server names it."""
     finish_reason: str = ""
+    dialect: ToolDialect = ToolDialect.NATIVE
+    """How its tool calls were made."""
+    recovered: bool = False
+    """The calls stood in the text although the model has a way of its own to make them."""
+    problem: str = ""
+    """What is wrong with a call that it tried to make, told to the model; empty when there is nothing."""
+    fallback: Fallback | None = None
+    """Set when another model than the one asked for was asked as well."""
+    cost: float | None = None
+    """Price of the answer when its client knows it better than the model's settings do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +133,25 @@ class ModelSettings:
     """A reference such as `env:NAME`; never the key."""
     ca_file: str | None = None
     headers: Mapping[str, str] | None = None
+    dialect: str = ToolDialect.NATIVE
+    strict_native: bool = False
+    """A call that stands in the text is left there, and a model that cannot call tools is an error."""
+    compact: bool = False
+    """The model is small or slow: it gets short prompts, short tool descriptions and little of a tool's output."""
+    sets_window: bool = False
+    """The server is told to provide `context_window`; otherwise it is what the server has anyway."""
+    slots: int | None = None
+    """How many requests the server serves at once; None: as many as come."""
+    price: ModelPrice | None = None
+    remote: bool = False
+    """The server passes requests on to another machine, as Ollama does for models of its cloud."""
+    builder: str = ""
+    """What builds the client of a backend that is none of ours: `module:function`."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a process of ours on this machine serves it: its address means nothing to a person."""
+        return self.backend in ("embedded", "managed")
 
 
 def estimate_tokens(text: str) -> int:

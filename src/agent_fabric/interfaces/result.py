@@ -27,7 +27,10 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
         "usage": {
             "prompt_tokens": result.usage.prompt_tokens,
             "completion_tokens": result.usage.completion_tokens,
+            "cached_tokens": result.usage.cached_tokens,
         },
+        "cost": result.cost,
+        "egress": list(result.egress),
         "duration_s": result.duration_s,
         "proof": result.proof or None,
     }

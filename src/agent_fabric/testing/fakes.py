@@ -2,17 +2,19 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.llm import OnDelta
+from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import InboxRow
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools import ToolSpec
 
 
@@ -122,7 +124,10 @@ class MemoryHeldRun:
     async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
         self.runs.append(self.run_id, events, consumed)
 
-    async def receive(self) -> Sequence[InboxRow]:
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        return asyncio.ensure_future(self._receive())
+
+    async def _receive(self) -> Sequence[InboxRow]:
         rows = await self.runs.rows(self.run_id, self._seen)
         self._seen = rows[-1].row_id
         return rows
@@ -156,8 +161,15 @@ class FunctionClient:
 
     answer: Callable[[Sequence[Message]], Awaitable[LLMResponse]]
 
-    def client_for(self, settings: ModelSettings) -> "FunctionClient":  # noqa: ARG002 - the port's
-        return self
+    @asynccontextmanager
+    async def turn(
+        self,
+        settings: ModelSettings,  # noqa: ARG002 - the port's
+        *,
+        priority: Priority,  # noqa: ARG002 - the port's
+        notice: Notice,  # noqa: ARG002 - the port's
+    ) -> "AsyncIterator[FunctionClient]":
+        yield self
 
     async def chat(
         self,
@@ -175,6 +187,16 @@ class FunctionClient:
         if on_delta is not None and response.content:
             on_delta(response.content)
         return response
+
+
+@dataclass(frozen=True, slots=True)
+class OneModel:
+    """ModelChooser that knows one model, under every key."""
+
+    settings: ModelSettings
+
+    async def choose(self, key: str, notice: Notice) -> ChosenModel:  # noqa: ARG002 - the port's
+        return ChosenModel(self.settings, "it is the only one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +221,17 @@ class PackBuilders:
         return self.builders[specialist_id](workspace)
 
 
+def quiet(text: str) -> None:
+    """Notice that tells nobody."""
+
+
 @dataclass(slots=True)
 class ListSink:
     """EventSink that remembers."""
 
     events: list[Event] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     wants_deltas: bool = False
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:  # noqa: ARG002 - the port's
@@ -212,3 +239,6 @@ class ListSink:
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - the port's
         self.texts.append(text)
+
+    def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - the port's
+        self.notices.append(text)

@@ -24,6 +24,7 @@ from agent_fabric.testing.fakes import (
     ListSink,
     MemoryRuns,
     MemoryWorkspaces,
+    OneModel,
     PackBuilders,
 )
 
@@ -98,7 +99,7 @@ def workbench(
     perform = Perform(
         registry=registry,
         recruit=RecruitSpecialists([Specialist(specialist_id=name, description="") for name in registry.names()], {}),
-        model_settings=lambda _: settings,
+        models=OneModel(settings),
         model_turn=ModelTurn(FunctionClient(answer), clock),
         invoke_tool=InvokeTool(CommandPolicy(), clock, max_output_chars),
     )

@@ -97,10 +97,19 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path, script: Script = SCRIPT, **configured: Any) -> AsyncIterator[Served]:
-    """Serve the fabric folder below `folder`; `configured` are settings of `server`."""
+async def served(
+    folder: Path,
+    script: Script = SCRIPT,
+    *,
+    run_index: Mapping[str, Any] | None = None,
+    also: Mapping[str, Any] | None = None,
+    **configured: Any,
+) -> AsyncIterator[Served]:
+    """Serve the fabric folder below `folder`; `configured` are settings of `server`, `also` any others."""
     async with ScriptedModel(script) as model:
-        loaded = read_config({}, overrides=settings(model.base_url, server=configured))
+        loaded = read_config(
+            {}, overrides=settings(model.base_url, server=configured, run_index=run_index or {}, **(also or {}))
+        )
         live = LiveRuns()
         fabric = build_server(folder / ".fabric", loaded, readers=(live,))
         with open_listener("127.0.0.1", 0) as listener:

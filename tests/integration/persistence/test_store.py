@@ -407,11 +407,12 @@ async def test_opening_waits_for_another_process_that_makes_the_file(tmp_path: P
 
 # --- migration
 
+NOW = len(database.MIGRATIONS)
 MORE = "CREATE TABLE later (value TEXT); INSERT INTO later VALUES ('new')"
 
 
 async def old_file(path: Path) -> None:
-    """Leave a file of the first version with one run in it."""
+    """Leave a file of today's version with one run in it."""
     store = Store(path)
     await (await SqliteRunRepository(store, SystemClock()).create(RUN, CREATED)).release()
     store.close()
@@ -424,11 +425,11 @@ async def test_a_file_of_an_older_version_is_backed_up_then_lifted(
     await old_file(path)
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
     connect(path).close()
-    assert sql(path, "PRAGMA user_version") == [(2,)]
+    assert sql(path, "PRAGMA user_version") == [(NOW + 1,)]
     assert sql(path, "SELECT value FROM later") == [("new",)]
     assert sql(path, "SELECT run_id FROM runs") == [(RUN,)]
-    backup = tmp_path / "fabric.db.backup-1"
-    assert sql(backup, "PRAGMA user_version") == [(1,)]
+    backup = tmp_path / f"fabric.db.backup-{NOW}"
+    assert sql(backup, "PRAGMA user_version") == [(NOW,)]
     assert sql(backup, "SELECT run_id FROM runs") == [(RUN,)]
     assert sql(backup, "PRAGMA integrity_check") == [("ok",)]
     connect(path).close()  # and then it stays
@@ -440,7 +441,7 @@ async def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path, monkey
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, f"{MORE}; INSERT INTO nowhere VALUES (1)"))
     with pytest.raises((apsw.SQLError, StoreUnavailable)):
         connect(path)
-    assert sql(path, "PRAGMA user_version") == [(1,)]
+    assert sql(path, "PRAGMA user_version") == [(NOW,)]
     assert sql(path, "SELECT name FROM sqlite_master WHERE name = 'later'") == []
     monkeypatch.undo()
     connect(path).close()
@@ -450,7 +451,7 @@ async def test_whoever_meets_another_one_at_the_backup_waits(tmp_path: Path, mon
     path = tmp_path / "fabric.db"
     await old_file(path)
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
-    other = apsw.Connection(str(tmp_path / "fabric.db.backup-1"))
+    other = apsw.Connection(str(tmp_path / f"fabric.db.backup-{NOW}"))
     other.execute("BEGIN EXCLUSIVE")
     opening = asyncio.create_task(asyncio.to_thread(lambda: connect(path).close()))
     await asyncio.sleep(0.3)
@@ -467,8 +468,8 @@ async def test_many_that_start_together_migrate_once_and_keep_the_good_backup(
     monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
     await asyncio.gather(*(asyncio.to_thread(lambda: connect(path).close()) for _ in range(6)))
     assert sql(path, "SELECT value FROM later") == [("new",)]
-    assert sql(tmp_path / "fabric.db.backup-1", "PRAGMA user_version") == [(1,)]
-    assert sorted(one.name for one in tmp_path.iterdir() if "backup" in one.name) == ["fabric.db.backup-1"]
+    assert sql(tmp_path / f"fabric.db.backup-{NOW}", "PRAGMA user_version") == [(NOW,)]
+    assert sorted(one.name for one in tmp_path.iterdir() if "backup" in one.name) == [f"fabric.db.backup-{NOW}"]
 
 
 # --- locks and errors in between
@@ -543,7 +544,7 @@ async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
     runs: SqliteRunRepository, store: Store
 ) -> None:
     held = await runs.create(RUN, CREATED)
-    waiting = asyncio.create_task(held.receive())
+    waiting = held.receive()
     await asyncio.sleep(0.05)
     watch = runs._inbox._watch
     reader = store._reader

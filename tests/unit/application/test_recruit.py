@@ -8,14 +8,15 @@ import pytest
 
 from agent_fabric.application.packs.ask_routing_model import CHOOSE, AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
+from agent_fabric.application.ports.llm import ChosenModel, Notice
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelUnreachable, RecruitError
 from agent_fabric.domain.events import Body, ModelAnswered, ModelCalled, ModelFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import CallId, SpecialistId
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.messages import LLMResponse, Message, ToolCallRequest, Usage
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Task
-from agent_fabric.testing.fakes import FrozenClock, FunctionClient
+from agent_fabric.testing.fakes import FrozenClock, FunctionClient, OneModel, quiet
 from agent_fabric.testing.workbench import SETTINGS
 
 PEOPLE = [
@@ -49,11 +50,11 @@ class Asked:
             return self.answer
 
         turn = ModelTurn(FunctionClient(answer), FrozenClock())
-        return RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, lambda: replace(SETTINGS, model="small")))
+        return RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, OneModel(replace(SETTINGS, model="small")), "fast"))
 
 
 async def recruited(recruit: RecruitSpecialists, what: Task) -> list[Body]:
-    prepared = recruit(what)
+    prepared = recruit(what, quiet)
     bodies = list(prepared.bodies)
     if prepared.effect is not None:
         bodies += await prepared.effect()
@@ -87,7 +88,7 @@ async def test_a_model_settles_what_words_leave_open_and_the_log_shows_it() -> N
     model = Asked(says("research"))
     called, answered, body = await recruited(model.recruit(), task("review this code"))
     assert isinstance(called, ModelCalled)
-    assert (called.purpose, called.model) == ("routing", "small")
+    assert (called.purpose, called.model) == ("routing", "fast")
     assert isinstance(answered, ModelAnswered)
     assert isinstance(body, SpecialistsRecruited)
     assert (body.specialist_ids, body.routing_method) == (("research",), "model")
@@ -139,24 +140,25 @@ async def test_without_a_usable_answer_the_fallback_rule_decides(answer: LLMResp
 
 
 async def test_a_routing_model_that_is_not_configured_is_no_obstacle() -> None:
-    def unknown() -> ModelSettings:
-        raise ConfigError("There is no model 'fast'")
+    class NoModels:
+        async def choose(self, key: str, notice: Notice) -> ChosenModel:
+            raise ConfigError(f"There is no model {key!r}")
 
     turn = ModelTurn(FunctionClient(lambda _: pytest.fail("nobody is asked")), FrozenClock())
-    (body,) = await recruited(RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, unknown)), task("hm"))
+    *_, body = await recruited(RecruitSpecialists(PEOPLE, {}, AskRoutingModel(turn, NoModels(), "fast")), task("hm"))
     assert isinstance(body, SpecialistsRecruited)
     assert "There is no model 'fast'" in body.reasons[0]
 
 
 def test_an_unknown_pack_is_named_with_those_there_are() -> None:
     with pytest.raises(RecruitError, match="wizard") as caught:
-        RecruitSpecialists(PEOPLE, {})(task("x", "research", "wizard"))
+        RecruitSpecialists(PEOPLE, {})(task("x", "research", "wizard"), quiet)
     assert "engineering, research" in caught.value.hint
 
 
 def test_without_any_pack_a_person_is_told_what_to_do() -> None:
     with pytest.raises(RecruitError) as caught:
-        RecruitSpecialists([], {})(task("x"))
+        RecruitSpecialists([], {})(task("x"), quiet)
     assert "specialists" in caught.value.hint
 
 

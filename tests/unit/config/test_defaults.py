@@ -14,11 +14,11 @@ def test_limits_are_named_constants() -> None:
 
 
 @pytest.mark.proves("AF-152")
-def test_default_is_a_local_ollama_with_a_fast_and_a_quality_model() -> None:
+def test_default_is_a_fast_and_a_quality_model_that_are_found_on_this_machine() -> None:
     models = default_config().models
     assert {key: (model.base_url, model.model, model.backend) for key, model in models.items()} == {
-        "fast": ("http://localhost:11434/v1", "qwen2.5:7b", "ollama"),
-        "quality": ("http://localhost:11434/v1", "qwen2.5:14b", "ollama"),
+        "fast": (None, None, "auto"),
+        "quality": (None, None, "auto"),
     }
 
 

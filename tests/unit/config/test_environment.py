@@ -28,7 +28,7 @@ def setting(loaded: Loaded, path: str) -> Any:
         ("FABRIC_BUDGET__MAX_SECONDS", "null", "budget.max_seconds", None),
         ("FABRIC_MODELS__FAST__BASE_URL", "http://gpu:1/v1", "models.fast.base_url", "http://gpu:1/v1"),
         ("FABRIC_MODELS__FAST__MODEL", "123", "models.fast.model", "123"),
-        ("FABRIC_MODELS__FAST__BACKEND", "generic", "models.fast.backend", "generic"),
+        ("FABRIC_MODELS__FAST__BACKEND", "ollama", "models.fast.backend", "ollama"),
         ("FABRIC_MODELS__FAST__HEADERS", '{"X-Team": "blue"}', "models.fast.headers", {"X-Team": "blue"}),
         ("FABRIC_LOCAL_LLM_ENSURE_AVAILABLE", "false", "local_llm_ensure_available", False),
         ("FABRIC_LOCAL_LLM_START_CMD", '["llama-server"]', "local_llm_start_cmd", ("llama-server",)),
@@ -126,8 +126,9 @@ def test_a_value_of_the_wrong_kind_names_the_variable() -> None:
     )
 
 
-def test_what_is_missing_from_a_new_model_is_named() -> None:
-    assert problem(FABRIC_MODELS__BIG__MODEL="m").message == "environment: models.big.base_url is missing"
+def test_what_is_missing_from_a_model_is_named() -> None:
+    message = problem(FABRIC_MODELS__BIG__BACKEND="generic").message
+    assert message == "environment: models.big needs `base_url`, the address of the server"
 
 
 def test_all_wrong_variables_are_reported_together() -> None:

@@ -82,7 +82,7 @@ def test_every_documented_field_is_accepted() -> None:
 
 def test_a_model_needs_only_an_address_and_a_name() -> None:
     model = load(with_model()).models["cloud"]
-    assert (model.backend, model.top_p, model.max_tokens) == ("generic", 0.9, 2048)
+    assert (model.backend, model.top_p, model.max_tokens) == ("auto", 0.9, 2048)
 
 
 def test_a_slash_at_the_end_of_an_address_does_not_matter() -> None:
@@ -216,7 +216,7 @@ def test_traces_need_an_address_to_go_to() -> None:
         ({"models": {"fast": {"headers": {"A": "b\nc"}}}}, "models.fast.headers.A must be a single line"),
         ({"models": {"fast": {"headers": {"A B": "c"}}}}, "models.fast.headers.A B is not a usable header name"),
         ({"models": {"fast": {"ca_file": 5}}}, "models.fast.ca_file must be text, got a whole number"),
-        ({"models": {"cloud": {"model": "x"}}}, "models.cloud.base_url is missing"),
+        ({"models": {"cloud": {"backend": "generic"}}}, "models.cloud needs `base_url`, the address of the server"),
         ({"local_llm_ensure_available": 1}, "local_llm_ensure_available must be true or false, got a whole number"),
         ({"local_llm_start_cmd": "ollama serve"}, "local_llm_start_cmd must be a list, got text"),
         ({"local_llm_start_cmd": []}, "local_llm_start_cmd must not be empty"),
@@ -264,3 +264,15 @@ def test_an_unknown_key_is_named_with_the_nearest_valid_one(
 def test_settings_survive_a_round_trip_through_json() -> None:
     config = load(with_model(ca_file="/etc/own.pem", headers={"A": "b"}))
     assert load(json.loads(config.model_dump_json())) == config
+
+
+@pytest.mark.parametrize("path", ["models/some.gguf", "./some.gguf", "../some.gguf"])
+def test_embedded_model_is_not_named_by_a_path_that_means_another_file_in_another_folder(path: str) -> None:
+    with pytest.raises(ConfigProblem, match="absolute path"):
+        read_config({}, overrides={"models": {"quality": {"backend": "embedded", "model": path}}})
+
+
+@pytest.mark.parametrize("dialect", ["schema", "text"])
+def test_only_native_calls_and_another_dialect_contradict_each_other(dialect: str) -> None:
+    with pytest.raises(ConfigProblem, match="strict_native"):
+        read_config({}, overrides={"models": {"quality": {"dialect": dialect, "strict_native": True}}})

@@ -47,7 +47,7 @@ def test_every_setting_is_shown_with_its_origin() -> None:
     loaded = read_config({"FABRIC_BUDGET__MAX_STEPS": "7"})
     rows = show_origins(loaded)
     assert ShownSetting("budget.max_steps", 7, "env FABRIC_BUDGET__MAX_STEPS") in rows
-    assert ShownSetting("models.fast.model", "qwen2.5:7b", "default") in rows
+    assert ShownSetting("models.fast.backend", "auto", "default") in rows
     assert [row.path for row in rows] == list(loaded.origins)
 
 
@@ -75,7 +75,7 @@ def test_the_json_schema_accepts_a_part_of_a_built_in_entry_but_asks_for_the_who
     assert models["properties"]["fast"] == {"$ref": "#/$defs/ModelConfigPart"}
     assert "required" not in schema["$defs"]["ModelConfigPart"]
     assert models["additionalProperties"] == {"$ref": "#/$defs/ModelConfig"}
-    assert schema["$defs"]["ModelConfig"]["required"] == ["base_url", "model"]
+    assert schema["$defs"]["SpecialistConfig"]["required"] == ["description"]
 
 
 def test_the_reference_page_is_current() -> None:

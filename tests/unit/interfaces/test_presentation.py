@@ -3,6 +3,7 @@
 import io
 import re
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,9 @@ def outcome(status: RunStatus = RunStatus.COMPLETED, /, **payload: object) -> Ru
         specialist_ids=(SpecialistId("engineering"),),
         model="m",
         steps=3,
-        usage=Usage(10, 5),
+        usage=Usage(10, 5, 4),
+        cost=None,
+        egress=(),
         duration_s=1.25,
         proof="pytest",
         routing_method="explicit",
@@ -92,10 +95,23 @@ def test_a_result_is_the_payload_beside_what_we_know_about_the_run() -> None:
     assert shown["summary"] == "s"
     assert shown["_meta"]["run_id"] == "1234"
     assert shown["_meta"]["run_dir"] == "/runs/1234"
-    assert shown["_meta"]["usage"] == {"prompt_tokens": 10, "completion_tokens": 5}
+    assert shown["_meta"]["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 4}
+    assert (shown["_meta"]["cost"], shown["_meta"]["egress"]) == (None, [])
     assert "error" not in shown, "only we say that there was an error"
     failed = result_object(outcome(RunStatus.FAILED), "/runs/1234")
     assert failed["error"] == {"code": "c", "message": "it broke", "hint": "mend it"}
+
+
+@pytest.mark.proves("C10")
+def test_a_result_tells_what_it_cost_and_which_machines_were_asked() -> None:
+    result = replace(outcome(), cost=0.0123, egress=("models.example",))
+    meta = result_object(result, "/runs/1234")["_meta"]
+    assert (meta["cost"], meta["egress"]) == (0.0123, ["models.example"])
+    assert "15 tokens, 1.2 s, cost 0.0123\n" in summary(result)
+    assert "models asked on other machines: models.example" in summary(result)
+    assert "cost 0\n" in summary(replace(result, cost=0.0))
+    assert "cost" not in summary(outcome())
+    assert "other machines" not in summary(outcome())
 
 
 def test_an_error_before_a_run_has_the_shape_of_a_result() -> None:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.ports.llm import ModelChooser, Notice
+from agent_fabric.application.runs.model_turn import ModelTurn, failed
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
-from agent_fabric.domain.messages import Message, ModelSettings, Role
+from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.recruitment import MOST_SPECIALISTS, Choice, Evidence, by_model
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
@@ -32,22 +34,21 @@ class AskRoutingModel:
     """Use case: let the routing model choose."""
 
     model_turn: ModelTurn
-    settings: Callable[[], ModelSettings]
-    """Raises ConfigError: there is no such model."""
+    models: ModelChooser
+    model_key: str
 
-    def __call__(self, task: Task, evidence: Evidence) -> RoutingQuestion:
-        """Make the question ready.
-
-        Raises:
-            ConfigError: the routing model is not configured.
-        """
-        settings = self.settings()
+    def __call__(self, task: Task, evidence: Evidence, notice: Notice) -> RoutingQuestion:
+        """Make the question ready."""
         messages = _question(task, evidence)
         called = ModelCalled(
-            step=0, message_count=len(messages), attempt=1, model=settings.model, must_finish=False, purpose="routing"
+            step=0, message_count=len(messages), attempt=1, model=self.model_key, must_finish=False, purpose="routing"
         )
 
         async def effect() -> tuple[ModelAnswered | ModelFailed, Choice | None, str]:
+            try:
+                settings = (await self.models.choose(self.model_key, notice)).settings
+            except FabricError as problem:
+                return failed(problem, attempt=1, duration_s=0.0), None, f"no routing model: {problem.message}"
             answer = await self.model_turn.attempt(
                 settings,
                 messages,
@@ -55,6 +56,8 @@ class AskRoutingModel:
                 must_call=CHOOSE,
                 number=1,
                 time_left_s=PATIENCE_S,
+                priority=task.priority,
+                notice=notice,
             )
             if isinstance(answer, ModelFailed):
                 return answer, None, f"the routing model failed: {answer.error_message}"

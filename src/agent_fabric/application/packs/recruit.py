@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.runs.prepared import Prepared
-from agent_fabric.domain.errors import FabricError, RecruitError
+from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import Choice, Evidence, Specialist, by_fallback, by_keywords, named, weigh
@@ -25,7 +26,7 @@ class RecruitSpecialists:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Packs that installed packages bring along but that cannot be had, each with a sentence that says why."""
 
-    def __call__(self, task: Task) -> Prepared:
+    def __call__(self, task: Task, notice: Notice) -> Prepared:
         """Make the choice ready.
 
         Raises:
@@ -42,10 +43,7 @@ class RecruitSpecialists:
             return Prepared(self._recruited(task, choice))
         if self.ask_model is None:
             return Prepared(self._recruited(task, _fallback(evidence, "keywords are not clear")))
-        try:
-            question = self.ask_model(task, evidence)
-        except FabricError as problem:
-            return Prepared(self._recruited(task, _fallback(evidence, f"no routing model: {problem.message}")))
+        question = self.ask_model(task, evidence, notice)
 
         async def effect() -> Sequence[Body]:
             answer, choice, why = await question.effect()

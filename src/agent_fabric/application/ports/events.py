@@ -22,3 +22,7 @@ class EventSink(Protocol):
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         """See a piece of a model's answer; never stored."""
         ...
+
+    def notice(self, run_id: RunId, text: str) -> None:
+        """See what is going on between two events (a download, a queue); never stored."""
+        ...

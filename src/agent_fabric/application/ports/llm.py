@@ -1,13 +1,17 @@
 """Models, seen from the engine."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager
+from typing import NamedTuple, Protocol
 
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools import ToolSpec
 
 OnDelta = Callable[[str], None]
 """Gets pieces of the answer's text as they come. For the eye only: nothing follows from them."""
+Notice = Callable[[str], None]
+"""Gets short texts about what is going on (a download, a queue). For the eye only: nothing follows from them."""
 
 
 class ChatClient(Protocol):
@@ -38,12 +42,38 @@ class ChatClient(Protocol):
 
 
 class ChatClients(Protocol):
-    """Gives the client for a model; the same server always gets the same one."""
+    """Gives clients for models; requests to the same server take turns if it cannot serve them all at once."""
 
-    def client_for(self, settings: ModelSettings) -> ChatClient:
-        """Return the client.
+    def turn(
+        self, settings: ModelSettings, *, priority: Priority, notice: Notice
+    ) -> AbstractAsyncContextManager[ChatClient]:
+        """Wait until the model's server is ready and it is our turn, which lasts as long as the context is open.
+
+        Entering raises:
+            ModelError: the server or the model cannot be had.
+            ConfigError: the settings name a backend or a key that does not exist.
+            MissingExtra: the backend is not installed.
+        """
+        ...
+
+
+class ChosenModel(NamedTuple):
+    """A model to work with."""
+
+    settings: ModelSettings
+    why: str
+    """Why this one, in a few words for a person."""
+
+
+class ModelChooser(Protocol):
+    """Knows which model a key of the configuration means today, on this machine."""
+
+    async def choose(self, key: str, notice: Notice) -> ChosenModel:
+        """Find the model; it is recorded, and the run keeps it for good.
+
+        A server that cannot be reached is no error here: asking the model then fails, and that is in the log.
 
         Raises:
-            ConfigError: the settings name a backend or a key that does not exist.
+            ConfigError: there is no such key.
         """
         ...

@@ -1,5 +1,6 @@
 """Where runs are kept."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -35,8 +36,11 @@ class HeldRun(Protocol):
         """
         ...
 
-    async def receive(self) -> Sequence[InboxRow]:
-        """Wait for rows in the run's inbox; they stay there until they are consumed by `append`."""
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        """Return a future that is done as soon as there are new rows in the run's inbox.
+
+        They stay there until they are consumed by `append`. Whoever does not want them any more cancels the future.
+        """
         ...
 
     async def release(self) -> None:

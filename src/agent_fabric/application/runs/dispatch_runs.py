@@ -233,7 +233,7 @@ class DispatchRuns:
         cancel: InboxRow | None = None
         try:
             while cancel is None and not place.done():
-                mail = asyncio.ensure_future(held.receive())
+                mail = held.receive()
                 try:
                     await asyncio.wait((place, mail), return_when=asyncio.FIRST_COMPLETED)
                     rows += mail.result() if mail.done() else ()
@@ -279,11 +279,13 @@ class _OpenedMail:
     async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
         await self.inner.append(events, consumed=consumed)
 
-    async def receive(self) -> Sequence[InboxRow]:
-        if self.rows:
-            rows, self.rows = self.rows, ()
-            return rows
-        return await self.inner.receive()
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        if not self.rows:
+            return self.inner.receive()
+        opened: asyncio.Future[Sequence[InboxRow]] = asyncio.get_running_loop().create_future()
+        opened.set_result(self.rows)
+        self.rows = ()
+        return opened
 
     async def release(self) -> None:
         await self.inner.release()

@@ -22,10 +22,10 @@ CANCEL = "cancel"
 STOP_TIMEOUT_S = 5.0
 """How long effects may take to clean up after being told to stop."""
 
-T = TypeVar("T")
+_News = TypeVar("_News", bound=asyncio.Future[Any])
 _Effect = Callable[[], Coroutine[Any, Any, Sequence[Body]]]
 _Start = tuple[LaneId | None, _Effect]
-_Mail = asyncio.Task[Sequence[InboxRow]]
+_Mail = asyncio.Future[Sequence[InboxRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Drive:
 
     async def run(self) -> None:
         """Go round until nothing moves any more."""
-        mail = self._watched(asyncio.create_task(self.held.receive()))
+        mail = self._watched(self.held.receive())
         try:
             await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
             while True:
@@ -97,7 +97,7 @@ class _Drive:
                     return
                 if mail.done():
                     await self._read(mail.result())
-                    mail = self._watched(asyncio.create_task(self.held.receive()))
+                    mail = self._watched(self.held.receive())
         finally:
             mail.cancel()
 
@@ -119,12 +119,11 @@ class _Drive:
         """
         starts: list[_Start] = []
         promised = False
+        on_delta = self._delta if self.sink is not None and self.sink.wants_deltas else None
         busy = set(self.flights.values())
         while (action := self._next_action(busy)) is not None:
             lane = _lane_of(action)
-            prepared = self.perform(
-                action, self.state, self.packs, self._delta if self.sink and self.sink.wants_deltas else None
-            )
+            prepared = self.perform(action, self.state, self.packs, notice=self._notify, on_delta=on_delta)
             self.record(lane, prepared.bodies)
             if prepared.effect is not None:
                 starts.append((lane, prepared.effect))
@@ -186,12 +185,12 @@ class _Drive:
             lane, problem = self.flights.pop(flight), flight.exception()
             self.record(lane, flight.result() if problem is None else (self._bug(lane, problem),))
 
-    def _watched(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
+    def _watched(self, news: _News) -> _News:
         # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
-        task.add_done_callback(self._notice)
-        return task
+        news.add_done_callback(self._notice)
+        return news
 
-    def _notice(self, _: asyncio.Task[Any]) -> None:
+    def _notice(self, _: asyncio.Future[Any]) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -234,6 +233,10 @@ class _Drive:
     def _delta(self, lane: LaneId, text: str) -> None:
         assert self.sink is not None
         self.sink.delta(self.held.run_id, lane, text)
+
+    def _notify(self, text: str) -> None:
+        if self.sink is not None:
+            self.sink.notice(self.held.run_id, text)
 
 
 def _lane_of(action: Action) -> LaneId | None:

@@ -63,6 +63,7 @@ class ExecuteTask:
                 network_allowed=task.network_allowed,
                 profile=task.profile,
                 budget=task.budget,
+                priority=task.priority,
                 workspace=self.workspaces.workspace(run_id),
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,

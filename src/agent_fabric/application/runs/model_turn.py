@@ -1,16 +1,28 @@
 """One attempt to ask a model, told as events."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.llm import ChatClients
+from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
-from agent_fabric.domain.events import Body, ContextCompacted, ModelAnswered, ModelFailed
+from agent_fabric.domain.events import (
+    Body,
+    CloudFallbackUsed,
+    ContextCompacted,
+    ContextTruncated,
+    ModelAnswered,
+    ModelFailed,
+    ToolCallRecovered,
+)
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
+from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
 from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.runs.task import Priority
+from agent_fabric.domain.runs.window import truncation_of
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
 
@@ -29,21 +41,18 @@ class ModelTurn:
         delay_s: float,
         must_finish: bool,
         time_left_s: float | None,
-        on_delta: Callable[[str], None] | None,
+        priority: Priority,
+        notice: Notice,
+        on_delta: OnDelta | None,
     ) -> Sequence[Body]:
-        """Return the answer, or the failure, as one event."""
+        """Return the answer or the failure as an event, and with it what is remarkable about it."""
         if delay_s:
             await self.clock.sleep(delay_s)
-        answer = await self.attempt(
-            lane.model,
-            lane.messages,
-            tools=lane.offered,
-            must_call=FINISH_TASK if must_finish else None,
-            number=attempt,
-            time_left_s=time_left_s,
-            on_delta=on_delta,
-        )
-        return (answer,)
+        asked = _Question(lane.model, lane.messages, lane.offered, FINISH_TASK if must_finish else None)
+        answer, response = await self._attempt(asked, attempt, time_left_s, priority, notice, on_delta)
+        if response is None:
+            return (answer,)
+        return (answer, *_remarks(lane, response))
 
     async def attempt(
         self,
@@ -54,48 +63,26 @@ class ModelTurn:
         must_call: str | None,
         number: int,
         time_left_s: float | None,
-        on_delta: Callable[[str], None] | None = None,
+        priority: Priority,
+        notice: Notice,
     ) -> ModelAnswered | ModelFailed:
         """Ask any model anything, once."""
-        started = self.clock.monotonic()
-        try:
-            response = await self._ask(
-                model, messages, tools=tools, must_call=must_call, time_left_s=time_left_s, on_delta=on_delta
-            )
-        except FabricError as problem:
-            return _failed(problem, number, self.clock.monotonic() - started)
-        usage = response.usage
-        return ModelAnswered(
-            content=response.content,
-            tool_calls=response.tool_calls,
-            usage=usage or _estimated(messages, response),
-            usage_estimated=usage is None,
-            model=response.model,
-            finish_reason=response.finish_reason,
-            duration_s=self.clock.monotonic() - started,
-        )
+        asked = _Question(model, messages, tools, must_call)
+        return (await self._attempt(asked, number, time_left_s, priority, notice, None))[0]
 
-    async def summarise(self, lane: Lane, first: int, last: int, *, time_left_s: float | None) -> Sequence[Body]:
+    async def summarise(
+        self, lane: Lane, first: int, last: int, *, time_left_s: float | None, priority: Priority, notice: Notice
+    ) -> Sequence[Body]:
         """Replace old messages by the model's own summary, or by a plain list when it cannot give one."""
-        started = self.clock.monotonic()
         old = lane.messages[first:last]
         summary, by_model, usage = digest(old), False, Usage(0, 0)
         question = Message(Role.USER, f"{_transcript(old)}\n\n{instruction()}")
-        try:
-            response = await self._ask(
-                lane.model,
-                [*lane.messages[:first], question],
-                tools=(),
-                must_call=None,
-                time_left_s=time_left_s,
-                on_delta=None,
-            )
-        except FabricError:
-            pass  # the list of what was done stands in; by_model says so
-        else:
-            usage = response.usage or usage
-            if response.content.strip():
-                summary, by_model = response.content.strip(), True
+        asked = _Question(lane.model, [*lane.messages[:first], question], (), None)
+        answer, _ = await self._attempt(asked, 1, time_left_s, priority, notice, None)
+        if isinstance(answer, ModelAnswered):  # else the list of what was done stands in; by_model says so
+            usage = answer.usage
+            if answer.content.strip():
+                summary, by_model = answer.content.strip(), True
         return (
             ContextCompacted(
                 first=first,
@@ -103,42 +90,109 @@ class ModelTurn:
                 summary=summary_message(summary),
                 by_model=by_model,
                 usage=usage,
-                duration_s=self.clock.monotonic() - started,
+                duration_s=answer.duration_s,
             ),
         )
 
-    async def _ask(
+    async def _attempt(
         self,
-        settings: ModelSettings,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec],
-        must_call: str | None,
+        asked: "_Question",
+        number: int,
         time_left_s: float | None,
-        on_delta: Callable[[str], None] | None,
-    ) -> LLMResponse:
-        timeout_s = settings.timeout_s if time_left_s is None else min(settings.timeout_s, time_left_s)
-        client = self.clients.client_for(settings)
+        priority: Priority,
+        notice: Notice,
+        on_delta: OnDelta | None,
+    ) -> tuple[ModelAnswered | ModelFailed, LLMResponse | None]:
+        started, egress = self.clock.monotonic(), ""
         try:
-            async with asyncio.timeout(timeout_s):
-                return await client.chat(
-                    messages,
-                    settings.model,
-                    tools=tools,
-                    temperature=settings.temperature,
-                    top_p=settings.top_p,
-                    max_tokens=settings.max_tokens,
-                    must_call=must_call,
-                    on_delta=on_delta,
-                )
-        except TimeoutError:
-            raise ModelTimedOut(
-                f"The model {settings.model!r} at {settings.base_url} did not answer within {timeout_s:g} seconds",
-                hint="Give it more time with `timeout_s` in the model's configuration, or use a smaller model.",
-            ) from None
+            async with self.clients.turn(asked.model, priority=priority, notice=notice) as client:
+                started = self.clock.monotonic()  # waiting for our turn, or for a download, is not working
+                egress = _egress(asked.model)
+                response = await _ask(client, asked, time_left_s, on_delta)
+        except FabricError as problem:
+            return failed(problem, number, self.clock.monotonic() - started, egress), None
+        usage = response.usage or _estimated(asked.messages, response)
+        price = asked.model.price
+        return ModelAnswered(
+            content=response.content,
+            tool_calls=response.tool_calls,
+            usage=usage,
+            usage_estimated=response.usage is None,
+            model=response.model,
+            finish_reason=response.finish_reason,
+            duration_s=self.clock.monotonic() - started,
+            tool_dialect=response.dialect,
+            problem=response.problem,
+            cost=response.cost if response.cost is not None or price is None else price.of(usage),
+            egress=egress,
+        ), response
 
 
-def _failed(problem: FabricError, attempt: int, duration_s: float) -> ModelFailed:
+class _Question(NamedTuple):
+    model: ModelSettings
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec]
+    must_call: str | None
+
+
+async def _ask(
+    client: ChatClient, asked: _Question, time_left_s: float | None, on_delta: OnDelta | None
+) -> LLMResponse:
+    settings = asked.model
+    timeout_s = settings.timeout_s if time_left_s is None else min(settings.timeout_s, time_left_s)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await client.chat(
+                asked.messages,
+                settings.model,
+                tools=asked.tools,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+                max_tokens=settings.max_tokens,
+                must_call=asked.must_call,
+                on_delta=on_delta,
+            )
+    except TimeoutError:
+        raise ModelTimedOut(
+            f"The model {settings.model!r} at {settings.base_url} did not answer within {timeout_s:g} seconds",
+            hint="Give it more time with `timeout_s` in the model's configuration, or use a smaller model.",
+        ) from None
+
+
+def _remarks(lane: Lane, response: LLMResponse) -> Iterator[Body]:
+    """Tell what a person should know about an answer."""
+    if response.recovered:
+        yield ToolCallRecovered(tools=tuple(call.tool for call in response.tool_calls), model=response.model)
+    if response.fallback is not None:
+        note = response.fallback
+        yield CloudFallbackUsed(
+            reason=note.reason,
+            local_model=note.local_model,
+            cloud_model=note.cloud_model,
+            base_url=note.base_url,
+            error=note.error,
+        )
+    elif response.usage is not None and not lane.truncated:
+        truncated = truncation_of(lane.messages, response.usage, lane.window)
+        if truncated is not None:
+            yield ContextTruncated(
+                sent_tokens=truncated.sent_tokens, read_tokens=truncated.read_tokens, hint=HOW_TO_WIDEN
+            )
+
+
+HOW_TO_WIDEN = (
+    "The server dropped the beginning of the conversation without saying so. Set `context_window` for this model: then "
+    "the server is asked for that window, or the conversation is shortened in time."
+)
+
+
+def _egress(model: ModelSettings) -> str:
+    """Return the other machine that a question to a model goes to; empty when there is none."""
+    return f"{model.model} through Ollama" if model.remote else host_elsewhere(model.base_url)
+
+
+def failed(problem: FabricError, attempt: int, duration_s: float, egress: str = "") -> ModelFailed:
+    """Return the event that tells why an attempt gave no answer."""
     return ModelFailed(
         error_type=problem.code,
         error_message=problem.message,
@@ -147,6 +201,7 @@ def _failed(problem: FabricError, attempt: int, duration_s: float) -> ModelFaile
         retryable=isinstance(problem, ModelError) and problem.retryable,
         retry_after_s=problem.retry_after_s if isinstance(problem, ModelError) else None,
         duration_s=duration_s,
+        egress=egress,
     )
 
 

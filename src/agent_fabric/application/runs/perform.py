@@ -2,27 +2,27 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
+from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.dialects.compact import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, PackBroken, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, SpecialistId
-from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
 from agent_fabric.domain.runs.briefing import opening_for
 from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.window import output_limit
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 
-ModelChoice = Callable[[str], ModelSettings]
-"""Gives the settings of a model key. Raises ConfigError for an unknown one."""
 LaneDelta = Callable[[LaneId, str], None]
 
 
@@ -32,32 +32,39 @@ class Perform:
 
     registry: SpecialistRegistry
     recruit: RecruitSpecialists
-    model_settings: ModelChoice
+    models: ModelChooser
     model_turn: ModelTurn
     invoke_tool: InvokeTool
 
     def __call__(
-        self, action: Action, state: RunState, packs: "OpenPacks", on_delta: LaneDelta | None = None
+        self,
+        action: Action,
+        state: RunState,
+        packs: "OpenPacks",
+        *,
+        notice: Notice,
+        on_delta: LaneDelta | None = None,
     ) -> Prepared:
         """Make an action ready."""
         match action:
             case Record():
                 return Prepared(action.bodies)
             case CallModel():
-                return self._call_model(action, state, on_delta)
+                return self._call_model(action, state, notice, on_delta)
             case CallTool():
                 return self._call_tool(action, state, packs)
             case Recruit():
-                return self._recruit(state)
+                return self._recruit(state, notice)
             case OpenLane():
-                return Prepared(effect=lambda: self._open_lane(action, state, packs))
+                return Prepared(effect=lambda: self._open_lane(action, state, packs, notice))
             case Compact():
-                return self._compact(action, state)
+                return self._compact(action, state, notice)
             case unknown:
                 assert_never(unknown)
 
-    def _call_model(self, action: CallModel, state: RunState, on_delta: LaneDelta | None) -> Prepared:
-        lane = state.lanes[action.lane]
+    def _call_model(self, action: CallModel, state: RunState, notice: Notice, on_delta: LaneDelta | None) -> Prepared:
+        assert state.task is not None
+        lane, priority = state.lanes[action.lane], state.task.priority
         called = ModelCalled(
             step=lane.current_step,
             message_count=len(lane.messages),
@@ -74,12 +81,15 @@ class Perform:
                 delay_s=action.delay_s,
                 must_finish=action.must_finish,
                 time_left_s=_time_left(state),
+                priority=priority,
+                notice=notice,
                 on_delta=None if on_delta is None else lambda text: on_delta(lane.lane_id, text),
             ),
         )
 
-    def _compact(self, action: Compact, state: RunState) -> Prepared:
-        lane = state.lanes[action.lane]
+    def _compact(self, action: Compact, state: RunState, notice: Notice) -> Prepared:
+        assert state.task is not None
+        lane, priority = state.lanes[action.lane], state.task.priority
         called = ModelCalled(
             step=lane.current_step,
             message_count=action.last - action.first,
@@ -89,7 +99,9 @@ class Perform:
         )
         return Prepared(
             (called,),
-            lambda: self.model_turn.summarise(lane, action.first, action.last, time_left_s=_time_left(state)),
+            lambda: self.model_turn.summarise(
+                lane, action.first, action.last, time_left_s=_time_left(state), priority=priority, notice=notice
+            ),
         )
 
     def _call_tool(self, action: CallTool, state: RunState, packs: "OpenPacks") -> Prepared:
@@ -107,31 +119,40 @@ class Perform:
             timeout_s=timeout_s if time_left_s is None else min(timeout_s, time_left_s),
             network_allowed=state.task.network_allowed,
         )
-        return self.invoke_tool(action.call, tools=lane.tools, pack=pack, attempt=action.attempt, context=context)
+        return self.invoke_tool(
+            action.call,
+            tools=lane.tools,
+            pack=pack,
+            attempt=action.attempt,
+            context=context,
+            limit_chars=output_limit(lane.model, self.invoke_tool.max_output_chars),
+        )
 
-    def _recruit(self, state: RunState) -> Prepared:
+    def _recruit(self, state: RunState, notice: Notice) -> Prepared:
         assert state.task is not None
         try:
-            return self.recruit(state.task)
+            return self.recruit(state.task, notice)
         except RecruitError as problem:
             return Prepared((failure(problem),))
 
-    async def _open_lane(self, action: OpenLane, state: RunState, packs: "OpenPacks") -> Sequence[Body]:
+    async def _open_lane(self, action: OpenLane, state: RunState, packs: "OpenPacks", notice: Notice) -> Sequence[Body]:
         assert state.task is not None
         try:
-            settings = self.model_settings(state.task.model_key)
+            settings, why = await self.models.choose(state.task.model_key, notice)
             pack = await packs.open(action.specialist_id, state, self.registry)
         except (RecruitError, ConfigError) as problem:
             return (_given_up(state, action.specialist_id, problem),)
+        prompt, tools, finish = _instructions(pack, compact=settings.compact)
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
                 pack_index=action.index,
-                system_prompt=pack.system_prompt,
+                system_prompt=prompt,
                 opening=opening_for(state, action.specialist_id),
-                tools=tuple(pack.tool_definitions),
-                finish=pack.finish,
+                tools=tools,
+                finish=finish,
                 model=settings,
+                model_reason=why,
             ),
         )
 
@@ -200,6 +221,18 @@ def _require_sound(specialist_id: SpecialistId, pack: SpecialistPack) -> None:
             f"The pack {specialist_id!r} is not sound: {', '.join(problems)}",
             hint="See docs/guides/write-a-pack.md for what a pack must have.",
         )
+
+
+def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[ToolSpec, ...], FinishSpec]:
+    """Return what a model is told about a pack; a small model gets it in few words."""
+    tools, finish = tuple(pack.tool_definitions), pack.finish
+    if not compact:
+        return pack.system_prompt, tools, finish
+    prompt = getattr(pack, "compact_prompt", None)  # packs of others need not have one
+    few = getattr(pack, "compact_tools", None)
+    *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
+    finish = replace(finish, description=ending.description, parameters=ending.parameters)
+    return prompt if isinstance(prompt, str) else pack.system_prompt, tuple(tools_in_short), finish
 
 
 def failure(problem: FabricError) -> RunFailed:

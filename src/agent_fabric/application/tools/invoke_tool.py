@@ -40,10 +40,12 @@ class InvokeTool:
         pack: SpecialistPack,
         attempt: int,
         context: ToolContext,
+        limit_chars: int | None = None,
     ) -> Prepared:
         """Make a call ready; one that may not run is answered at once.
 
-        `tools` are those that the run was given at its start, `pack` is what executes them today.
+        `tools` are those that the run was given at its start, `pack` is what executes them today, `limit_chars` is how
+        much of the output the model can take.
         """
         spec = tools.get(call.tool) or _hidden(pack, call.tool)
         if spec is None:
@@ -62,13 +64,19 @@ class InvokeTool:
                 return _ruled_out(call, args, ruling, command=str(args[spec.command_argument]))
 
         async def effect() -> Sequence[Body]:
-            return await self._execute(call, spec, args, pack, context)
+            return await self._execute(call, spec, args, pack, context, limit_chars or self.max_output_chars)
 
         called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id, attempt=attempt)
         return Prepared((called,), effect)
 
     async def _execute(
-        self, call: ToolCallRequest, spec: ToolSpec, args: Mapping[str, Any], pack: SpecialistPack, context: ToolContext
+        self,
+        call: ToolCallRequest,
+        spec: ToolSpec,
+        args: Mapping[str, Any],
+        pack: SpecialistPack,
+        context: ToolContext,
+        limit_chars: int,
     ) -> Sequence[Body]:
         started = self.clock.monotonic()
 
@@ -85,7 +93,7 @@ class InvokeTool:
         try:
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 result = await _executor_of(pack).execute_tool(call.tool, args, context)
-            return (self._returned(call, result, self.clock.monotonic() - started),)
+            return (_returned(call, result, self.clock.monotonic() - started, limit_chars),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -102,22 +110,23 @@ class InvokeTool:
                 return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
             return (erred("KeyError", str(problem)),)
         except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
-            return (erred(type(problem).__name__, str(problem)[: self.max_output_chars] or "no message"),)
+            return (erred(type(problem).__name__, str(problem)[:limit_chars] or "no message"),)
 
-    def _returned(self, call: ToolCallRequest, result: ToolResult, duration_s: float) -> ToolReturned:
-        shown, whole = fit(*_plain(result.output), self.max_output_chars)
-        return ToolReturned(
-            tool=call.tool,
-            result=shown,
-            call_id=call.call_id,
-            whole=whole[:MOST_KEPT_CHARS],
-            changed=result.changed,
-            proved=result.proved,
-            sources=result.sources,
-            wrote=result.wrote,
-            cites=result.cites,
-            duration_s=duration_s,
-        )
+
+def _returned(call: ToolCallRequest, result: ToolResult, duration_s: float, limit_chars: int) -> ToolReturned:
+    shown, whole = fit(*_plain(result.output), limit_chars)
+    return ToolReturned(
+        tool=call.tool,
+        result=shown,
+        call_id=call.call_id,
+        whole=whole[:MOST_KEPT_CHARS],
+        changed=result.changed,
+        proved=result.proved,
+        sources=result.sources,
+        wrote=result.wrote,
+        cites=result.cites,
+        duration_s=duration_s,
+    )
 
 
 def _hidden(pack: SpecialistPack, name: str) -> ToolSpec | None:

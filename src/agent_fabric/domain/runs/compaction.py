@@ -12,7 +12,7 @@ _KEPT_TURNS = 2
 
 def near_window(lane: Lane) -> bool:
     """Tell whether the conversation, as last reported, nears what the model can hold."""
-    window = lane.model.context_window
+    window = lane.window
     return window is not None and lane.context_tokens > FULL * window
 
 

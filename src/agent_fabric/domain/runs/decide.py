@@ -181,7 +181,8 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
     delay_s = 0.0
     if lane.last_failure is not None and lane.phase is Phase.MODEL_DUE:
         code, message, hint, retry_after_s = lane.last_failure
-        wait_s = delay_before_retry(code, lane.failures, retry_after_s)
+        spread = f"{state.run_id}/{lane.lane_id}/{lane.current_step}"
+        wait_s = delay_before_retry(code, lane.failures, retry_after_s, spread=spread)
         if wait_s is None:
             return _give_up(state, lane, code=code, message=message, hint=hint)
         delay_s = wait_s
@@ -191,6 +192,16 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
 def _judge_answer(state: RunState, lane: Lane) -> Record:
     """Decide about text without a tool call."""
     assert state.task is not None
+    if lane.answer_problem:
+        if not lane.repaired:
+            return Record(lane.lane_id, (GuidanceGiven(reason="tool_call_unusable", message=lane.answer_problem),))
+        return _give_up(
+            state,
+            lane,
+            code="tool_call_unusable",
+            message=f"No call that {lane.model.model!r} tried to make is usable: {lane.answer_problem}",
+            hint="`fabric models probe` finds out how this model calls tools; or try another one with --model-key.",
+        )
     if not lane.answer.strip():
         if lane.asked_again < MOST_ASKED_AGAIN:
             message = f"Your answer was empty. Call one of the tools, or {FINISH_TASK} when the task is done."

@@ -6,7 +6,9 @@ from typing import assert_never
 
 from agent_fabric.domain.events import (
     BudgetExhausted,
+    CloudFallbackUsed,
     ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -26,18 +28,23 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
     TaskForceStarted,
     ToolCalled,
+    ToolCallRecovered,
     ToolErred,
     ToolReturned,
     UnknownEvent,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.messages import Message, Role, estimate_tokens
+from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.state import FinishedCall, Lane, Phase, RunState
 from agent_fabric.domain.runs.task import RunError, RunStatus
+from agent_fabric.domain.runs.window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.tools import FINISH_TASK
 
 IN_DOUBT = "InDoubt"
 """Error type of a call that a crash left without a result."""
+NO_WORK_DONE = "NoWorkDone"
+"""Error type of a finish that was sent back because no other tool was used before."""
 UNPROVEN = "Unproven"
 """Error type of a finish that was sent back because nothing shows that the work works."""
 
@@ -97,7 +104,9 @@ def _evolve_run(state: RunState, event: Event) -> None:
             state.payload = body.payload
         case UnknownEvent() as body:
             state.unknown_kind = body.kind
-        case BudgetExhausted() | TaskForceStarted():
+        case CloudFallbackUsed() as body:
+            _note_egress(state, host_elsewhere(body.base_url))
+        case BudgetExhausted() | TaskForceStarted() | ToolCallRecovered():
             pass  # the events beside them say what follows
         case ModelCalled() | ModelAnswered() | ModelFailed() if not state.specialist_ids:
             _take_routing(state, event.body)
@@ -111,6 +120,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
             | SecurityViolated()
             | GuidanceGiven()
             | ContextCompacted()
+            | ContextTruncated()
             | PlainAnswerAccepted()
         ):
             state.unknown_kind = event.body.kind  # a lane that never started: not a log we wrote
@@ -134,22 +144,16 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case ToolErred() as body:
             _take_tool_error(state, lane, body)
         case ModelFailed() as body:
-            state.seconds += body.duration_s
-            state.takeovers = 0
-            lane.phase = Phase.MODEL_DUE
-            lane.failures += 1
-            lane.last_failure = (body.error_type, body.error_message, body.hint, body.retry_after_s)
-            if body.error_type == "context_exceeded":
-                lane.must_compact = True
+            _take_failure(state, lane, body)
         case GuidanceGiven() as body:
-            lane.messages.append(Message(Role.USER, body.message))
-            lane.phase = Phase.MODEL_DUE
-            if body.reason == "unproven":
-                lane.sent_back_unproven = True
-            else:
-                lane.asked_again += 1
+            _take_guidance(lane, body)
         case ContextCompacted() as body:
             _compact(state, lane, body)
+        case ContextTruncated() as body:
+            lane.truncated = True
+            if lane.window is not None:  # else nobody knows enough to drop anything for good
+                lane.window = window_after(Truncation(body.sent_tokens, body.read_tokens), lane.window)
+                lane.must_compact = True
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
             lane.phase = Phase.DONE
@@ -165,13 +169,38 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             _evolve_run(state, event)
 
 
+def _take_failure(state: RunState, lane: Lane, body: ModelFailed) -> None:
+    _note_egress(state, body.egress)
+    state.seconds += body.duration_s
+    state.takeovers = 0
+    lane.phase = Phase.MODEL_DUE
+    lane.failures += 1
+    lane.last_failure = (body.error_type, body.error_message, body.hint, body.retry_after_s)
+    if body.error_type == "context_exceeded":
+        lane.must_compact = True
+
+
+def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:
+    lane.messages.append(Message(Role.USER, body.message))
+    lane.phase = Phase.MODEL_DUE
+    match body.reason:
+        case "unproven":
+            lane.sent_back_unproven = True
+        case "tool_call_unusable":
+            lane.repaired = True
+        case "empty_answer" | "no_tool_use":
+            lane.asked_again += 1
+        case unknown:
+            assert_never(unknown)
+
+
 def _take_routing(state: RunState, body: ModelCalled | ModelAnswered | ModelFailed) -> None:
     """A model was asked who should do the task: no step of anybody's, but it costs what it costs."""
     if isinstance(body, ModelAnswered):
-        state.prompt_tokens += body.usage.prompt_tokens
-        state.completion_tokens += body.usage.completion_tokens
+        _count(state, body)
     if not isinstance(body, ModelCalled):
         state.seconds += body.duration_s
+        _note_egress(state, body.egress)
 
 
 def _open_lane(state: RunState, body: PackStarted) -> None:
@@ -185,7 +214,22 @@ def _open_lane(state: RunState, body: PackStarted) -> None:
         finish=body.finish,
         model=body.model,
         messages=[Message(Role.SYSTEM, body.system_prompt), Message(Role.USER, body.opening)],
+        window=body.model.context_window,
     )
+
+
+def _note_egress(state: RunState, host: str) -> None:
+    if host and host not in state.egress:
+        state.egress.append(host)
+
+
+def _count(state: RunState, body: ModelAnswered) -> None:
+    _note_egress(state, body.egress)
+    state.prompt_tokens += body.usage.prompt_tokens
+    state.completion_tokens += body.usage.completion_tokens
+    state.cached_tokens += body.usage.cached_tokens
+    if body.cost is not None:
+        state.cost = (state.cost or 0.0) + body.cost
 
 
 def _doubt_flights(state: RunState) -> None:
@@ -198,8 +242,7 @@ def _doubt_flights(state: RunState) -> None:
 
 def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
     state.steps += 1
-    state.prompt_tokens += body.usage.prompt_tokens
-    state.completion_tokens += body.usage.completion_tokens
+    _count(state, body)
     state.seconds += body.duration_s
     state.takeovers = 0
     lane.answers += 1
@@ -210,10 +253,11 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.messages.append(Message(Role.ASSISTANT, body.content, body.tool_calls))
     if body.tool_calls:
         lane.asked_again = 0
+        lane.repaired = False
         lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
         lane.phase = Phase.TOOLS_DUE
     else:
-        lane.answer = body.content
+        lane.answer, lane.answer_problem = body.content, body.problem
         lane.phase = Phase.ANSWERED
 
 
@@ -246,6 +290,7 @@ def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
         lane.proof, lane.unproved_change = "", True
     if body.error_type == UNPROVEN:
         lane.sent_back_unproven = True
+    lane.idle_finishes += body.error_type == NO_WORK_DONE
     if body.proposal:
         lane.proposals.append(body.proposal)
     # A call in doubt has not finished, so making it again is no repeat.
@@ -273,10 +318,7 @@ def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
     state.seconds += body.duration_s
     state.takeovers = 0
     lane.messages[body.first : body.last] = [Message(Role.USER, body.summary)]
-    lane.context_tokens = sum(
-        estimate_tokens(message.content) + sum(estimate_tokens(call.arguments) for call in message.tool_calls)
-        for message in lane.messages
-    )
+    lane.context_tokens = estimated_tokens(lane.messages)
     lane.must_compact = False
     lane.phase = Phase.MODEL_DUE
     lane.attempt = lane.failures = 0

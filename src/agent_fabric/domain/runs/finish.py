@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import normpath
+from posixpath import normpath, splitext
 from typing import Any
 
 from agent_fabric.domain.citations import citations_of, problems_with_citations
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, arguments_from
@@ -26,6 +27,16 @@ _OURS = frozenset({UNPROVEN, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
 """Only the engine may set these keys."""
 
 _NO_PROOF = "no test, build or run command succeeded after the last file change"
+_ONLY_LOOKED = (
+    "You have changed nothing so far. If the task wants something made, changed or deleted, do it now with shell. "
+    f"If it only wants an answer, call {FINISH_TASK} again."
+)
+_TEXTS = frozenset(
+    {"", ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".yml", ".yaml", ".toml", ".ini", ".log", ".xml"}
+)
+"""Endings of files that nothing can run."""
+MOST_IDLE_FINISHES = 2
+"""Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
 _NO_WORK = "the model answered without using any tool"
 
@@ -63,14 +74,16 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         payload = arguments_from(call.arguments)
     except BadArguments as problem:
         return SentBack("BadArguments", f"{problem}. Call {FINISH_TASK} again with a JSON object.")
-    if not lane.worked:
+    if not lane.worked and lane.idle_finishes < MOST_IDLE_FINISHES:
         return SentBack(
-            "NoWorkDone",
+            NO_WORK_DONE,
             f"Nothing has been done yet: use at least one other tool before {FINISH_TASK}.",
         )
     problems = problems_with(payload, lane.finish.parameters)
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
+    if not lane.worked:
+        return Accepted({**closed(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return SentBack(SENT_BACK_UNPROVEN, f"Not accepted yet. {doubts.ask_for}")
@@ -83,7 +96,10 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
     requests: list[str] = []
     if lane.finish.needs_proof and lane.unproved_change:
         unproven.append(_NO_PROOF)
-        requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
+        if not lane.model.compact or any(_can_be_run(path) for path in lane.wrote):
+            requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
+    elif lane.finish.needs_proof and lane.model.compact and not lane.proof:
+        requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
     if lane.finish.needs_citations:
         assert state.task is not None
         can_fetch = state.task.network_allowed
@@ -96,6 +112,11 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
     return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests))
 
 
+def _can_be_run(path: str) -> bool:
+    """Tell programs from texts: asked to prove a text, a small model does something to it that nobody wanted."""
+    return splitext(path)[1].casefold() not in _TEXTS
+
+
 def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:
     """Return the addresses in the files that a lane wrote: what others wrote is for them to answer for."""
     own = {normpath(path) for path in lane.wrote}
@@ -103,8 +124,8 @@ def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:
 
 
 HOW_TO_PROVE = (
-    f"Run the tests, the build or the program with the shell tool and fix what fails, then call {FINISH_TASK} again. "
-    "If nothing can be run for this task, call it again as it is; the result is then marked as unproven."
+    "Run the tests, the build or the program with shell. Where nothing can be run, read what you changed and "
+    f"compare it with the task. Fix what is wrong, then call {FINISH_TASK} again."
 )
 HOW_TO_CITE = (
     "Fetch what you cite with fetch_url, quote it word for word in `citations`, and leave out what you cannot back up; "

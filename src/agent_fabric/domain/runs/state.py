@@ -67,12 +67,18 @@ class Lane:
     """Calls of this turn still to be answered, `finish_task` last."""
     answer: str = ""
     """Text of an answer without tool calls."""
+    answer_problem: str = ""
+    """What is wrong with a tool call that this answer tried to make."""
+    repaired: bool = False
+    """The model was told once what was wrong with its call, and has not made a sound one since."""
 
     worked: bool = False
     """A tool other than `finish_task` was called."""
     unproved_change: bool = False
     proof: str = ""
     sent_back_unproven: bool = False
+    idle_finishes: int = 0
+    """Times it wanted to finish without having used any other tool."""
     asked_again: int = 0
     last_call: FinishedCall | None = None
     repeats: int = 0
@@ -82,6 +88,10 @@ class Lane:
     context_tokens: int = 0
     """Size of the conversation as the server last reported it."""
     must_compact: bool = False
+    window: int | None = None
+    """Tokens that the model can hold, as far as anybody knows."""
+    truncated: bool = False
+    """The server dropped a part of the conversation; a person has been told."""
     payload: Mapping[str, Any] | None = None
 
     @property
@@ -118,6 +128,11 @@ class RunState:
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+    """What the answers cost so far; None while no price is known."""
+    egress: list[str] = field(default_factory=list)
+    """Hosts other than this one that a model of the run is at."""
     seconds: float = 0.0
     """Time spent in model and tool calls."""
     takeovers: int = 0
@@ -150,7 +165,9 @@ def result_of(state: RunState) -> RunResult:
         specialist_ids=state.specialist_ids,
         model=lanes[-1].model.model if lanes else "",
         steps=state.steps,
-        usage=Usage(state.prompt_tokens, state.completion_tokens),
+        usage=Usage(state.prompt_tokens, state.completion_tokens, state.cached_tokens),
+        cost=None if state.cost is None else round(state.cost, 6),
+        egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
         proof=" · ".join(lane.proof for lane in lanes if lane.proof),
         workspace=state.workspace,

@@ -22,6 +22,17 @@ DEFAULT_STEPS: Mapping[Profile, int] = {Profile.TASK: 40, Profile.CHAT: 15}
 MOST_CHAT_STEPS = 50
 
 
+class Priority(StrEnum):
+    """Who is served first when several runs want the same model server."""
+
+    INTERACTIVE = "interactive"
+    """A person waits for it."""
+    SCHEDULED = "scheduled"
+    """Due at a time, but nobody sits before it."""
+    BATCH = "batch"
+    """Whenever there is room."""
+
+
 class TaskForceMode(StrEnum):
     """How several specialists share a task."""
 
@@ -89,6 +100,7 @@ class Task:
     network_allowed: bool = True
     profile: Profile = Profile.TASK
     budget: Budget
+    priority: Priority = Priority.INTERACTIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +125,10 @@ class RunResult:
     model: str
     steps: int
     usage: Usage
+    cost: float | None = None
+    """What the model's answers cost together; None when no price is configured."""
+    egress: tuple[str, ...] = ()
+    """Hosts other than this one that a model of the run is at."""
     duration_s: float
     """Time spent in model and tool calls."""
     proof: str

@@ -5,40 +5,48 @@ ModelAnswerUnusable; nothing is guessed.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
+from agent_fabric.domain.dialects.shape import Shaped
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
+from agent_fabric.domain.messages import LLMResponse, Message, Role, Usage
 from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.infrastructure.llm.wire_values import (
+    call_of,
+    is_count,
+    json_of,
+    list_of,
+    object_of,
+    optional_text,
+    text_of,
+    unusable,
+    with_ids,
+)
 
 
 def encode_request(
-    messages: Sequence[Message],
-    model: str,
-    *,
-    tools: Sequence[ToolSpec],
-    temperature: float,
-    top_p: float,
-    max_tokens: int,
-    must_call: str | None,
-    stream: bool,
+    shaped: Shaped, model: str, *, temperature: float, top_p: float, max_tokens: int, stream: bool
 ) -> bytes:
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": [_message(message) for message in messages],
+        "messages": [_message(message) for message in shaped.messages],
         "temperature": temperature,
         "top_p": top_p,
         "max_tokens": max_tokens,
     }
-    if tools:
-        body["tools"] = [_tool(tool) for tool in tools]
+    if shaped.tools:
+        must_call = shaped.must_call
+        body["tools"] = [_tool(tool) for tool in shaped.tools]
         body["tool_choice"] = {"type": "function", "function": {"name": must_call}} if must_call else "auto"
+    if shaped.answer_schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "tool_call", "schema": shaped.answer_schema, "strict": True},
+        }
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
@@ -76,18 +84,18 @@ def parse_response(data: bytes) -> LLMResponse:
     Raises:
         ModelAnswerUnusable: it is none.
     """
-    body = _object(_json(data), "the answer")
+    body = object_of(json_of(data), "the answer")
     if body.get("error") and not body.get("choices"):
-        raise _unusable(f"the server said: {error_text(data)}")
-    choice = _object(_first(body.get("choices")), "choices[0]")
-    message = _object(choice.get("message"), "the message")
-    calls = _list(message.get("tool_calls"), "tool_calls")
+        raise unusable(f"the server said: {error_text(data)}")
+    choice = object_of(_first(body.get("choices")), "choices[0]")
+    message = object_of(choice.get("message"), "the message")
+    calls = list_of(message.get("tool_calls"), "tool_calls")
     return LLMResponse(
-        content=_text(message.get("content"), "content"),
-        tool_calls=_with_ids([_call(call) for call in calls]),
+        content=text_of(message.get("content"), "content"),
+        tool_calls=with_ids([call_of(call) for call in calls]),
         usage=_usage(body.get("usage")),
-        model=_optional_text(body.get("model")),
-        finish_reason=_optional_text(choice.get("finish_reason")),
+        model=optional_text(body.get("model")),
+        finish_reason=optional_text(choice.get("finish_reason")),
     )
 
 
@@ -115,20 +123,20 @@ class StreamedAnswer:
         if data == b"[DONE]":
             self.done = True
             return ""
-        chunk = _object(_json(data), "a chunk")
-        if "error" in chunk:
-            raise _unusable(f"the server broke off: {str(chunk['error'])[:300]}")
+        chunk = object_of(json_of(data), "a chunk")
+        if chunk.get("error"):
+            raise unusable(f"the server broke off: {str(chunk['error'])[:300]}")
         self._usage = _usage(chunk.get("usage")) or self._usage
-        self._model = _optional_text(chunk.get("model")) or self._model
+        self._model = optional_text(chunk.get("model")) or self._model
         choices = chunk.get("choices")
         if not choices:
             return ""
-        choice = _object(_first(choices), "choices[0]")
-        self._finish_reason = _optional_text(choice.get("finish_reason")) or self._finish_reason
-        delta = _object(choice.get("delta") or {}, "the delta")
-        for part in _list(delta.get("tool_calls"), "tool_calls"):
-            self._add_call(_object(part, "a tool call"))
-        text = _text(delta.get("content"), "content")
+        choice = object_of(_first(choices), "choices[0]")
+        self._finish_reason = optional_text(choice.get("finish_reason")) or self._finish_reason
+        delta = object_of(choice.get("delta") or {}, "the delta")
+        for part in list_of(delta.get("tool_calls"), "tool_calls"):
+            self._add_call(object_of(part, "a tool call"))
+        text = text_of(delta.get("content"), "content")
         self._content.append(text)
         return text
 
@@ -139,14 +147,14 @@ class StreamedAnswer:
             ModelAnswerUnusable: the stream ended before the server said that it was complete.
         """
         if not (self.done or self._finish_reason):
-            raise _unusable("the stream was cut off")
+            raise unusable("the stream was cut off")
         calls = [
-            _call({"id": call_id, "function": {"name": name, "arguments": "".join(arguments)}})
+            call_of({"id": call_id, "function": {"name": name, "arguments": "".join(arguments)}})
             for _, (call_id, name, arguments) in sorted(self._calls.items())
         ]
         return LLMResponse(
             content="".join(self._content),
-            tool_calls=_with_ids(calls),
+            tool_calls=with_ids(calls),
             usage=self._usage,
             model=self._model,
             finish_reason=self._finish_reason,
@@ -155,21 +163,31 @@ class StreamedAnswer:
     def _add_call(self, part: Mapping[str, Any]) -> None:
         index = part.get("index", len(self._calls))
         if not isinstance(index, int) or isinstance(index, bool):
-            raise _unusable("a tool call has no proper index")
-        function = _object(part.get("function") or {}, "a tool call's function")
+            raise unusable("a tool call has no proper index")
+        function = object_of(part.get("function") or {}, "a tool call's function")
         call_id, name, arguments = self._calls.get(index, ("", "", []))
-        arguments.append(_text(function.get("arguments"), "arguments"))
+        arguments.append(text_of(function.get("arguments"), "arguments"))
         self._calls[index] = (
-            call_id or _text(part.get("id"), "a tool call's id"),
-            name or _text(function.get("name"), "a tool's name"),
+            call_id or text_of(part.get("id"), "a tool call's id"),
+            name or text_of(function.get("name"), "a tool's name"),
             arguments,
         )
+
+
+def model_names(data: bytes) -> list[str]:
+    """Read a list of models.
+
+    Raises:
+        ModelAnswerUnusable: it is none.
+    """
+    listed = list_of(object_of(json_of(data), "the list of models").get("data"), "the list of models")
+    return [name for each in listed if isinstance(each, dict) and isinstance(name := each.get("id"), str) and name]
 
 
 def error_text(data: bytes) -> str:
     """Return what a server says about an error, whatever shape it gave it."""
     try:
-        body = _json(data)
+        body = json_of(data)
     except ModelAnswerUnusable:
         body = None
     found: Any = body
@@ -181,101 +199,18 @@ def error_text(data: bytes) -> str:
     return " ".join(text.split())[:500]
 
 
-def _call(value: Any) -> ToolCallRequest:
-    call = _object(value, "a tool call")
-    function = _object(call.get("function"), "a tool call's function")
-    name = _text(function.get("name"), "a tool's name")
-    if not name:
-        raise _unusable("a tool call has no name")
-    arguments = function.get("arguments")
-    if isinstance(arguments, dict):  # some servers send the object itself
-        arguments = json.dumps(arguments, ensure_ascii=False)
-    return ToolCallRequest(CallId(_text(call.get("id"), "a tool call's id")), name, _text(arguments, "arguments"))
-
-
-def _with_ids(calls: list[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
-    """Give every call an id that no other call of the turn has; servers forget or repeat them."""
-    seen: set[str] = set()
-    named: list[ToolCallRequest] = []
-    for index, call in enumerate(calls):
-        call_id = call.call_id
-        while not call_id or call_id in seen:
-            call_id = CallId(f"{call_id or 'call'}_{index}")
-        seen.add(call_id)
-        named.append(ToolCallRequest(call_id, call.tool, call.arguments))
-    return tuple(named)
-
-
-def _json(data: bytes) -> Any:
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as problem:
-        value = _with_whole_characters(data, problem)
-    if too_deep(value, data):
-        raise _unusable("it is nested too deeply")
-    return value
-
-
-def _with_whole_characters(data: bytes, problem: ValueError) -> Any:
-    """Read JSON in which half a character stands (a lone surrogate, escaped), as `?`: some models cut emoji in two."""
-    try:
-        value = json.loads(data) if b"\\u" in data else None
-        if value is not None:
-            return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        pass  # it is not that; the first problem tells more
-    raise _unusable(f"not JSON: {problem}") from None
-
-
-def _object(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise _unusable(f"{what} is not an object")
-    return value
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _unusable(f"{what} is not a list")
-    return value
-
-
-def _first(value: Any) -> Any:
-    if not isinstance(value, list) or not value:
-        raise _unusable("there are no choices")
-    return value[0]
-
-
-def _text(value: Any, what: str) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list):  # content in parts
-        return "".join(_text(_object(part, what).get("text"), what) for part in value)
-    if not isinstance(value, str):
-        raise _unusable(f"{what} is not text")
-    return value
-
-
-def _optional_text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _usage(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
-    if not (_is_count(prompt) and _is_count(completion)):
+    if not (is_count(prompt) and is_count(completion)):
         return None
-    return Usage(prompt, completion)  # type: ignore[arg-type]  # _is_count has just looked
+    details = value.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return Usage(prompt, completion, cached if is_count(cached) else 0)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-
-
-def _unusable(why: str) -> ModelAnswerUnusable:
-    return ModelAnswerUnusable(
-        f"The model server sent an unusable answer: {why}",
-        hint="Check that the address is an OpenAI-compatible chat endpoint and the server is healthy.",
-    )
+def _first(value: Any) -> Any:
+    if not isinstance(value, list) or not value:
+        raise unusable("there are no choices")
+    return value[0]

@@ -37,6 +37,13 @@ class FanOut:
                 except Exception as problem:  # noqa: BLE001 - as above
                     self._tell(sink, run_id, problem)
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        for sink in self._sinks:
+            try:
+                sink.notice(run_id, text)
+            except Exception as problem:  # noqa: BLE001 - as above
+                self._tell(sink, run_id, problem)
+
     def _tell(self, sink: EventSink, run_id: RunId, problem: Exception) -> None:
         if id(sink) not in self._failed:
             self._failed.add(id(sink))

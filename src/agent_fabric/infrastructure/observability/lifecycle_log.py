@@ -45,6 +45,9 @@ class RunLifecycleLog:
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         """Let it pass."""
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        """Signs of life say nothing that lasts."""
+
 
 class _Entry(NamedTuple):
     level: str

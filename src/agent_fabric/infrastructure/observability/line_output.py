@@ -6,14 +6,17 @@ Whoever logs is never held up by a full pipe, a slow disk or a rotated file, and
 import os
 import select
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import Final, Protocol, TextIO
 
 MOST_WAITING: Final = 10_000
 """Lines that wait to be written; more are dropped, and counted."""
 _MOST_AT_ONCE: Final = 500
+_PAUSE_S: Final = 0.02
+"""Behind what was written. The first line goes out at once, a stream of lines in parts: to wake a thread for each costs
+more than to make it."""
 
 
 class Target(Protocol):
@@ -45,47 +48,40 @@ class LineOutput:
         self._reported = False
         self._lost = 0
         self._counting = threading.Lock()
-        self._waiting: SimpleQueue[str | None] = SimpleQueue()
+        self._waiting: deque[str] = deque()
+        self._called = threading.Event()
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="operations-log", daemon=True)
         self._thread.start()
 
     def write(self, line: str) -> None:
         """Take a line; it is written soon."""
-        if self._waiting.qsize() < MOST_WAITING:
-            self._waiting.put(line)
-        else:
+        if len(self._waiting) >= MOST_WAITING:
             self._lose(1)
+            return
+        self._waiting.append(line)
+        if not self._called.is_set():
+            self._called.set()
 
     debug = info = warning = error = critical = write
     """What structlog calls, by the line's level."""
 
     def close(self, timeout_s: float = 1.0) -> None:
         """Write what is waiting, as far as that is possible in this time."""
-        self._waiting.put(None)
+        self._closing.set()
+        self._called.set()
         self._thread.join(timeout_s)
 
     def _work(self) -> None:
-        while (line := self._waiting.get()) is not None:
-            lines, last = self._with_those_waiting(line)
-            self._try_to_write(lines)
-            if last:
-                break
-        if self._lost:
-            self._try_to_write([])
+        while not self._closing.is_set():
+            self._called.wait()
+            self._called.clear()
+            while self._waiting:
+                self._try_to_write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))])
+            self._closing.wait(_PAUSE_S)
+        if self._lost or self._waiting:
+            self._try_to_write(list(self._waiting))
         self._target.close()
-
-    def _with_those_waiting(self, first: str) -> tuple[list[str], bool]:
-        """Return what can be written together, and whether it is the last."""
-        lines = [first]
-        try:
-            while len(lines) < _MOST_AT_ONCE:
-                line = self._waiting.get_nowait()
-                if line is None:
-                    return lines, True
-                lines.append(line)
-        except Empty:
-            pass
-        return lines, False
 
     def _try_to_write(self, lines: list[str]) -> None:
         with self._counting:

@@ -12,10 +12,11 @@ from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from structlog.contextvars import merge_contextvars
+import orjson
 from structlog.dev import ConsoleRenderer
 from structlog.tracebacks import ExceptionDictTransformer
 
+from agent_fabric.infrastructure.observability.operations_log import bound
 from agent_fabric.infrastructure.observability.redaction import Redactor
 
 Fields = MutableMapping[str, Any]
@@ -53,7 +54,9 @@ class Lines:
         # First where it comes from and what happened, then the rest as it was given.
         first = {name: fields[name] for name in ("logger", "event") if name in fields}
         plain = self._redactor.value({**first, **fields})
-        line |= {f"{key}_" if key in _OURS else key: value for key, value in plain.items()}
+        if not _OURS.isdisjoint(plain):
+            plain = {f"{key}_" if key in _OURS else key: value for key, value in plain.items()}
+        line |= plain
         if problem is not None:
             line["exception"] = self._redactor.value(self._told(problem))
         return line
@@ -74,12 +77,12 @@ class FromLogging(logging.Handler):
             fields["event"] = record.getMessage().strip()
         except Exception:  # noqa: BLE001 - arguments that do not fit the text: still worth reading
             fields.update(event=record.msg, args=record.args)
-        self._write(self._lines(None, record.levelname.lower(), merge_contextvars(None, "", fields)))
+        self._write(self._lines(None, record.levelname.lower(), {**bound(), **fields}))
 
 
 def _place(level: str) -> dict[str, Any]:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {"timestamp": now, "level": level}
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return {"timestamp": f"{now[:-6]}Z", "level": level}
 
 
 def _exception(given: object) -> BaseException | None:
@@ -95,7 +98,12 @@ def _exception(given: object) -> BaseException | None:
 
 
 def _json(line: dict[str, Any]) -> str:
-    text = json.dumps(line, ensure_ascii=False)
+    try:
+        text = orjson.dumps(line).decode()
+    except TypeError:  # huge integers, half characters
+        text = json.dumps(line, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:
+        return text
     return _HARMFUL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 

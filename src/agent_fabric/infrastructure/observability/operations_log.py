@@ -7,8 +7,9 @@ its first event.
 import atexit
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -32,17 +33,22 @@ def operations_log(name: str) -> OperationsLog:
 def bind(**fields: object) -> None:
     """Put fields on all further lines of this task and of those it starts: a run's id, a request's id."""
     if _opened is not None:
-        import structlog.contextvars  # noqa: PLC0415 - see the module's docstring
-
-        structlog.contextvars.bind_contextvars(**fields)
+        _bound.set({**_bound.get(), **fields})
 
 
 def unbind(*names: str) -> None:
     """Take fields off again."""
     if _opened is not None:
-        import structlog.contextvars  # noqa: PLC0415 - see the module's docstring
+        _bound.set({name: value for name, value in _bound.get().items() if name not in names})
 
-        structlog.contextvars.unbind_contextvars(*names)
+
+def bound() -> Mapping[str, object]:
+    """Return the fields that are on every line of this task."""
+    return _bound.get()
+
+
+# Not structlog's own, which looks through all variables of the context for each line.
+_bound: ContextVar[Mapping[str, object]] = ContextVar("operations_log_fields", default={})  # noqa: B039 - never changed
 
 
 def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: TextIO) -> None:
@@ -76,7 +82,7 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
     target = StreamTarget(stream) if config.file is None else FileTarget(config.file)
     output = LineOutput(target, lost_line=lines.lost, on_problem=tell)
     structlog.configure(
-        processors=[structlog.contextvars.merge_contextvars, lines],
+        processors=[lines],
         wrapper_class=structlog.make_filtering_bound_logger(config.level),
         logger_factory=lambda *_: output,
         cache_logger_on_first_use=False,
@@ -143,7 +149,7 @@ class _NamedLog:
     def _with(self, fields: dict[str, object]) -> dict[str, object]:
         if "event" in fields:  # structlog's own name for what happened
             fields["event_"] = fields.pop("event")
-        return self.fields | fields
+        return {**_bound.get(), **self.fields, **fields}
 
 
 def _take_over_logging(handler: logging.Handler, level: str) -> None:

@@ -13,6 +13,8 @@ SHORTEST_SECRET: Final = 4
 MOST_CHARS: Final = 8_000
 """Of one text; what is longer is cut."""
 _MOST_READ: Final = 16_000
+_SHORT: Final = 64
+"""Most texts are not longer, and come again: the same names, paths and ids in line after line."""
 _MARGIN: Final = 4_096
 """Behind what is kept, so that a secret that the cut would halve is seen whole."""
 _MOST_ITEMS: Final = 100
@@ -81,9 +83,13 @@ class Redactor:
         self._known = tuple(spelling for spelling in spelled if len(spelling) >= SHORTEST_SECRET)
         # Most names are written in the code and come again in every line.
         self._name = lru_cache(maxsize=1_000)(lambda name: (self.text(name), names_secret(name)))
+        self._short = lru_cache(maxsize=1_000)(self._without_secrets)
 
     def text(self, text: str) -> str:
         """Return a text without secrets, cut if it is very long."""
+        return self._short(text) if len(text) <= _SHORT else self._without_secrets(text)
+
+    def _without_secrets(self, text: str) -> str:
         head = text[:_MOST_READ]
         # All are looked for in the text as it came: secrets may overlap, and no half of one may be left.
         found = sorted(self._spans(head))
@@ -108,7 +114,7 @@ class Redactor:
                 return self.text(str.__str__(value))
             case int() | float():
                 shown = repr(value)
-                if any(known in shown for known in self._known):
+                if self._known and any(known in shown for known in self._known):
                     return REDACTED
                 return value if shown[-1].isdigit() else shown  # JSON knows no infinity
             case bytes() | bytearray():

@@ -80,6 +80,9 @@ class RunSpans:
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         """Let it pass."""
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        """Signs of life say nothing that lasts."""
+
     async def aclose(self) -> None:
         """End what is open and deliver it, for two seconds at most."""
         for run_id in list(self._runs):

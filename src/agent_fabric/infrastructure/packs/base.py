@@ -25,8 +25,14 @@ class BaseSpecialistPack:
         tools: Sequence[tuple[ToolSpec, ToolFunction]],
         finish: FinishSpec,
         hidden: Sequence[tuple[ToolSpec, ToolFunction]] = (),
+        compact_prompt: str | None = None,
+        compact_tools: Sequence[ToolSpec] | None = None,
     ) -> None:
         self.system_prompt = system_prompt
+        self.compact_prompt = compact_prompt
+        """The system prompt for models that are small or slow; None: the same one."""
+        self.compact_tools = compact_tools
+        """The tools that such models get, since the fewer they have, the better they choose; None: all."""
         self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in tools)
         self.hidden_tools: tuple[ToolSpec, ...] = tuple(spec for spec, _ in hidden)
         """Tools that are not offered in this run, but answer if a model calls them all the same."""

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.prompts.engineering import SYSTEM_PROMPT_ENGINEERING
+from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.look import LOOK, Look
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -28,11 +29,14 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
     shell = SHELL if shell_timeout_s == SHELL.timeout_s else replace(SHELL, timeout_s=shell_timeout_s)
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
+        compact_prompt=COMPACT_PROMPT_ENGINEERING,
+        compact_tools=(LOOK, shell, WRITE_FILE),
         tools=(
             (shell, RunShell(sandbox)),
             (READ_FILE, ReadFile(sandbox)),
             (WRITE_FILE, WriteFile(sandbox)),
             (LIST_FILES, ListFiles(sandbox)),
         ),
+        hidden=((LOOK, Look(sandbox)),),
         finish=FINISH_ENGINEERING,
     )

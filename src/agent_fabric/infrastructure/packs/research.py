@@ -10,7 +10,12 @@ from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, SCREENING_COLUMNS, SCREENING_LOG
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction
-from agent_fabric.infrastructure.packs.prompts.research import SYSTEM_PROMPT_RESEARCH, SYSTEM_PROMPT_RESEARCH_OFFLINE
+from agent_fabric.infrastructure.packs.prompts.research import (
+    COMPACT_PROMPT_RESEARCH,
+    COMPACT_PROMPT_RESEARCH_OFFLINE,
+    SYSTEM_PROMPT_RESEARCH,
+    SYSTEM_PROMPT_RESEARCH_OFFLINE,
+)
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.reports import WriteReport
@@ -59,7 +64,7 @@ class ResearchDesk:
     clock: Clock
     network_allowed: bool
 
-    def pack(self, system_prompt: str, *, also: Tools = ()) -> BaseSpecialistPack:
+    def pack(self, system_prompt: str, *, compact_prompt: str | None = None, also: Tools = ()) -> BaseSpecialistPack:
         """Return a researcher with more tools than the usual ones.
 
         Without the network no web tool is offered; a call of one is answered with a refusal.
@@ -67,6 +72,7 @@ class ResearchDesk:
         web = self._web_tools()
         return BaseSpecialistPack(
             system_prompt=system_prompt,
+            compact_prompt=compact_prompt,
             tools=(*also, *(web if self.network_allowed else ()), *self._file_tools()),
             hidden=() if self.network_allowed else web,
             finish=FINISH_RESEARCH,
@@ -91,4 +97,6 @@ class ResearchDesk:
 
 def build_research_pack(desk: ResearchDesk) -> BaseSpecialistPack:
     """Return a researcher who reads the web, or without the network the files at hand."""
-    return desk.pack(SYSTEM_PROMPT_RESEARCH if desk.network_allowed else SYSTEM_PROMPT_RESEARCH_OFFLINE)
+    if desk.network_allowed:
+        return desk.pack(SYSTEM_PROMPT_RESEARCH, compact_prompt=COMPACT_PROMPT_RESEARCH)
+    return desk.pack(SYSTEM_PROMPT_RESEARCH_OFFLINE, compact_prompt=COMPACT_PROMPT_RESEARCH_OFFLINE)

@@ -14,7 +14,8 @@ from typing import Any
 
 import orjson
 
-from agent_fabric.domain.events import Body, UnknownEvent, body_from
+from agent_fabric.domain.event_versions import body_from
+from agent_fabric.domain.events import Body, UnknownEvent
 
 INLINE_BYTES = 8_192
 """A payload up to this size is stored as it is."""

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from struct import pack as pack_fields
 
 import apsw
@@ -88,7 +89,12 @@ def damage_explained() -> Iterator[None]:
 
 def this_process() -> str:
     """Name this process, for people."""
-    return f"process {os.getpid()} on {socket.gethostname()}"
+    return f"process {os.getpid()} on {_host()}"
+
+
+@cache
+def _host() -> str:
+    return socket.gethostname()
 
 
 def head_of(connection: apsw.Connection, number: int) -> bytes:

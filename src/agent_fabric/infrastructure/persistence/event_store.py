@@ -16,7 +16,8 @@ import apsw
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
 from agent_fabric.domain.errors import DriverConflict, RunHeld, StoreUnavailable
-from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited, version_of
+from agent_fabric.domain.event_versions import version_of
+from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json, encode, pack
@@ -37,7 +38,6 @@ TAKE_PATIENCE_S = 0.5
 """A lock may be held for a moment by somebody who only brings a log file up to date."""
 
 _STATUS_AFTER: Mapping[str, RunStatus] = {
-    "run_created": RunStatus.RUNNING,
     "run_resumed": RunStatus.RUNNING,
     "run_waiting": RunStatus.WAITING,
     "run_interrupted": RunStatus.INTERRUPTED,
@@ -210,7 +210,6 @@ class _SqliteHeldRun:
         """A mirror holds events back."""
         self.lagging = False
         """A mirror has missed events."""
-        self._seen_row = 0
         self._unsettled = False
         """Whether the last write happened is not known."""
 
@@ -233,7 +232,9 @@ class _SqliteHeldRun:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
-        status = next((found for event in reversed(events) if (found := _STATUS_AFTER.get(event.body.kind))), None)
+        status = None
+        for event in events:
+            status = _STATUS_AFTER.get(event.body.kind, status)
 
         def write(connection: apsw.Connection) -> None:
             if beside is not None:
@@ -299,17 +300,14 @@ class _SqliteHeldRun:
         except OSError:
             self.lagging = True  # as above
 
-    async def receive(self) -> Sequence[InboxRow]:
-        rows = await self._inbox.wait(self.number, after=self._seen_row)
-        self._seen_row = rows[-1].row_id
-        return rows
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        return self._inbox.receive(self.number)
 
     async def abandon(self) -> None:
         """Let go of a run that was not quite taken; a write that is still under way comes first."""
         with suppress(StoreUnavailable):
             await self._settle()
-        self._siblings.discard(self)
-        self._store.locks.release(self.number)
+        self._leave()
 
     async def release(self) -> None:
         try:
@@ -324,8 +322,12 @@ class _SqliteHeldRun:
         except StoreUnavailable:
             pass  # the driver's row stays, and tells the next start to look after the mirrors
         finally:
-            self._siblings.discard(self)
-            self._store.locks.release(self.number)
+            self._leave()
+
+    def _leave(self) -> None:
+        self._siblings.discard(self)
+        self._inbox.forget(self.number)
+        self._store.locks.release(self.number)
 
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""

@@ -23,37 +23,40 @@ class Inbox:
     def __init__(self, store: Store, beat: Callable[[], Awaitable[None]]) -> None:
         self._store = store
         self._beat = beat
-        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._waiting: dict[int, asyncio.Future[Sequence[InboxRow]]] = {}
+        self._seen: dict[int, int] = {}
+        """The newest row that each run has been given."""
         self._watch: asyncio.Task[None] | None = None
 
-    async def wait(self, run: int, *, after: int) -> Sequence[InboxRow]:
-        """Return the rows of a run that are newer than row `after`, as soon as there are any."""
-        while True:
-            future = self._waiting[run] = asyncio.get_running_loop().create_future()
-            if self._watch is None or self._watch.done():
-                self._watch = asyncio.create_task(self._look())
-            try:
-                await future
-            finally:
-                self._waiting.pop(run, None)
-            rows = self._store.read_now(lambda connection: _rows(connection, run, after))
-            if rows:
-                return rows
-            await asyncio.sleep(POLL_S)  # only rows that were seen before: they go with the next append
+    def receive(self, run: int) -> "asyncio.Future[Sequence[InboxRow]]":
+        """Return a future for the rows that a run has not been given yet."""
+        # A future, and no task: every run wants one, and hardly any ever gets a row.
+        future = self._waiting[run] = asyncio.get_running_loop().create_future()
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._look())
+        return future
+
+    def forget(self, run: int) -> None:
+        """Learn that nobody here drives a run any more."""
+        self._waiting.pop(run, None)
+        self._seen.pop(run, None)
 
     async def _look(self) -> None:
         while self._waiting:
-            try:
-                found = self._store.read_now(_runs_with_rows)
-            except StoreUnavailable:
-                found = []  # the next look may work, and drivers must not go deaf
-            for run in found:
-                future = self._waiting.get(run)
-                if future is not None and not future.done():
-                    future.set_result(None)
+            with suppress(StoreUnavailable):  # the next look may work, and drivers must not go deaf
+                self._store.read_now(self._deliver)
             await asyncio.sleep(POLL_S)
             with suppress(StoreUnavailable):
                 await self._beat()
+
+    def _deliver(self, connection: apsw.Connection) -> None:
+        for run in _runs_with_rows(connection):
+            future = self._waiting.get(run)
+            if future is not None and not future.done():
+                rows = _rows(connection, run, self._seen.get(run, 0))
+                if rows:  # the others are only waiting for the append that takes them away
+                    self._seen[run] = rows[-1].row_id
+                    future.set_result(rows)
 
 
 def _runs_with_rows(connection: apsw.Connection) -> list[int]:

@@ -112,6 +112,12 @@ class SqliteRunCatalogue:
             older_than = seen[-1][0]
         return RunPage([record for _, record in found], older_than)
 
+    def by_number(self, connection: apsw.Connection, numbers: Sequence[int]) -> list[RunRecord]:
+        """Return one line about each of these runs, in this order; the store's own numbers name them."""
+        query = "SELECT number, run_id, created_at FROM runs WHERE number = ?"
+        rows = [row for number in numbers for row in list(connection.execute(query, (number,)))]
+        return [self._record(connection, number, run_id, created_at) for number, run_id, created_at in rows]
+
     def _records(self, connection: apsw.Connection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         query = (

@@ -38,7 +38,7 @@ class Layout:
         return self.root / "run_index.jsonl"
 
     def run_dir(self, run_id: RunId) -> str:
-        return str(self.root / "runs" / run_id)
+        return f"{self.root}/runs/{run_id}"
 
     def runlog(self, run_id: RunId) -> str:
         """The run's log for people and scripts."""

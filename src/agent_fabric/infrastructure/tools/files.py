@@ -12,6 +12,8 @@ MAX_READ_BYTES = 256 * 1024
 """How much of a file one call returns."""
 MAX_WRITE_BYTES = 10_000_000
 """How large a file one call may write."""
+SHOWN_BEFORE = 1_000
+"""Largest file whose former content is shown when it is replaced."""
 MAX_LISTED = 500
 """How many names one call returns."""
 
@@ -104,8 +106,20 @@ class WriteFile:
             raise ValueError(f"'content' is not valid text at character {error.start}") from None
         if len(data) > self.max_bytes:
             raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
+        before = await self._content(path)
         created = await self.sandbox.write_file(path, data)
-        return ToolResult(output={"path": path, "bytes": len(data), "created": created}, changed=True, wrote=(path,))
+        output: dict[str, Any] = {"path": path, "bytes": len(data), "created": created}
+        if not created and before and before.strip() != content.strip():
+            output["replaced"] = before  # whoever has not looked before sees now what was there
+        return ToolResult(output=output, changed=True, wrote=(path,))
+
+    async def _content(self, path: str) -> str:
+        """Return the text of a small file that is there already."""
+        try:
+            data, size = await self.sandbox.read_file(path, max_bytes=SHOWN_BEFORE)
+        except OSError:
+            return ""
+        return _text(data, whole=True) or "" if size <= SHOWN_BEFORE else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.evidence import assess
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.tools.changes import difference, picture_of, written
 from agent_fabric.infrastructure.tools.files import text_argument
 
 SHELL_DEFAULT_TIMEOUT_S = 120.0
@@ -41,13 +42,22 @@ class RunShell:
             ValueError: an argument is wrong.
         """
         command = text_argument(args, "command")
-        outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s)
         assessment = assess(command)
+        writes = assessment.changes or ">" in command
+        before = await picture_of(self.sandbox) if writes else None
+        outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s)
+        output = _output(outcome, context.timeout_s)
+        after = await picture_of(self.sandbox) if before is not None else None
+        wrote: tuple[str, ...] = ()
+        if before is not None and after is not None:
+            output["changed_files"] = difference(before, after)
+            wrote = written(before, after)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
         return ToolResult(
-            output=_output(outcome, context.timeout_s),
+            output=output,
             changed=assessment.changes,
             proved=assessment.proves if succeeded else "",
+            wrote=wrote,
         )
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.local import Records, open_records
 from agent_fabric.domain.errors import ConfigError, RunNotFound
@@ -17,10 +18,12 @@ from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
-from agent_fabric.interfaces.cli.output import json_text, print_json, shortened
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, configuration, existing_root
+from agent_fabric.interfaces.cli.output import capable, json_text, print_json, shortened
 
 FOLLOW_S = 0.3
+MANY = 100
+"""Runs whose reading takes so long that a person wants to see it."""
 T = TypeVar("T")
 
 app = new_app("Look at runs: list, show, search, export.")
@@ -47,9 +50,13 @@ def search(
     query: Annotated[str, typer.Argument(help="Words of the task or the result.")],
     workspace: Workspace = None,
     limit: Limit = 20,
+    semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning instead of by words.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find runs by words of their task or result, the best match first."""
+    """Find runs by words of their task or result, or by what they mean; the best match first."""
+    if semantic:
+        _search_by_meaning(query, workspace, limit=limit, as_json=as_json)
+        return
     runs: Sequence[RunRecord] = _with_records(
         workspace, lambda records: records.catalogue.search(query, limit=limit), without=[]
     )
@@ -114,6 +121,37 @@ def export(
     _with_records(workspace, go)
 
 
+def _search_by_meaning(query: str, workspace: str | None, *, limit: int, as_json: bool) -> None:
+    from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - nothing else needs what this imports
+
+    if not query.strip():
+        raise ConfigError(
+            "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
+        )
+
+    async def go(records: Records) -> Sequence[FoundRun]:
+        search = search_runs(records, configuration(records.layout.root).config)
+        return (await search(query, limit=limit, on_progress=_print_progress)).runs
+
+    found: Sequence[FoundRun] = _with_records(workspace, go, without=[])
+    if as_json:
+        print_json({"runs": [{**_record(each.record), "score": round(each.score, 4)} for each in found]})
+        return
+    _print_runs([each.record for each in found], as_json=False, scores=[each.score for each in found])
+
+
+def _print_progress(done: int, total: int) -> None:
+    """Say how far reading is, where it takes long enough to wonder: over and over on a terminal, else once."""
+    if total < MANY:
+        return
+    text = f"Reading {total} runs for the first time: {done}"
+    if capable(sys.stderr):
+        sys.stderr.write(f"\r{text}" if done < total else f"\r{text}, done.\n")
+        sys.stderr.flush()
+    elif done == 0:
+        sys.stderr.write(f"Reading {total} runs for the first time…\n")
+
+
 def _with_records(
     workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]], *, without: T | None = None
 ) -> T:
@@ -130,16 +168,18 @@ def _with_records(
         records.close()
 
 
-def _print_runs(runs: Sequence[RunRecord], *, as_json: bool) -> None:
+def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[float] = ()) -> None:
     if as_json:
         print_json({"runs": [_record(run) for run in runs]})
         return
     if not runs:
         sys.stderr.write("No runs.\n")
-    for run in runs:
+    for place, run in enumerate(runs):
+        score = f"{scores[place]:5.2f}  " if scores else ""
         created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
         who = ",".join(run.specialist_ids) or "-"
-        sys.stdout.write(f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {shortened(run.prompt, 60)}\n")
+        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {shortened(run.prompt, 60)}"
+        sys.stdout.write(f"{score}{line}\n")
 
 
 def _record(run: RunRecord) -> dict[str, Any]:

@@ -20,7 +20,9 @@ COMMANDS = {
     "cancel": "End a run.",
     "serve": "Serve runs over HTTP.",
     "verify": "Check again what a run claims.",
+    "doctor": "Check whether a task could run here.",
     "logs": "Look at runs: list, show, search, export.",
+    "models": "See and choose models: list, pull, use, probe, rm, stop.",
     "config": "Show the configuration and where it comes from.",
 }
 """Each command is the module of this name beside this one; its `app` is the command."""

@@ -10,7 +10,7 @@ from agent_fabric.bootstrap.local import LocalFabric, task_from
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.domain.runs.task import TaskForceMode as Mode
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -33,6 +33,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     task_force_mode: Annotated[
         Mode | None, typer.Option(help="Whether several specialists work one after another or all at once.")
     ] = None,
+    priority: Annotated[
+        Priority, typer.Option(help="Who goes first when runs wait for the same model server.")
+    ] = Priority.INTERACTIVE,
     explain_routing: Annotated[
         bool, typer.Option("--explain-routing", help="Say why these specialists were chosen.")
     ] = False,
@@ -55,7 +58,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         overrides["local_llm_ensure_available"] = False
     root = fabric_root(workspace)
     loaded = configuration(root, overrides)
-    task = task_from(loaded.config, _prompt(prompt), pack=pack, model_key=model_key, network_allowed=network_allowed)
+    task = task_from(
+        loaded.config,
+        _prompt(prompt),
+        pack=pack,
+        model_key=model_key,
+        network_allowed=network_allowed,
+        priority=priority,
+    )
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await fabric.execute_task(task, on_created=on_created)

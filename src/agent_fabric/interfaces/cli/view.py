@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from agent_fabric.domain.events import (
+    CloudFallbackUsed,
     ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -20,6 +22,7 @@ from agent_fabric.domain.events import (
     SecurityViolated,
     SpecialistsRecruited,
     ToolCalled,
+    ToolCallRecovered,
     ToolErred,
     ToolReturned,
 )
@@ -30,6 +33,8 @@ from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shortened, styled
 
 _WIDTH = 100
+_NOTICE_EVERY_S = 5.0
+"""How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
 _BOXES = {"C": "sandbox C: commands run with your rights"}
 """What a level of the sandbox means, said aloud."""
 
@@ -48,6 +53,7 @@ class LiveView:
         """The current line is only a sign of life and will be overwritten."""
         self._written = 0
         self._told_at = 0.0
+        self._noticed_at = -_NOTICE_EVERY_S
         self._calls: dict[CallId, ToolCalled] = {}
         """Tool calls under way."""
         self.wants_deltas = self._terminal
@@ -81,7 +87,20 @@ class LiveView:
             except OSError:
                 self._leave()
 
-    def _show(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one line for each kind
+    def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - as every sink
+        """Show what keeps the run waiting: on a terminal as it changes, elsewhere once in a while."""
+        try:
+            if self._terminal:
+                self._pass(f"     {plain(text)}")
+                return
+            now = time.monotonic()
+            if now - self._noticed_at > _NOTICE_EVERY_S:
+                self._noticed_at = now
+                self._line(f"     {plain(text)}")
+        except OSError:
+            self._leave()
+
+    def _show(self, run_id: RunId, event: Event) -> None:
         number = event.step.removeprefix("step_")
         label = f"{int(number) + 1:>3}" if number.isdigit() else "   "
         if self._lanes and event.lane is not None:
@@ -97,18 +116,7 @@ class LiveView:
             case PackFailed() as body:
                 self._line(f"{label}  {styled('failed:', 'red', self._stream)} {shortened(body.message, _WIDTH)}")
             case PackStarted() as body:
-                self._line(f"     {body.specialist_id} · {plain(body.model.model)} at {plain(body.model.base_url)}")
-            case ModelCalled() as body:
-                self._written = 0
-                wait = f" in {body.delay_s:g} s" if body.delay_s else ""
-                self._pass(f"{label}  asking {plain(body.model)}{wait} …")
-            case ModelAnswered() as body:
-                if self._verbose and body.content.strip():
-                    self._line(styled(plain_lines(body.content), "dim", self._stream))
-            case ModelFailed() as body:
-                self._line(
-                    f"{label}  {styled('model', 'yellow', self._stream)} {shortened(body.error_message, _WIDTH)}"
-                )
+                self._line(f"     {body.specialist_id} · {plain(_model(body))}")
             case ToolCalled() as body:
                 if body.tool != FINISH_TASK:
                     self._pass(f"{label}  {_call(body)} …")
@@ -129,6 +137,33 @@ class LiveView:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
             case SecurityViolated():
                 pass  # the tool_error beside it has been shown
+            case _:
+                self._show_model(label, event)
+
+    def _show_model(self, label: str, event: Event) -> None:
+        match event.body:
+            case ModelCalled() as body:
+                self._written = 0
+                wait = f" in {body.delay_s:g} s" if body.delay_s else ""
+                self._pass(f"{label}  asking {plain(body.model)}{wait} …")
+            case ModelAnswered() as body:
+                if self._verbose:
+                    self._line(styled(f"{label}  {_usage(body)}", "dim", self._stream))
+                    if body.content.strip():
+                        self._line(styled(plain_lines(body.content), "dim", self._stream))
+            case ModelFailed() as body:
+                self._line(
+                    f"{label}  {styled('model', 'yellow', self._stream)} {shortened(body.error_message, _WIDTH)}"
+                )
+            case ToolCallRecovered() as body:
+                self._line(f"{label}  {styled('read from its text:', 'yellow', self._stream)} {', '.join(body.tools)}")
+            case CloudFallbackUsed() as body:
+                told = shortened(_fallback(body), _WIDTH)
+                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {told}")
+            case ContextTruncated() as body:
+                lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
+                self._line(f"{label}  {styled('truncated:', 'yellow', self._stream)} {lost}")
+                self._line(f"       {body.hint}")
             case _:
                 if self._verbose:
                     self._line(f"{label}  {event.body.kind}")
@@ -171,6 +206,8 @@ def summary(result: RunResult) -> str:
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
     used = f"{result.steps} steps, {tokens} tokens, {result.duration_s:.1f} s"
+    if result.cost is not None:
+        used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
     match result.status:
         case RunStatus.COMPLETED:
             head = f"{styled('completed', 'green', out)} · {used}"
@@ -197,6 +234,8 @@ def summary(result: RunResult) -> str:
         for each in result.payload.get(COLLISIONS, ())
     ]
     lines += [f"needs a person: {plain(str(item))}" for item in result.payload.get(PROPOSED, ())]
+    if result.egress:
+        lines.append(f"models asked on other machines: {', '.join(map(plain, result.egress))}")
     if result.error is not None:
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
@@ -206,6 +245,30 @@ def summary(result: RunResult) -> str:
     lines.append(f"files: {result.workspace}")
     lines.append(f"log:   fabric logs show {result.run_id}")
     return "\n".join(lines) + "\n"
+
+
+def _model(body: PackStarted) -> str:
+    """Say which model was taken, where it is, and why."""
+    model = body.model
+    where = "" if model.is_ours else f" at {model.base_url}"
+    why = f" ({body.model_reason})" if body.model_reason not in ("", "configured") else ""
+    return f"{model.model}{where}{why}"
+
+
+def _usage(body: ModelAnswered) -> str:
+    """Say what an answer took, and how much of its prompt the server still knew."""
+    usage = body.usage
+    new = usage.prompt_tokens - usage.cached_tokens
+    return (
+        f"read {new} new and {usage.cached_tokens} known tokens, wrote {usage.completion_tokens} "
+        f"in {body.duration_s:.1f} s ({body.tool_dialect})"
+    )
+
+
+def _fallback(body: CloudFallbackUsed) -> str:
+    if body.error:
+        return f"{plain(body.cloud_model)} could not help {plain(body.local_model)}: {plain(body.error)}"
+    return f"{plain(body.cloud_model)} answered instead of {plain(body.local_model)}: {body.reason}"
 
 
 def _call(body: ToolCalled) -> str:

@@ -14,7 +14,10 @@ from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
 from agent_fabric.interfaces.http.routes.health import add_health
+from agent_fabric.interfaces.http.routes.model_server import add_model_server
+from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.runs import add_runs
+from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.watch import watch
 
 DESCRIPTION = """\
@@ -41,7 +44,10 @@ def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: S
     errors.install(app)
     # No routers: finding a route through them costs as much as most answers.
     add_health(app, fabric)
+    add_search(app, fabric)
+    add_model_server(app, fabric)
     add_runs(app, fabric, live)
+    add_models(app, fabric)
     app.add_documentation()
     return app
 

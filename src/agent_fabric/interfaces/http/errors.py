@@ -37,6 +37,8 @@ STATUSES: Mapping[str, int] = {
     "context_exceeded": 502,
     "model_timed_out": 504,
     "model_answer_unusable": 502,
+    "offline": 502,
+    "weights_unavailable": 503,
     "model_error": 502,
 }
 """Status of each error; one that is not listed is ours: 500."""

@@ -68,6 +68,11 @@ class LiveRuns:
         if feed is not None:
             feed.add_delta(lane, text)
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        feed = self._feeds.get(run_id)
+        if feed is not None:
+            feed.add_notice(text)
+
     @contextmanager
     def reading(self, run_id: RunId, *, deltas: bool) -> "Iterator[Feed]":
         """Give the feed of a run; there is one as long as anybody reads it."""
@@ -163,6 +168,13 @@ class Feed:
         """Take in a piece of an answer."""
         data = dump_json({"run_id": self.run_id, "lane": lane, "text": text})
         self._deltas.append((self.tip, b"event: delta\ndata: %s\n\n" % data))
+        self.delta_count += 1
+        self._wake_soon()
+
+    def add_notice(self, text: str) -> None:
+        """Take in a sign of life; it is for those who get pieces of answers, too."""
+        data = dump_json({"run_id": self.run_id, "text": text})
+        self._deltas.append((self.tip, b"event: notice\ndata: %s\n\n" % data))
         self.delta_count += 1
         self._wake_soon()
 

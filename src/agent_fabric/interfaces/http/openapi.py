@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
+from agent_fabric.interfaces.http.model_server_schemas import ModelServerChange
 from agent_fabric.interfaces.http.schemas import CancelRequest, Problem, ResumeRequest, RunRequest
 
 _REF = "#/components/schemas/{model}"
@@ -52,7 +53,7 @@ class DescribedApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
         _, answers = models_json_schema([(Problem, "serialization")], ref_template=_REF)
-        taken = (RunRequest, ResumeRequest, CancelRequest)
+        taken = (RunRequest, ResumeRequest, CancelRequest, ModelServerChange)
         _, bodies = models_json_schema([(model, "validation") for model in taken], ref_template=_REF)
         schema["components"]["schemas"] |= answers["$defs"] | bodies["$defs"]
         return schema

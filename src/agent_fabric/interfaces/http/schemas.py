@@ -42,6 +42,8 @@ class RunRequest(BaseModel):
     """Most model answers of a specialist; not set: `budget.max_steps`."""
     task_force_mode: Literal["sequential", "parallel"] | None = None
     """Whether several specialists work one after another or all at once; not set: as configured."""
+    priority: Literal["interactive", "scheduled", "batch"] = "interactive"
+    """Who goes first when runs wait for the same model server."""
 
 
 class ResumeRequest(BaseModel):
@@ -62,8 +64,12 @@ class CancelRequest(BaseModel):
 class Usage(BaseModel):
     """Tokens, as the model's server counted them."""
 
+    model_config = _OUT
+
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int
+    """Of the prompt, what the server still knew from before."""
 
 
 class Meta(BaseModel):
@@ -83,6 +89,10 @@ class Meta(BaseModel):
     steps: int
     """Model answers."""
     usage: Usage
+    cost: float | None
+    """What the model's answers cost together, in the currency of the configured prices; null without prices."""
+    egress: list[str]
+    """Other machines whose models were asked."""
     duration_s: float
     """Time spent in model and tool calls."""
     proof: str | None
@@ -117,7 +127,9 @@ class Result(BaseModel):
                         "specialist_ids": ["engineering"],
                         "model": "qwen2.5:14b",
                         "steps": 3,
-                        "usage": {"prompt_tokens": 4012, "completion_tokens": 310},
+                        "usage": {"prompt_tokens": 4012, "completion_tokens": 310, "cached_tokens": 3120},
+                        "cost": None,
+                        "egress": [],
                         "duration_s": 7.9,
                         "proof": "python3 hello.py",
                     },
@@ -180,6 +192,23 @@ class RunList(BaseModel):
     runs: list[RunLine]
     next: str | None
     """Where the list goes on; null at its end. A page may be short, even empty, and not be the last."""
+
+
+class FoundRunLine(RunLine):
+    """One line about a run that fits a question."""
+
+    score: float
+    """At most 1; only good for comparing answers to the same question."""
+
+
+class FoundRuns(BaseModel):
+    """The runs nearest to a question, the best first."""
+
+    model_config = _OUT
+
+    runs: list[FoundRunLine]
+    unread: int
+    """Settled runs that were not looked at, because they have not been read yet; ask again."""
 
 
 class EventLine(BaseModel):

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import re
 import signal
@@ -29,6 +30,8 @@ SEND_BUFFER_BYTES = 16 * 1024
 """What we take, and what the kernel takes, for a client that does not read. The kernel alone would take megabytes."""
 SPARE_THREADS = 16
 """Threads beside one for each run, so that tools that block do not keep the store from being read."""
+GARBAGE = 10_000
+"""New objects after which Python looks for garbage that refers to itself; some runs make as many."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = 0
 KILLED = 130
@@ -132,6 +135,10 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().set_default_executor(threads)
         threading.Thread(target=self._end_in_time, name="fabric-end", daemon=True).start()
         await super().startup(sockets)
+        # What is there by now stays as long as the server; to look for garbage in it, again and again, is wasted.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE)
         self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -10,8 +10,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.domain.dialects.shape import Shaped
 from agent_fabric.domain.errors import ModelAnswerUnusable
-from agent_fabric.domain.events import Event, version_of
+from agent_fabric.domain.event_versions import version_of
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.runs.evolve import fold
@@ -44,16 +46,8 @@ LOOK = ToolSpec(
 
 
 def request_of(messages: Sequence[Message], *, must_call: str | None = None, stream: bool = False) -> bytes:
-    return encode_request(
-        messages,
-        "m",
-        tools=[LOOK],
-        temperature=0.1,
-        top_p=0.9,
-        max_tokens=64,
-        must_call=must_call,
-        stream=stream,
-    )
+    shaped = Shaped(messages=messages, tools=[LOOK], must_call=must_call)
+    return encode_request(shaped, "m", temperature=0.1, top_p=0.9, max_tokens=64, stream=stream)
 
 
 CONVERSATION = (

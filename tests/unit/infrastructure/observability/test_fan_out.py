@@ -26,6 +26,9 @@ class Failing:
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         raise RuntimeError("broken reader")
 
+    def notice(self, run_id: RunId, text: str) -> None:
+        raise RuntimeError("broken reader")
+
 
 def test_every_reader_sees_everything() -> None:
     one, two = ListSink(), ListSink()
@@ -57,6 +60,8 @@ def test_a_reader_that_fails_disturbs_nobody_and_is_told_about_once() -> None:
     for _ in range(3):
         fan_out.publish(RUN, rich_run()[:1])
         fan_out.delta(RUN, LANE, "text")
+        fan_out.notice(RUN, "queued behind 1")
+    assert after.notices == ["queued behind 1"] * 3
     close_operations_log()
     (line,) = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert (line["event"], line["reader"], line["run_id"]) == ("reader_failed", "Failing", RUN)

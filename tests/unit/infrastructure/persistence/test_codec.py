@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.events import Body, RunCreated, ToolCalled, ToolReturned, UnknownEvent, body_from
+from agent_fabric.domain.event_versions import body_from
+from agent_fabric.domain.events import Body, RunCreated, ToolCalled, ToolReturned, UnknownEvent
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.tools import BadArguments, arguments_from
 from agent_fabric.infrastructure.persistence.codec import (

@@ -6,7 +6,9 @@ from dataclasses import replace
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
+    CloudFallbackUsed,
     ContextCompacted,
+    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -26,13 +28,14 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
     TaskForceStarted,
     ToolCalled,
+    ToolCallRecovered,
     ToolErred,
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Profile, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec
 from agent_fabric.infrastructure.persistence.codec import dump_json
@@ -335,6 +338,62 @@ def task_force() -> list[Event]:
     ]
 
 
+def small_model() -> list[Event]:
+    """Return the log of a model that needs help: its call is read from its text, it forgets, another one answers."""
+    created, recruited, started = (_STEPS[number][1] for number in range(3))
+    assert isinstance(created, RunCreated)
+    assert isinstance(started, PackStarted)
+    model = replace(
+        MODEL,
+        dialect="native",
+        compact=True,
+        sets_window=True,
+        slots=1,
+        price=ModelPrice(input=1.0, output=2.0, cached_input=0.5),
+    )
+    payload = {"summary": "Read."}
+    bodies: list[tuple[int | None, Body]] = [
+        (None, replace(created, priority=Priority.BATCH)),
+        (None, recruited),
+        (None, replace(started, model=model, model_reason="found in Ollama")),
+        (0, asked(0, 2)),
+        (
+            0,
+            replace(
+                answered(content="{'tool'", usage=Usage(100, 20, 40)), problem="That is no JSON.", tool_dialect="text"
+            ),
+        ),
+        (0, GuidanceGiven(reason="tool_call_unusable", message="That is no JSON.")),
+        (1, asked(1, 4)),
+        (1, replace(answered(call(1, "read_file", '{"path": "a"}'), usage=Usage(900, 20, 90)), cost=0.25)),
+        (1, ToolCallRecovered(tools=("read_file",), model="qwen2.5:14b")),
+        (1, ContextTruncated(sent_tokens=5_000, read_tokens=900, hint="Set `context_window`.")),
+        (1, ToolCalled(tool="read_file", args={"path": "a"}, call_id=CallId("call_1"))),
+        (1, returned(1)),
+        (2, asked(2, 6)),
+        (2, replace(answered(call(2, "finish_task", dump_json(payload).decode())), cost=0.5)),
+        (
+            2,
+            CloudFallbackUsed(
+                reason="no_tool_calls",
+                local_model="qwen2.5:14b",
+                cloud_model="big",
+                base_url="https://models.example/v1",
+            ),
+        ),
+        (2, ToolCalled(tool="finish_task", args=payload, call_id=CallId("call_2"))),
+        (2, ToolReturned(tool="finish_task", result=payload, call_id=CallId("call_2"))),
+        (
+            None,
+            RunCompleted(run_id=RUN, specialist_ids=(ENGINEERING,), task_force_mode="sequential", payload=payload),
+        ),
+    ]
+    return [
+        Event(seq, 1_700_000_000.25 + seq, None if step is None else LANE, "" if step is None else f"step_{step}", body)
+        for seq, (step, body) in enumerate(bodies)
+    ]
+
+
 def all_ends() -> list[list[Event]]:
     """Return logs that together hold every kind."""
-    return [*(rich_run(end) for end in _ENDS), task_force()]
+    return [*(rich_run(end) for end in _ENDS), task_force(), small_model()]

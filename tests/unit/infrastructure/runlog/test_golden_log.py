@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.events import _READERS, Event, UnknownEvent, body_from, version_of
+from agent_fabric.domain.event_versions import _READERS, body_from, version_of
+from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
@@ -63,6 +64,9 @@ def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
         "model": result.model,
         "steps": result.steps,
         "usage": (result.usage.prompt_tokens, result.usage.completion_tokens),
+        "cached_tokens": result.usage.cached_tokens,
+        "cost": result.cost,
+        "egress": result.egress,
         "duration_s": result.duration_s,
         "proof": result.proof,
         "workspace": result.workspace,
@@ -78,7 +82,7 @@ def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
         "proposals": lane.proposals,
         "tools": sorted(lane.tools),
         "messages": [(message.role.value, message.content) for message in lane.messages],
-        "window": lane.model.context_window,
+        "window": lane.window,
     }
 
 
@@ -96,6 +100,9 @@ COMMON = {
     "model": "qwen2.5:14b",
     "steps": 6,
     "usage": (1_200, 161),
+    "cached_tokens": 0,
+    "cost": None,
+    "egress": (),
     "duration_s": 13.125,
     "proof": "pytest",
     "workspace": "/home/me/.fabric/runs/1/workspace",
@@ -169,9 +176,38 @@ FORCE: dict[str, Any] = {
         ("assistant", ""),
     ],
 }
+HELPED: dict[str, Any] = {
+    **COMMON,
+    "status": "completed",
+    "payload": {"summary": "Read."},
+    "error": None,
+    "steps": 3,
+    "usage": (1_100, 60),
+    "cached_tokens": 130,
+    "cost": 0.75,
+    "egress": ("models.example",),
+    "duration_s": 4.75,
+    "proof": "",
+    "next_seq": 18,
+    "answers": 3,
+    "repeats": 0,
+    "proposals": [],
+    "messages": [
+        ("system", "You are an engineer."),
+        ("user", "Write primes.py ü\nand test it"),
+        ("assistant", "{'tool'"),
+        ("user", "That is no JSON."),
+        ("assistant", ""),
+        ("tool", '{"content": "text 1 ü \u2028"}'),
+        ("assistant", ""),
+    ],
+    "window": 2_048,
+}
+
 PINNED: dict[str, list[dict[str, Any]]] = {
     "0.1.0.jsonl": ALONE,
     "0.2.0.jsonl": [*ALONE, FORCE],
+    "0.3.0.jsonl": [*ALONE, FORCE, HELPED],
 }
 
 

@@ -32,7 +32,7 @@ class ScriptedSandbox:
         raise NotImplementedError
 
     async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        raise NotImplementedError
+        return [], False
 
     async def end_leftovers(self) -> int:
         raise NotImplementedError
@@ -88,7 +88,7 @@ async def test_a_missing_command_is_named(args: dict[str, object]) -> None:
 
 async def test_it_really_runs_in_the_workspace(tmp_path: Path) -> None:
     result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "echo hi | tee made"}, CONTEXT)
-    assert result.output == {"exit_code": 0, "stdout": "hi\n", "stderr": ""}
+    assert result.output == {"exit_code": 0, "stdout": "hi\n", "stderr": "", "changed_files": {"made": "hi\n"}}
     assert (tmp_path / "made").read_text() == "hi\n"
 
 

@@ -14,3 +14,20 @@ Work in this order: plan, implement, test, review, iterate.
 When the task is done and a command has shown that it works, call finish_task: a summary of what you did and saw, the \
 artifacts (files you made or changed), next_steps for the person, and notes. Never claim what you have not seen.
 """
+
+COMPACT_PROMPT_ENGINEERING = """\
+You do a task in a folder, step by step. Each answer is one tool call; then you see its result.
+
+1. Begin with look: it shows the files that are there.
+2. Do exactly what the task says, all of it, with the names it gives. shell does almost everything. Examples:
+  cat a.txt
+  mv a.txt b.txt
+  rm old.txt
+  grep -rl todo src
+  wc -w < a.txt > words.txt
+  sed -i 's/old/new/g' a.txt
+  python3 prog.py > out.txt
+  write_file makes a new file. To fix a program, write it again whole, then run it.
+3. Read each result. If it is not what the task asks for, do it another way.
+4. When every part of the task is done, call finish_task.
+"""

@@ -1,11 +1,14 @@
 """Whether the server works."""
 
-from fastapi import FastAPI
+from functools import partial
+
+from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.interfaces.http.plain_route import PlainRoute
 from agent_fabric.interfaces.http.schemas import Health
 
 
@@ -14,15 +17,7 @@ def add_health(app: FastAPI, fabric: ServerFabric) -> None:
     dispatch = fabric.dispatch
     head = f',"version":"{__version__}","sandbox":"{fabric.sandbox_level}","runs":{{"running":'
 
-    @app.head("/health", include_in_schema=False)
-    @app.get(
-        "/health",
-        summary="Tell that the server works",
-        tags=["health"],
-        response_model=Health,
-        responses={503: {"model": Health, "description": "The store was deleted: restart the server."}},
-    )
-    async def health() -> Response:
+    async def health(_: Request) -> Response:
         """`ok` is false when runs could not be kept: the store was deleted or replaced."""
         ok, status = "true", 200
         try:
@@ -31,3 +26,13 @@ def add_health(app: FastAPI, fabric: ServerFabric) -> None:
             ok, status = "false", 503
         text = f'{{"ok":{ok}{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
         return Response(text, status, media_type="application/json")
+
+    add = partial(app.router.add_api_route, "/health", health, route_class_override=PlainRoute)
+    add(
+        methods=["GET"],
+        summary="Tell that the server works",
+        tags=["health"],
+        response_model=Health,
+        responses={503: {"model": Health, "description": "The store was deleted: restart the server."}},
+    )
+    add(methods=["HEAD"], include_in_schema=False)

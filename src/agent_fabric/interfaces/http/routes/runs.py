@@ -21,11 +21,12 @@ from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError
 from agent_fabric.interfaces.http.live import LiveRuns, event_line
 from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
+from agent_fabric.interfaces.http.plain_route import PlainRoute
 from agent_fabric.interfaces.http.schemas import (
     CancelRequest,
     EventList,
@@ -84,20 +85,13 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             network_allowed=wish.network_allowed,
             max_steps=wish.max_steps,
             task_force_mode=wish.task_force_mode,
+            priority=Priority(wish.priority),
         )
         fabric.require_store()
         drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
         assert isinstance(drive, Drive)  # a new run has not settled
         return drive
 
-    @app.post(
-        "/run",
-        summary="Do a task and wait for its result",
-        response_model=Result,
-        responses={202: {"model": Result, "description": "The run has not ended: it waits for somebody."}, **refusals},
-        openapi_extra=takes(RunRequest),
-        tags=["runs"],
-    )
     async def run(request: Request) -> Response:
         """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
 
@@ -105,6 +99,18 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         address in `Location`.
         """
         return await _outcome(fabric, await start(request))
+
+    app.router.add_api_route(
+        "/run",
+        run,
+        methods=["POST"],
+        route_class_override=PlainRoute,
+        summary="Do a task and wait for its result",
+        response_model=Result,
+        responses={202: {"model": Result, "description": "The run has not ended: it waits for somebody."}, **refusals},
+        openapi_extra=takes(RunRequest),
+        tags=["runs"],
+    )
 
     @app.post(
         "/run/stream",

@@ -1,0 +1,272 @@
+"""Tells whether a task could run here, and for everything that is in its way what to do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_fabric.application.models.list_models import MeantModel, ModelList, Standing
+from agent_fabric.application.ports.machine import Machine, MachineFacts
+from agent_fabric.application.ports.models import CatalogueEntry, Stored
+
+_SPARE_BYTES = 64 * 2**20
+_MODEL_OVERHEAD = 1.15
+"""A model in memory, measured against its file; its window comes on top."""
+_WINDOW_BYTES = 250_000_000
+
+
+class Level(StrEnum):
+    """How bad something is."""
+
+    OK = "ok"
+    WARN = "warn"
+    """A task can run, but a person should know."""
+    FAIL = "fail"
+    """No task can run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of a diagnosis."""
+
+    about: str
+    level: Level
+    text: str
+    fix: str = ""
+    """What to do: a command, where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Egress:
+    """What the configuration lets leave this machine."""
+
+    offline: bool
+    fallback: str | None
+    """The model, and when it is asked, that may answer instead of the local one."""
+    traces: str | None
+    """Where traces go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckHealth:
+    """Use case: look at the machine, the configuration and the models; change and send nothing."""
+
+    machine: Machine
+    root: str
+    """The fabric folder."""
+    sandbox_level: str
+    egress: Egress
+    traces_wanted: bool
+
+    def __call__(self, models: ModelList) -> list[Finding]:
+        """Return all findings, in the order in which a person would look."""
+        facts = self.machine.facts()
+        default = models.meant_by(models.default_key)
+        return [
+            *self._packages(facts, models),
+            self._folder(),
+            *(_meaning(models, key) for key in dict.fromkeys((models.default_key, models.routing_key))),
+            *_ollama(models),
+            *self._embedded(facts, models, default),
+            *_proxies(facts),
+            _sandbox(self.sandbox_level),
+            *self._leaves(models),
+        ]
+
+    def _packages(self, facts: MachineFacts, models: ModelList) -> Iterator[Finding]:
+        for extra, version in facts.extras.items():
+            if version is not None:
+                yield _ok(f"extra {extra}", f"installed ({_NEEDED_FOR[extra]})")
+                continue
+            needed = (extra == "embedded" and _is_embedded(models)) or (extra == "telemetry" and self.traces_wanted)
+            yield Finding(
+                about=f"extra {extra}",
+                level=Level.WARN if needed else Level.OK,
+                text=f"not installed; {'needed' if needed else 'only needed'} for {_NEEDED_FOR[extra]}",
+                fix=f'pip install "agent-fabric[{extra}]"',
+            )
+
+    def _folder(self) -> Finding:
+        if self.machine.may_write(self.root):
+            return _ok("fabric folder", self.root)
+        return Finding(
+            about="fabric folder",
+            level=Level.FAIL,
+            text=f"{self.root} cannot be written to",
+            fix="Work in a folder of your own, or name one: --workspace DIR",
+        )
+
+    def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[Finding]:
+        used = _is_embedded(models)
+        bad = Level.FAIL if used else Level.OK
+        if facts.has_avx2 is False:
+            yield Finding(
+                about="processor",
+                level=bad,
+                text=f"{facts.platform}, without AVX2, which the embedded model needs",
+                fix="Use Ollama or another server: fabric models use http://HOST:PORT/v1",
+            )
+        else:
+            yield _ok("processor", facts.platform + (", with AVX2" if facts.has_avx2 else ""))
+        name = default.settings.model if used and default.settings else models.default_key
+        entry = next((each for each in models.shelf.catalogue if name in (each.name, each.profile)), None)
+        if entry is not None:
+            yield _weights(entry, needed=used)
+            yield _disk(entry, self.machine.free_bytes(models.shelf.folder), models.shelf.folder, bad)
+            yield _memory(entry, facts, loaded=any(each.path == entry.path for each in models.loaded), used=used)
+        for each in models.loaded:
+            idle = "in use" if each.in_use else f"idle for {each.idle_for_s:.0f} s"
+            memory = "" if each.memory_bytes is None else f", {_gb(each.memory_bytes)} of memory"
+            yield _ok("embedded server", f"{each.name}: process {each.pid}{memory}, {idle}")
+        if not models.loaded and models.shelf.runtime is not None:
+            yield _ok("embedded server", "not running; the first task that needs it starts it")
+
+    def _leaves(self, models: ModelList) -> Iterator[Finding]:
+        away = [
+            f"{each.key} ({each.settings.model} at {each.settings.base_url})"
+            for each in models.keys
+            if each.standing is Standing.ELSEWHERE and each.settings is not None
+        ]
+        if self.egress.offline:
+            yield _ok("privacy", "offline: no model on another machine is ever asked")
+        elif away:
+            yield _ok("privacy", f"these models are on other machines and are sent conversations: {', '.join(away)}")
+        else:
+            yield _ok("privacy", "all configured models are on this machine; conversations stay here")
+        if self.egress.fallback is not None and not self.egress.offline:
+            yield Finding(
+                about="privacy",
+                level=Level.WARN,
+                text=f"a second model may be sent conversations: {self.egress.fallback}",
+                fix="Remove `cloud_fallback`, or set `offline: true`",
+            )
+        if self.egress.traces is not None:
+            yield _ok("privacy", f"traces go to {self.egress.traces}")
+
+
+_NEEDED_FOR = {
+    "embedded": "the model inside agent-fabric",
+    "search": "web search by the research specialist",
+    "embeddings": "fabric logs search --semantic",
+    "telemetry": "OpenTelemetry traces",
+}
+
+
+def can_run(findings: list[Finding]) -> bool:
+    """Tell whether a task could run."""
+    return all(finding.level is not Level.FAIL for finding in findings)
+
+
+def _ok(about: str, text: str) -> Finding:
+    return Finding(about=about, level=Level.OK, text=text)
+
+
+def _is_embedded(models: ModelList) -> bool:
+    default = models.meant_by(models.default_key)
+    return default.settings is not None and default.settings.backend == "embedded"
+
+
+def _meaning(models: ModelList, key: str) -> Finding:
+    meant = models.meant_by(key)
+    about = f"model {key}"
+    if meant.settings is None:
+        return Finding(about=about, level=_bad(models, key), text=meant.note, fix=meant.fix)
+    where = "" if meant.settings.is_ours else f" at {meant.settings.base_url}"
+    text = f"{meant.settings.model}{where} ({meant.why})"
+    match meant.standing:
+        case Standing.READY:
+            return _ok(about, text)
+        case Standing.LATER:
+            return Finding(about=about, level=Level.WARN, text=f"{text}; {meant.note}", fix=meant.fix)
+        case Standing.ELSEWHERE:
+            return Finding(about=about, level=Level.OK, text=f"{text}; {meant.note}", fix=meant.fix)
+        case Standing.BLOCKED:
+            return Finding(about=about, level=_bad(models, key), text=f"{text}; {meant.note}", fix=meant.fix)
+
+
+def _bad(models: ModelList, key: str) -> Level:
+    """Without the model that does the work nothing runs; without the other one, keywords choose the specialist."""
+    return Level.FAIL if key == models.default_key else Level.WARN
+
+
+def _ollama(models: ModelList) -> Iterator[Finding]:
+    for found in models.ollama:
+        if not found.running:
+            extra = "; it is installed, and a run starts it if it may" if found.startable else "; it is not needed"
+            yield _ok("ollama", f"does not answer at {found.base_url}{extra}")
+            continue
+        able = [card.name for card in found.models if card.chats and card.calls_tools]
+        head = f"version {found.version} at {found.base_url}, {len(found.models)} models"
+        if able:
+            yield _ok("ollama", f"{head}; these can call tools: {', '.join(able[:8])}")
+        else:
+            yield Finding(
+                about="ollama", level=Level.WARN, text=f"{head}, none that can call tools", fix="ollama pull qwen2.5:7b"
+            )
+
+
+def _weights(entry: CatalogueEntry, *, needed: bool) -> Finding:
+    about, size = "embedded weights", f"{entry.size_bytes / 1e6:,.0f} MB"
+    pull = f"fabric models pull {entry.profile}"
+    match entry.stored:
+        case Stored.CHECKED:
+            return _ok(about, f"{entry.name} is here, and its SHA-256 is right")
+        case Stored.UNCHECKED:
+            return Finding(
+                about=about, level=Level.WARN, text=f"{entry.name} is here, but was not checked yet", fix=pull
+            )
+        case Stored.BEGUN | Stored.MISSING:
+            begun = f"; {entry.begun_bytes / 1e6:,.0f} MB of it are here" if entry.begun_bytes else ""
+            level = Level.WARN if needed else Level.OK
+            return Finding(about=about, level=level, text=f"{entry.name} is not downloaded ({size}){begun}", fix=pull)
+
+
+def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> Finding:
+    if free is None:
+        return _ok("disk", f"nobody knows how much is free for {folder}")
+    here = entry.stored in (Stored.CHECKED, Stored.UNCHECKED)
+    needed = 0 if here else entry.size_bytes - entry.begun_bytes + _SPARE_BYTES
+    if free >= needed:
+        return _ok("disk", f"{_gb(free)} free for models in {folder}")
+    return Finding(
+        about="disk",
+        level=bad,
+        text=f"only {_gb(free)} free in {folder}, and {entry.name} needs {_gb(needed)}",
+        fix="Free some space, or keep models on another disk: export FABRIC_MODELS_DIR=/some/path",
+    )
+
+
+def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: bool) -> Finding:
+    if facts.memory_bytes is None:
+        return _ok("memory", "nobody knows how much there is")
+    needed = int(entry.size_bytes * _MODEL_OVERHEAD) + _WINDOW_BYTES
+    free = facts.memory_bytes if facts.memory_free_bytes is None else facts.memory_free_bytes
+    head = f"{_gb(free)} free of {_gb(facts.memory_bytes)}"
+    if loaded or free >= needed or not used:
+        return _ok("memory", f"{head}; {entry.name} needs {_gb(needed)}")
+    return Finding(
+        about="memory",
+        level=Level.WARN if facts.memory_bytes >= needed else Level.FAIL,
+        text=f"{head}, but {entry.name} needs about {_gb(needed)}",
+        fix="Close other programs, or take the smaller one: fabric models use fast",
+    )
+
+
+def _proxies(facts: MachineFacts) -> Iterator[Finding]:
+    if facts.proxies:
+        shown = ", ".join(f"{scheme}: {address}" for scheme, address in facts.proxies.items())
+        yield _ok("proxies", f"{shown}; this machine's own servers are always asked directly")
+
+
+def _sandbox(level: str) -> Finding:
+    if level != "C":
+        return _ok("sandbox", f"level {level}")
+    return Finding(
+        about="sandbox",
+        level=Level.WARN,
+        text="level C: what tools run is not confined; commands have all the rights that you have",
+        fix="For tasks that you do not trust, run fabric in a container or as a user of its own",
+    )
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

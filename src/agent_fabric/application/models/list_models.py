@@ -1,0 +1,216 @@
+"""Tells which model each key of the configuration means today, and what else is at hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from agent_fabric.application.ports.llm import ModelChooser
+from agent_fabric.application.ports.models import (
+    UNMEASURED,
+    LoadedModel,
+    ModelSurvey,
+    OllamaFound,
+    Shelf,
+    Speed,
+    Stored,
+)
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models import find_model, is_loopback
+
+INSTALL_EMBEDDED = 'pip install "agent-fabric[embedded]"'
+
+
+class Standing(StrEnum):
+    """What happens when a run asks a model."""
+
+    READY = "ready"
+    """It answers."""
+    LATER = "later"
+    """Something is started or fetched first."""
+    ELSEWHERE = "elsewhere"
+    """It is on another machine, which was not asked."""
+    BLOCKED = "blocked"
+    """It fails."""
+
+
+class _State(NamedTuple):
+    standing: Standing
+    note: str = ""
+    fix: str = ""
+
+
+_NOTHING_STARTED = _State(
+    Standing.BLOCKED,
+    "it would have to be started, and nothing is to be started",
+    "Set `local_llm_ensure_available: true`",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeantModel:
+    """What one key of the configuration means today."""
+
+    key: str
+    settings: ModelSettings | None
+    """None when the configuration names something that is not there."""
+    why: str
+    """Why this model."""
+    standing: Standing
+    note: str = ""
+    """What a person should know about it."""
+    fix: str = ""
+    """What to do about that: a command, where there is one."""
+    speed: Speed = UNMEASURED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelList:
+    """All models at hand."""
+
+    default_key: str
+    routing_key: str
+    keys: tuple[MeantModel, ...]
+    ollama: tuple[OllamaFound, ...]
+    shelf: Shelf
+    loaded: tuple[LoadedModel, ...]
+
+    def meant_by(self, key: str) -> MeantModel:
+        """Return what a configured key means."""
+        return next(each for each in self.keys if each.key == key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListModels:
+    """Use case: look around, without starting, fetching or sending anything."""
+
+    chooser: ModelChooser
+    """One that only looks: it must not start servers."""
+    survey: ModelSurvey
+    keys: Sequence[str]
+    default_key: str
+    routing_key: str
+    ollama_urls: Sequence[str]
+    """Where Ollama servers could be on this machine."""
+    ensure: bool
+    """Whether a run may start servers."""
+    fetch: bool
+    """Whether a run may download and pull models."""
+    offline: bool
+    """Whether a run may ask no other machine."""
+
+    async def __call__(self) -> ModelList:
+        """Look once.
+
+        Raises:
+            ConfigError: the folder for models cannot be used.
+        """
+        shelf, loaded = self.survey.shelf(), tuple(self.survey.loaded())
+        ollama = [await self.survey.ollama(base_url) for base_url in self.ollama_urls]
+        return ModelList(
+            default_key=self.default_key,
+            routing_key=self.routing_key,
+            keys=tuple([await self._meant(key, shelf) for key in self.keys]),
+            ollama=tuple(ollama),
+            shelf=shelf,
+            loaded=loaded,
+        )
+
+    async def _meant(self, key: str, shelf: Shelf) -> MeantModel:
+        try:
+            settings, why = await self.chooser.choose(key, _quiet)
+        except ConfigError as problem:
+            return _blocked(MeantModel(key=key, settings=None, why="configured", standing=Standing.BLOCKED), problem)
+        meant = MeantModel(key=key, settings=settings, why=why, standing=Standing.READY)
+        try:
+            state = await self._state(settings, why, shelf)
+        except ConfigError as problem:
+            return _blocked(meant, problem)
+        if state.standing is Standing.ELSEWHERE or (settings.backend == "generic" and state.note):
+            meant = replace(meant, why="configured")  # nobody was asked or answered, so nothing speaks for this name
+        return replace(
+            meant,
+            standing=state.standing,
+            note=state.note,
+            fix=state.fix,
+            speed=await self.survey.measured(settings),
+        )
+
+    async def _state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
+        if settings.backend == "embedded":
+            return await self._embedded(settings, why, shelf)
+        if settings.backend == "managed":
+            return _State(Standing.READY) if self.ensure else _NOTHING_STARTED
+        if not is_loopback(urlsplit(settings.base_url).hostname or ""):
+            own = "not asked now; only its builder knows where it is"
+            away = "not asked now, since it is on another machine"
+            return self._elsewhere(settings, own if settings.backend == "custom" else away)
+        if settings.backend == "ollama":
+            return await self._ollama(settings)
+        if await self.survey.answers(settings):
+            return _State(Standing.READY)
+        note = f"nobody answers at {settings.base_url}"
+        return _State(Standing.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME")
+
+    def _elsewhere(self, settings: ModelSettings, note: str) -> _State:
+        if self.offline:
+            fix = f"fabric models use auto --key {settings.key}, or set `offline: false`"
+            return _State(Standing.BLOCKED, "it is on another machine, and `offline: true` forbids asking it", fix)
+        return _State(Standing.ELSEWHERE, note, f"fabric models probe {settings.key}")
+
+    async def _embedded(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
+        if not self.ensure:
+            return _NOTHING_STARTED
+        if shelf.runtime is None:
+            return _State(Standing.BLOCKED, "llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
+        entry = next((each for each in shelf.catalogue if each.name == settings.model), None)
+        if entry is not None and entry.stored in (Stored.BEGUN, Stored.MISSING):
+            begun = f", {_megabytes(entry.begun_bytes)} of it are here" if entry.begun_bytes else ""
+            size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.profile}"
+            if not self.fetch:
+                note = f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off"
+                return _State(Standing.BLOCKED, note, pull)
+            return _State(Standing.LATER, f"downloaded at first use ({size}{begun})", pull)
+        if why != "configured" and any([(await self.survey.ollama(url)).startable for url in self.ollama_urls]):
+            note = "Ollama is installed but does not run: a run starts it first, and takes a model of it if one fits"
+            return _State(Standing.LATER, note, f"fabric models use {settings.model} --key {settings.key}")
+        return _State(Standing.READY)
+
+    async def _ollama(self, settings: ModelSettings) -> _State:
+        found = await self.survey.ollama(settings.base_url)
+        if not found.running:
+            if self.ensure and found.startable:
+                return _State(Standing.LATER, "Ollama does not run; a run starts it", "ollama serve")
+            note = f"no Ollama answers at {settings.base_url}"
+            return _State(Standing.BLOCKED, note, "ollama serve")
+        card = find_model(found.models, settings.model)
+        if card is None:
+            pull = f"fabric models pull {settings.model}"
+            if self.fetch:
+                return _State(Standing.LATER, "Ollama lacks it; pulled at first use", pull)
+            return _State(Standing.BLOCKED, "Ollama lacks it, and `auto_pull_if_missing` is off", pull)
+        if card.remote:
+            return self._elsewhere(settings, "Ollama passes it on to another machine")
+        if not card.chats:
+            return _State(Standing.BLOCKED, "it makes vectors and cannot chat", "fabric models use NAME")
+        if not card.calls_tools and settings.dialect == "native":
+            return _State(
+                Standing.BLOCKED,
+                "it cannot call tools natively",
+                f"Set `models.{settings.key}.dialect: schema`, or take another: fabric models use NAME",
+            )
+        return _State(Standing.READY)
+
+
+def _blocked(meant: MeantModel, problem: ConfigError) -> MeantModel:
+    return replace(meant, standing=Standing.BLOCKED, note=problem.message, fix=problem.hint)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
+
+
+def _quiet(_: str) -> None:
+    """Nothing takes long here."""

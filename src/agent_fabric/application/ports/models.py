@@ -1,0 +1,148 @@
+"""The models that could be asked, seen by somebody who wants to know what is there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from agent_fabric.domain.messages import ModelSettings, ToolDialect
+from agent_fabric.domain.models import ModelCard
+
+
+class OllamaFound(NamedTuple):
+    """An Ollama server, or the place where one could be."""
+
+    base_url: str
+    running: bool
+    version: str | None = None
+    models: tuple[ModelCard, ...] = ()
+    startable: bool = False
+    """It does not run, but the configured command that starts it is installed."""
+
+
+class Stored(StrEnum):
+    """How much of a model's file is here."""
+
+    CHECKED = "downloaded"
+    UNCHECKED = "unchecked"
+    """A file is there; its hash is checked before it is first used."""
+    BEGUN = "begun"
+    """A download stopped in the middle; the next one goes on."""
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueEntry:
+    """A model that can be had without a model server."""
+
+    name: str
+    profile: str
+    """The key that it stands for when nobody configured one."""
+    size_bytes: int
+    licence: str
+    context_window: int
+    parameters_b: float
+    dialect: ToolDialect
+    path: str
+    """Where its file belongs, whether it is there or not."""
+    stored: Stored
+    begun_bytes: int = 0
+
+
+class WeightsFile(NamedTuple):
+    """A GGUF file that somebody put beside the others."""
+
+    name: str
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The models inside agent-fabric."""
+
+    folder: str
+    runtime: str | None
+    """Version of llama.cpp's package; None when it is not installed."""
+    catalogue: tuple[CatalogueEntry, ...]
+    files: tuple[WeightsFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A process that has an embedded model in memory."""
+
+    name: str
+    path: str
+    pid: int
+    loading: bool
+    context_window: int
+    slots: int
+    in_use: bool
+    """A living process of ours holds on to it."""
+    idle_for_s: float
+    idle_s: float | None
+    """When it ends by itself; not set: when its owner does."""
+    memory_bytes: int | None
+
+
+class Speed(NamedTuple):
+    """How fast a model was when it was last probed here; None where it never was."""
+
+    prompt_tokens_per_s: float | None = None
+    tokens_per_s: float | None = None
+
+
+UNMEASURED = Speed()
+
+
+class ModelSurvey(Protocol):
+    """Looks at what is on this machine. Starts and downloads nothing, and asks no other machine."""
+
+    async def ollama(self, base_url: str) -> OllamaFound:
+        """Return what is at the address of an Ollama server; asked once, however often this is called."""
+        ...
+
+    async def answers(self, settings: ModelSettings) -> bool:
+        """Tell whether somebody answers at the address of a model server.
+
+        Raises:
+            ConfigError: a key or a certificate that the settings name does not exist.
+        """
+        ...
+
+    def shelf(self) -> Shelf:
+        """Return the models inside agent-fabric.
+
+        Raises:
+            ConfigError: their folder cannot be read.
+        """
+        ...
+
+    def loaded(self) -> Sequence[LoadedModel]:
+        """Return the embedded models that are in memory now."""
+        ...
+
+    async def measured(self, settings: ModelSettings) -> Speed:
+        """Return what the last probe measured."""
+        ...
+
+
+class ModelFacts(Protocol):
+    """Asks a model's server what it says about the model."""
+
+    async def card(self, settings: ModelSettings) -> ModelCard:
+        """Return what is known of a model that has just answered, with the window that its server gives it."""
+        ...
+
+
+class CardKeeper(Protocol):
+    """Keeps what probes found out."""
+
+    def remember(self, card: ModelCard, base_url: str) -> None:
+        """Keep a card for later runs.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        ...

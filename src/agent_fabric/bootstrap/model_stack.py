@@ -1,0 +1,111 @@
+"""The parts that ask models, joined; see `models` for why this is a module of its own."""
+
+import os
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.llm import ChatClients
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.llm.cards import CardFile, cards_file
+from agent_fabric.infrastructure.llm.chooser import ConfiguredModels, settings_as_configured
+from agent_fabric.infrastructure.llm.clients import Backend, BackendClients
+from agent_fabric.infrastructure.llm.custom import CustomBackend
+from agent_fabric.infrastructure.llm.egress import OfflineChatClients
+from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend, EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.fallback import FallbackChatClients
+from agent_fabric.infrastructure.llm.managed import ManagedBackend
+from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
+from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleBackend
+from agent_fabric.infrastructure.llm.queue import Queues
+from agent_fabric.infrastructure.llm.recent_choices import RecentChoices
+from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStack:
+    """What asks models, and what knows them."""
+
+    clients: ChatClients
+    chooser: ConfiguredModels
+    choices: RecentChoices
+    """The chooser for runs."""
+    queues: Queues
+    cards: CardFile
+    ollama: OllamaBackend
+    embedded: EmbeddedBackend
+    session: HttpSession
+    managed: ManagedBackend | None = None
+    """The llama-server that fabric owns; None: it owns none."""
+
+    async def aclose(self) -> None:
+        """Close connections and end our llama-server; the embedded model stays loaded for others, for a while."""
+        if self.managed is not None:
+            await self.managed.llama.aclose()
+        await self.embedded.aclose()
+        await self.session.aclose()
+
+
+def build_model_stack(config: FabricConfig) -> ModelStack:
+    """Join the parts as the configuration says.
+
+    Raises:
+        ConfigError: `cloud_fallback` names a model that is not at an address.
+    """
+    session, queues, cards = HttpSession(), Queues(SystemClock()), CardFile(cards_file(os.environ))
+    ollama = OllamaBackend(
+        session,
+        ensure=config.local_llm_ensure_available,
+        start_cmd=config.local_llm_start_cmd,
+        auto_pull=config.auto_pull_if_missing and not config.offline,
+    )
+    embedded = EmbeddedBackend(
+        environ=os.environ,
+        session=session,
+        ensure=config.local_llm_ensure_available,
+        download=config.auto_pull_if_missing and not config.offline,
+        idle_s=config.embedded.idle_s,
+        threads=config.embedded.threads,
+    )
+    generic = OpenAICompatibleBackend(session)
+    backends: dict[str, Backend] = {
+        "generic": generic,
+        "ollama": ollama,
+        "embedded": embedded,
+        "custom": CustomBackend(),
+    }
+    managed = None
+    if config.managed_llama is not None:
+        llama = ManagedLlama(config.managed_llama, environ=os.environ)
+        managed = backends["managed"] = ManagedBackend(llama, session, queues, ensure=config.local_llm_ensure_available)
+    clients: ChatClients = BackendClients(backends, queues)
+    if config.offline:
+        clients = OfflineChatClients(clients)
+    if config.cloud_fallback is not None:
+        key = config.cloud_fallback.model_key
+        clients = FallbackChatClients(
+            clients, settings_as_configured(key, config.models[key]), config.cloud_fallback.policy
+        )
+    chooser = ConfiguredModels(
+        models=config.models,
+        default_key=config.default_model_key,
+        ensure=config.local_llm_ensure_available,
+        embedded_window=config.embedded.context_window,
+        embedded_slots=config.embedded.slots,
+        generic=generic,
+        ollama=ollama,
+        embedded=EmbeddedCatalogue(),
+        cards=cards,
+        managed=managed,
+        offline=config.offline,
+    )
+    return ModelStack(
+        clients=clients,
+        chooser=chooser,
+        choices=RecentChoices(chooser, SystemClock()),
+        queues=queues,
+        cards=cards,
+        ollama=ollama,
+        embedded=embedded,
+        session=session,
+        managed=managed,
+    )

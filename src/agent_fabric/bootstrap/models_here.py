@@ -1,0 +1,90 @@
+"""Joins what shows models and takes care of them: `fabric models`, `fabric doctor`, `GET /models`."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from agent_fabric.application.models.list_models import ListModels, ModelList
+from agent_fabric.application.models.probe_model import ProbeModel
+from agent_fabric.bootstrap.model_stack import ModelStack, build_model_stack
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.llm.chooser import OLLAMA_URL, backend_of
+from agent_fabric.infrastructure.llm.facts import ServerFacts
+from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.llm.survey import LoopbackServers, MachineSurvey
+from agent_fabric.infrastructure.llm.weights.download import Weights
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsHere:
+    """What a person can do with models."""
+
+    config: FabricConfig
+    stack: ModelStack
+
+    @property
+    def weights(self) -> Weights:
+        """The files of the models inside agent-fabric."""
+        return self.stack.embedded.weights
+
+    @property
+    def servers(self) -> LlamaServers:
+        """The processes that have one of them in memory."""
+        return self.stack.embedded.servers
+
+    @property
+    def probe_model(self) -> ProbeModel:
+        """Return the use case that asks a model what it can do."""
+        stack = self.stack
+        return ProbeModel(
+            chooser=stack.chooser,
+            clients=stack.clients,
+            facts=ServerFacts(stack.session, stack.ollama),
+            cards=stack.cards,
+            clock=SystemClock(),
+        )
+
+    async def list_models(self) -> ModelList:
+        """Look at what is there, anew."""
+        return await listing(self.config, self.stack)()
+
+
+@asynccontextmanager
+async def open_models(config: FabricConfig) -> AsyncIterator[ModelsHere]:
+    """Give what takes care of models, and close it. A second model for when the first does badly has no part in it.
+
+    Raises:
+        ConfigError: the environment names no place for models.
+    """
+    config = config.model_copy(update={"cloud_fallback": None})
+    stack = build_model_stack(config)
+    try:
+        yield ModelsHere(config, stack)
+    finally:
+        await stack.aclose()
+
+
+def listing(config: FabricConfig, stack: ModelStack) -> ListModels:
+    """Return the use case that looks around once; unlike a run it starts nothing and asks no other machine."""
+    here = LoopbackServers(session=stack.session, start_cmd=config.local_llm_start_cmd)
+    return ListModels(
+        chooser=replace(stack.chooser, generic=here, ollama=here),
+        survey=MachineSurvey(
+            here=here, folder=stack.embedded.weights.folder, servers=stack.embedded.servers, cards=stack.cards
+        ),
+        keys=list(dict.fromkeys((config.default_model_key, config.routing_model_key, *config.models))),
+        default_key=config.default_model_key,
+        routing_key=config.routing_model_key,
+        ollama_urls=_ollama_urls(config),
+        ensure=config.local_llm_ensure_available,
+        fetch=config.auto_pull_if_missing,
+        offline=config.offline,
+    )
+
+
+def _ollama_urls(config: FabricConfig) -> Sequence[str]:
+    """Return where Ollama is expected: its usual place, unless all that is configured names others."""
+    named = [each.base_url or OLLAMA_URL for each in config.models.values() if backend_of(each) == "ollama"]
+    automatic = [OLLAMA_URL] if any(backend_of(each) == "auto" for each in config.models.values()) else []
+    return list(dict.fromkeys(automatic + named)) or [OLLAMA_URL]

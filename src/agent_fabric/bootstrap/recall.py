@@ -1,0 +1,69 @@
+"""Joins what searches runs by meaning. Imported only by those who do."""
+
+from urllib.parse import urlsplit
+
+from agent_fabric.application.ports.embeddings import Embedder
+from agent_fabric.application.runs.search_runs import SearchRuns
+from agent_fabric.bootstrap.local import Records
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.domain.errors import ConfigError, ModelForbidden
+from agent_fabric.domain.models import is_loopback
+from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
+from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors
+
+OLLAMA_PORT = 11434
+
+
+def search_runs(records: Records, config: FabricConfig) -> SearchRuns:
+    """Return the use case, with the embedder that is configured.
+
+    Raises:
+        ConfigError: the configuration names a server but no model, or the other way round.
+        MissingExtra: the embedded one is wanted but not installed.
+        ModelForbidden: the server is on another machine, and `offline` is set.
+    """
+    return SearchRuns(embedder_for(config), SqliteRunVectors(records.store, records.catalogue))
+
+
+def embedder_for(config: FabricConfig) -> Embedder:
+    """Return the embedder that the configuration asks for; for errors see `search_runs`."""
+    index = config.run_index
+    backend = backend_of(index)
+    if backend == "embedded":
+        return SentenceEncoder()
+    model, base_url = index.embedding_model, index.embedding_base_url
+    if model is None or base_url is None:
+        missing = "embedding_model" if model is None else "embedding_base_url"
+        raise ConfigError(
+            f"`run_index.{missing}` is not set, but a server shall be asked",
+            hint="Set both `run_index.embedding_model` and `run_index.embedding_base_url`, or neither.",
+        )
+    if config.offline and not is_loopback(urlsplit(base_url).hostname or ""):
+        raise ModelForbidden(
+            f"The embedding server {base_url} is on another machine, and `offline: true` forbids asking it",
+            hint="Set `run_index.embedding_backend: embedded`, or `offline: false`.",
+        )
+    return _asking_server(index, backend, model, base_url)
+
+
+def backend_of(index: RunIndexConfig) -> str:
+    """Return who makes the vectors: `embedded`, `ollama` or `generic`."""
+    if index.embedding_backend is not None:
+        return index.embedding_backend
+    if index.embedding_base_url is None:
+        return "embedded" if index.embedding_model is None else "generic"
+    return "ollama" if urlsplit(index.embedding_base_url).port == OLLAMA_PORT else "generic"
+
+
+def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: str) -> Embedder:
+    # Importing aiohttp takes longer than a search with the embedded one.
+    from agent_fabric.infrastructure.llm.embeddings.ollama import OllamaEmbedder  # noqa: PLC0415
+    from agent_fabric.infrastructure.llm.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415
+    from agent_fabric.infrastructure.llm.model_http import ServerAddress  # noqa: PLC0415
+
+    if backend == "ollama":
+        # Ollama's own routes lie beside /v1, which people are used to write.
+        address = ServerAddress(base_url=base_url.removesuffix("/v1"), api_key=index.embedding_api_key)
+        return OllamaEmbedder(address, model)
+    return OpenAIEmbedder(ServerAddress(base_url=base_url, api_key=index.embedding_api_key), model)

@@ -1,0 +1,81 @@
+"""Tool results as small models read them best: plain lines, then what to do next."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+
+LONGEST_REMINDER = 600
+"""Characters of a task that is said again after a result; a longer one is not."""
+
+
+def readable(tool: str, text: str) -> str:
+    """Return a result as lines of `name: value`, without JSON's quotes and escapes; what is empty is left out."""
+    result = _object(text)
+    if result is None:
+        return f"Result of {tool}:\n{text}"
+    first = _first_time(result)
+    if first is not None:
+        return f"{result['note']}\n{readable(tool, first)}"
+    return "\n".join([f"Result of {tool}:", *(_line(name, value) for name, value in result.items() if value != "")])
+
+
+def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
+    """Return what a model is told after a result: whether it worked, what it is for, and that it has to go on."""
+    if tool is not None and tool.name == FINISH_TASK:
+        return ""  # the engine has said what to do
+    wanted = task if len(task) <= LONGEST_REMINDER else "it is said above."
+    if has_failed(text):
+        return "That failed. Find out why, and do it another way."
+    result = _object(text) or {}
+    if _first_time(result) is not None:
+        return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
+    if result.get("changed_files") == {} and not result.get("stdout"):
+        return f"That changed nothing. Look at the files, and do it another way. The task is: {wanted}"
+    if "replaced" in result:
+        return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
+    if tool is not None and tool.effect is Effect.READS:
+        return f"Now go on with the task: {wanted}"
+    return (
+        f"That worked. The task is: {wanted}\n"
+        f"If a part of it is still to be done, do it now. If all of it is done, call {FINISH_TASK}."
+    )
+
+
+def has_failed(text: str) -> bool:
+    """Tell whether a result says that its call did not work, this time or the first time."""
+    result = _object(text) or {}
+    first = _first_time(result)
+    if first is not None:
+        return has_failed(first)
+    return "error" in result or result.get("exit_code", 0) != 0
+
+
+def was_repeated(text: str) -> bool:
+    """Tell whether a result is the engine's answer to an exact repeat."""
+    return _first_time(_object(text) or {}) is not None
+
+
+def _first_time(result: Mapping[str, Any]) -> str | None:
+    """Return what a call gave the first time, if this is the engine's answer to an exact repeat of it."""
+    first = result.get("result")
+    return first if result.keys() == {"note", "result"} and isinstance(first, str) else None
+
+
+def _object(text: str) -> Mapping[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _line(name: str, value: object) -> str:
+    if isinstance(value, dict) and all(isinstance(part, str) for part in value.values()):
+        parts = [_line(f"- {key}", part) for key, part in value.items()]
+        return "\n".join([f"{name}:", *parts]) if parts else f"{name}: none"
+    if not isinstance(value, str):
+        return f"{name}: {json.dumps(value, ensure_ascii=False)}"
+    shown = value.rstrip()
+    return f"{name}:\n{shown}" if "\n" in shown else f"{name}: {shown}"

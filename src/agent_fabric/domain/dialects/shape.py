@@ -1,0 +1,119 @@
+"""Puts a conversation to a model in the way it calls tools."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from agent_fabric.domain.dialects.answer_schema import schema_of_calls
+from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
+from agent_fabric.domain.dialects.loops import still_open
+from agent_fabric.domain.dialects.observations import next_step, readable
+from agent_fabric.domain.dialects.signatures import signatures
+from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
+from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """What a server is sent."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec]
+    """For the server's own tool calls; empty when the messages tell the model about its tools."""
+    must_call: str | None
+    """The tool that the server should make the model choose; only with `tools`."""
+    answer_schema: Mapping[str, Any] | None = None
+    """JSON schema that the server must hold the answer to; None lets the model write freely."""
+
+
+def shape(
+    dialect: ToolDialect, messages: Sequence[Message], tools: Sequence[ToolSpec], must_call: str | None = None
+) -> Shaped:
+    """Return the conversation as a model of this dialect takes it.
+
+    A longer conversation begins with the very bytes of the shorter one, so that servers can go on from what they have
+    kept. `must_call` changes no message for the same reason.
+    """
+    match dialect:
+        case ToolDialect.NATIVE:
+            return Shaped(messages=messages, tools=tools, must_call=must_call)
+        case ToolDialect.SCHEMA:
+            schema = schema_of_calls(still_open(messages, tools), must_call) if tools else None
+            return Shaped(
+                messages=_told(messages, _SCHEMA_FORM, tools, _json_call),
+                tools=(),
+                must_call=None,
+                answer_schema=schema,
+            )
+        case ToolDialect.TEXT:
+            told = _told(messages, _TEXT_FORM, tools, _fenced_call)
+            return Shaped(messages=told, tools=(), must_call=None)
+        case unknown:
+            assert_never(unknown)
+
+
+_SCHEMA_FORM = 'Answer with one call, as JSON: {"name": "<tool>", "arguments": {…}}'
+_TEXT_FORM = f"""\
+To call a tool, end your answer with one block like this, and nothing after it:
+{FENCE}{MARK}
+{{"tool": "<tool>", "params": {{…}}}}
+{FENCE}
+You then get its result. Inside the block there is nothing but JSON."""
+
+
+def _told(
+    messages: Sequence[Message],
+    form: str,
+    tools: Sequence[ToolSpec],
+    written: Callable[[str, Sequence[ToolCallRequest]], str],
+) -> list[Message]:
+    """Say in the messages what the server's own tool calls would carry."""
+    told: list[Message] = []
+    names: dict[str, str] = {}
+    known = {tool.name: tool for tool in tools}
+    task = next((message.content for message in messages if message.role is Role.USER), "")
+    for index, message in enumerate(messages):
+        if index == 0 and message.role is Role.SYSTEM and tools:
+            told.append(
+                replace(message, content=f"{message.content.rstrip()}\n\nTools:\n{signatures(tools)}\n\n{form}\n")
+            )
+        elif message.tool_calls:
+            names.update((call.call_id, call.tool) for call in message.tool_calls)
+            told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls)))
+        elif message.role is Role.TOOL:
+            name = names.get(message.call_id or "", "the tool")
+            then = next_step(task, known.get(name), message.content)
+            _say(told, "\n\n".join(filter(None, (readable(name, message.content), then))))
+        elif message.role is Role.USER:
+            _say(told, message.content)
+        else:
+            told.append(message)
+    return told
+
+
+def _say(told: list[Message], text: str) -> None:
+    """Add to what the model is told; many templates want the two sides to speak in turn."""
+    if told and told[-1].role is Role.USER:
+        told[-1] = Message(Role.USER, f"{told[-1].content}\n\n{text}")
+    else:
+        told.append(Message(Role.USER, text))
+
+
+def _json_call(said: str, calls: Sequence[ToolCallRequest]) -> str:
+    texts = [
+        as_text({**({THOUGHT: said} if said and not number else {}), "name": call.tool, "arguments": _arguments(call)})
+        for number, call in enumerate(calls)
+    ]
+    return "\n".join(texts)
+
+
+def _fenced_call(said: str, calls: Sequence[ToolCallRequest]) -> str:
+    blocks = [f"{FENCE}{MARK}\n{as_text({'tool': call.tool, 'params': _arguments(call)})}\n{FENCE}" for call in calls]
+    return "\n".join([said, *blocks] if said else blocks)
+
+
+def _arguments(call: ToolCallRequest) -> object:
+    try:
+        return arguments_from(call.arguments)
+    except BadArguments:
+        return call.arguments

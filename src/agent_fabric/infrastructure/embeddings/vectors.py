@@ -1,0 +1,56 @@
+"""Arithmetic with packed vectors: numpy where it is installed, plain Python elsewhere."""
+
+import math
+import operator
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from agent_fabric.application.ports.embeddings import Vector
+
+BYTES_EACH = 4
+
+
+def packed(values: Iterable[float]) -> Vector:
+    """Return a vector of length 1; one of no length, or with numbers that are none, becomes zeros.
+
+    Raises:
+        OverflowError, TypeError: a value does not fit or is not a number.
+    """
+    numbers = array("f", values)
+    length = math.sqrt(sum(map(operator.mul, numbers, numbers)))
+    if not math.isfinite(length) or length == 0:
+        return bytes(BYTES_EACH * len(numbers))
+    numbers = array("f", [each / length for each in numbers])
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def similarities(vectors: Sequence[Vector], question: Vector) -> list[float]:
+    """Return the cosine of each vector with the question; all have the same size."""
+    if not vectors:
+        return []
+    numpy = _numpy()
+    if numpy is not None:
+        matrix = numpy.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+        found: list[float] = (matrix @ numpy.frombuffer(question, dtype="<f4")).tolist()
+        return found
+    asked = _unpacked(question)
+    return [sum(map(operator.mul, _unpacked(each), asked)) for each in vectors]
+
+
+def _unpacked(vector: Vector) -> "array[float]":
+    numbers = array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def _numpy() -> Any:
+    try:
+        return import_module("numpy")
+    except ImportError:
+        return None

@@ -1,0 +1,109 @@
+"""What probing a model found out, kept for the next time; asking again would cost every run a request."""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent_fabric.domain.messages import ToolDialect
+from agent_fabric.domain.models import ModelCard
+
+_MOST_BYTES = 1_000_000
+_Stamp = tuple[int, int, int]
+
+
+def cards_file(environ: Mapping[str, str]) -> Path:
+    """Return where the cards of this user are kept."""
+    base = Path(environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
+        base = Path.home() / ".cache"
+    return base / "agent-fabric" / "model-cards.json"
+
+
+class CardFile:
+    """KnownCards in one file. It can be deleted at any time: it only saves work."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: dict[str, Any] = {}
+        self._stamp: _Stamp | None = None
+        """Tells the file that was read from a newer one."""
+
+    def improve(self, card: ModelCard, base_url: str) -> ModelCard:
+        known = self._cards().get(_key(card, base_url))
+        if not isinstance(known, dict):
+            return card
+        try:
+            return replace(
+                card,
+                dialect=ToolDialect(known["dialect"]),
+                calls_tools=bool(known["calls_tools"]),
+                context_window=card.context_window or _count(known.get("context_window")),
+                served_window=card.served_window or _count(known.get("served_window")),
+                prompt_tokens_per_s=_rate(known.get("prompt_tokens_per_s")),
+                tokens_per_s=_rate(known.get("tokens_per_s")),
+            )
+        except (KeyError, ValueError):
+            return card  # of another version: the next probe writes it anew
+
+    def remember(self, card: ModelCard, base_url: str) -> None:
+        """Keep what a probe found out.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        cards = dict(self._cards())
+        cards[_key(card, base_url)] = {
+            "name": card.name,
+            "dialect": card.dialect.value,
+            "calls_tools": card.calls_tools,
+            "context_window": card.context_window,
+            "served_window": card.served_window,
+            "prompt_tokens_per_s": card.prompt_tokens_per_s,
+            "tokens_per_s": card.tokens_per_s,
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = self._path.with_suffix(f".{os.getpid()}.new")
+        try:
+            fresh.write_bytes(orjson.dumps(cards))
+            fresh.replace(self._path)
+        finally:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+
+    def _cards(self) -> dict[str, Any]:
+        """Return what is in the file; read again when somebody has written it, as a probe beside a server does."""
+        try:
+            about = self._path.stat()
+            stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+        except OSError:
+            self._read, self._stamp = {}, None
+            return self._read
+        if stamp != self._stamp:
+            self._read, self._stamp = self._load(), stamp
+        return self._read
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            with self._path.open("rb") as file:
+                cards = orjson.loads(file.read(_MOST_BYTES))
+        except (OSError, ValueError):
+            return {}
+        return cards if isinstance(cards, dict) else {}
+
+
+def _key(card: ModelCard, base_url: str) -> str:
+    """Return what tells a model from all others: its weights, or else its name at its server."""
+    return card.digest or f"{base_url} {card.name}"
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _rate(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,132 @@
+"""The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
+from agent_fabric.domain.messages import ModelSettings, ToolDialect
+from agent_fabric.domain.models import ModelCard
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
+from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.llm.servers.spec import DEFAULT_CONTEXT_WINDOW, Endpoint, ServerSpec
+from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, find
+from agent_fabric.infrastructure.llm.weights.download import Weights
+from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
+from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
+
+_CONNECT_TIMEOUT_S = 10.0
+"""A machine that is busy computing answers late, but the server is on it."""
+_BILLION = 1e9
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a model is named by the path of its file, not by its name in the catalogue."""
+    return "/" in name or "\\" in name
+
+
+class EmbeddedCatalogue:
+    """What is known of the models inside agent-fabric, and of GGUF files."""
+
+    def card_for(self, name: str | None, key: str) -> ModelCard:
+        if name is not None and is_path(name):
+            return _card_of_file(Path(name).expanduser())
+        model = find(name) if name else next((each for each in CATALOGUE if each.profile == key), CATALOGUE[0])
+        return ModelCard(
+            name=model.name,
+            digest=model.sha256,
+            parameters_b=model.parameters / _BILLION,
+            dialect=model.dialect,
+            context_window=model.context_window,
+            compact=True,
+        )
+
+
+def _card_of_file(path: Path) -> ModelCard:
+    info = read_gguf(path)
+    return ModelCard(
+        name=str(path),
+        parameters_b=info.parameters / _BILLION,
+        chats=info.has_chat_template,
+        # llama.cpp can hold any model to a schema, and small ones need it.
+        dialect=ToolDialect.SCHEMA,
+        context_window=info.context_length,
+    )
+
+
+@dataclass(kw_only=True)
+class EmbeddedBackend:
+    """Backend that fetches the weights, starts the server, and starts it again when it died."""
+
+    environ: Mapping[str, str]
+    """Says where the user's models and servers are."""
+    session: HttpSession
+    ensure: bool
+    """Whether a server may be started."""
+    download: bool
+    """Whether weights may be downloaded."""
+    idle_s: float
+    threads: int | None
+    _clients: dict[tuple[Endpoint, tuple[str, bool]], OpenAICompatibleClient] = field(default_factory=dict)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """The user's models.
+
+        Raises:
+            ConfigError: there is no folder for them.
+        """
+        return Weights(ModelFolder(models_folder(self.environ)), environ=self.environ)
+
+    @cached_property
+    def servers(self) -> LlamaServers:
+        """The user's servers.
+
+        Raises:
+            ConfigError: there is no folder for them.
+        """
+        return LlamaServers(environ=self.environ)
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> OpenAICompatibleClient:
+        if not self.ensure:
+            raise ModelUnreachable(
+                "The embedded model is not running, and nothing is to be started",
+                hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
+            )
+        spec = ServerSpec(
+            model=await self._file(settings.model, notice),
+            label=Path(settings.model).stem if is_path(settings.model) else settings.model,
+            context_window=settings.context_window or DEFAULT_CONTEXT_WINDOW,
+            slots=settings.slots or 1,
+            threads=self.threads,
+            idle_s=self.idle_s,
+        )
+        endpoint = await self.servers.ensure(spec, notice)
+        way = (str(settings.dialect), settings.strict_native)
+        client = self._clients.get((endpoint, way))
+        if client is None:
+            address = ServerAddress(
+                base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_CONNECT_TIMEOUT_S
+            )
+            client = OpenAICompatibleClient(ModelHttp(self.session(), address), *way)
+            self._clients[endpoint, way] = client
+        return client
+
+    async def _file(self, name: str, notice: Notice) -> Path:
+        if is_path(name):
+            return Path(name)
+        model = find(name)
+        if not self.download and not self.weights.folder.is_verified(model):
+            raise WeightsUnavailable(
+                f"The model {model.name} is not downloaded, and `auto_pull_if_missing` or `offline` forbids it",
+                hint=f"Download it with: fabric models pull {model.profile}",
+            )
+        return await self.weights.ensure(model, notice)
+
+    async def aclose(self) -> None:
+        """Leave the server to others."""
+        if "servers" in vars(self):  # somebody asked for one
+            await self.servers.aclose()

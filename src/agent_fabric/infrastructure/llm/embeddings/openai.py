@@ -1,0 +1,33 @@
+"""Embedder on any server that speaks OpenAI's format."""
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.infrastructure.llm.embeddings.server import EmbeddingServer, sent
+from agent_fabric.infrastructure.llm.model_http import ServerAddress
+
+
+class OpenAIEmbedder:
+    """Asks `/embeddings` under the base address, which usually ends in `/v1`."""
+
+    def __init__(self, address: ServerAddress, model: str) -> None:
+        self._server = EmbeddingServer(address, model)
+        # The address belongs to it: two servers may call different models by one name.
+        self.name = f"openai/{model}@{address.base_url}"
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has; 0 before the first answer."""
+        return self._server.dimensions
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        if not texts:
+            return []
+        body = {"model": self._server.model, "input": sent(texts), "encoding_format": "float"}
+        answer = await self._server.ask("/embeddings", body)
+        try:
+            rows = [row["embedding"] for row in sorted(answer["data"], key=itemgetter("index"))]
+        except (TypeError, KeyError):
+            raise self._server.unusable("it lacks `data` with `index` and `embedding`") from None
+        return self._server.vectors(rows, texts)

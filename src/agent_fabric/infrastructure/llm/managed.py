@@ -1,0 +1,200 @@
+"""The llama-server that fabric owns: asked like every other model, and changed only between answers."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.application.ports.llm import Notice, OnDelta
+from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
+from agent_fabric.domain.errors import ConfigError, ModelUnreachable
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.infrastructure.llm.chooser import MANAGED_URL
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
+from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
+from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama, ManagedStatus
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
+from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
+from agent_fabric.infrastructure.threads import on_own_thread
+
+_CONNECT_TIMEOUT_S = 10.0
+"""A machine that is busy computing answers late, but the server is on it."""
+_BILLION = 1e9
+
+
+class ManagedBackend:
+    """Backend of one llama-server, and the one place through which it is changed while runs use it."""
+
+    def __init__(self, llama: ManagedLlama, session: HttpSession, queues: Queues, *, ensure: bool) -> None:
+        """Nothing is started yet; with `ensure` false nothing ever is, unless a person restarts or switches it."""
+        self.llama = llama
+        self._session = session
+        self._queues = queues
+        self._ensure = ensure
+        self._arriving = 0
+        self._switching = asyncio.Lock()
+        """So that each change builds on the one before."""
+        self._endpoint: Endpoint | None = None
+        self._clients: dict[tuple[str, bool], OpenAICompatibleClient] = {}
+        """Of this endpoint, by dialect."""
+
+    async def card(self) -> ModelCard:
+        config = self.llama.config
+        card = await on_own_thread(lambda: _card_of(config.model))
+        window = min(config.context_window, card.context_window or config.context_window)
+        return replace(card, served_window=window)
+
+    async def ready(self, settings: ModelSettings, notice: Notice) -> "ManagedClient":
+        if not self._ensure and not self.llama.lives:
+            raise ModelUnreachable(
+                "The managed llama-server is not running, and nothing is to be started",
+                hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
+            )
+        if self.llama.is_changing:
+            notice("waiting until the model is switched")
+        self._arriving += 1
+        try:
+            await self.llama.start(notice)  # here, since the time that an answer may take does not run yet
+        finally:
+            self._arriving -= 1
+        self._queue()
+        return ManagedClient(self, settings, notice)
+
+    def status(self) -> ManagedStatus:
+        """Return how the server is, with all who wait for it; never waits."""
+        status = self.llama.status()
+        return replace(status, waiting=status.waiting + self._queue().waiting + self._arriving)
+
+    async def switch(self, changes: Mapping[str, Any], notice: Notice = quiet) -> None:
+        """Serve another model, or the same with other options, when all running answers are written.
+
+        Args:
+            changes: settings of `ManagedLlamaConfig` by name; what is not named stays as it is.
+            notice: told what takes so long.
+
+        Raises:
+            ValidationError: the settings cannot be used, and nothing was done.
+            ConfigError: the model's file is not there, and nothing was done; or as of `ManagedLlama.start`.
+            ModelBusy: answers were still being written after `drain_timeout_s`; nothing was switched.
+            ModelError: the new one does not start; the message says whether the old one runs again.
+        """
+        async with self._switching:
+            config = ManagedLlamaConfig.model_validate({**self.llama.config.model_dump(), **changes})
+            if not _is_file(config.model):
+                raise ConfigError(
+                    f"The model file {config.model} is not there; nothing was switched",
+                    hint="Name a GGUF file by its absolute path on the server's machine.",
+                )
+            with self._line_held():
+                await self.llama.switch(config, notice)
+
+    async def restart(self, notice: Notice = quiet) -> None:
+        """End the server and start it as it was, when all running answers are written.
+
+        Raises:
+            ModelBusy: answers were still being written after `drain_timeout_s`; nothing was done.
+            ModelError: it does not start again.
+            ConfigError: as of `ManagedLlama.start`.
+        """
+        async with self._switching:
+            with self._line_held():
+                await self.llama.restart(notice)
+
+    def client_at(self, endpoint: Endpoint, settings: ModelSettings) -> OpenAICompatibleClient:
+        """Return the client of a server that runs; each start has an address and a key of its own."""
+        if endpoint != self._endpoint:
+            self._endpoint, self._clients = endpoint, {}
+        key = (str(settings.dialect), settings.strict_native)
+        client = self._clients.get(key)
+        if client is None:
+            address = ServerAddress(
+                base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_CONNECT_TIMEOUT_S
+            )
+            http = ModelHttp(self._session(), address)
+            client = self._clients[key] = OpenAICompatibleClient(http, *key)
+        return client
+
+    def _queue(self) -> ServerQueue:
+        """Return the line before the server, with as many slots as that has now."""
+        return self._queues.for_server(MANAGED_URL, self.llama.config.parallel)
+
+    @contextmanager
+    def _line_held(self) -> Iterator[None]:
+        """Let nobody's turn begin: who waits in line keeps its place, and the time for its answer does not run."""
+        queue = self._queue()
+        queue.pause()
+        try:
+            yield
+        finally:
+            self._queue()
+            queue.resume()
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedClient:
+    """ChatClient of one turn. While it asks, the server is not switched."""
+
+    backend: ManagedBackend
+    settings: ModelSettings
+    notice: Notice
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        model: str,
+        *,
+        tools: Sequence[ToolSpec],
+        temperature: float,
+        top_p: float,
+        max_tokens: int,
+        must_call: str | None = None,
+        on_delta: OnDelta | None = None,
+    ) -> LLMResponse:
+        llama = self.backend.llama
+        async with llama.request(self.notice) as endpoint:
+            serving = llama.config.model.stem
+            if serving != model:
+                self.notice(f"{model} was switched; {serving} answers now")
+            answer = await self.backend.client_at(endpoint, self.settings).chat(
+                messages,
+                serving,
+                tools=tools,
+                temperature=temperature,
+                top_p=top_p,
+                max_tokens=max_tokens,
+                must_call=must_call,
+                on_delta=on_delta,
+            )
+        return replace(answer, model=serving)  # llama-server repeats whatever name it was asked for
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that is too long, a folder that we may not look into
+        return False
+
+
+def _card_of(path: Path) -> ModelCard:
+    """Return what the file says; one that cannot be read is told about by llama-server, when it is started."""
+    try:
+        return _read_card(path, path.stat().st_mtime_ns)
+    except (OSError, ConfigError):
+        return ModelCard(name=path.stem)
+
+
+@lru_cache(maxsize=16)
+def _read_card(path: Path, _changed_ns: int) -> ModelCard:
+    info = read_gguf(path)
+    return ModelCard(
+        name=path.stem,
+        parameters_b=info.parameters / _BILLION,
+        chats=info.has_chat_template,
+        context_window=info.context_length,
+    )

@@ -1,0 +1,124 @@
+"""ChatClients of one Ollama server: by `/v1/chat/completions`, or by `/api/chat` where the window must be set."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.llm import ChatClient, OnDelta
+from agent_fabric.domain.dialects.shape import shape
+from agent_fabric.domain.dialects.understand import understand
+from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
+from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp, lines_of, whole_body
+from agent_fabric.infrastructure.llm.ollama.chat_wire import ChatOptions, StreamedChat, encode_chat, parse_chat
+from agent_fabric.infrastructure.llm.ollama.server import native_root
+
+
+class OllamaChatClient:
+    """ChatClient over `/api/chat`, which gives a model the window that its settings name."""
+
+    def __init__(self, http: ModelHttp, settings: ModelSettings, *, keep_alive: str | None = None) -> None:
+        self._http = http
+        self._url = f"{native_root(http.base_url)}/api/chat"
+        self._dialect = ToolDialect(settings.dialect)
+        self._strict_native = settings.strict_native
+        self._window = settings.context_window
+        self._keep_alive = keep_alive
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        model: str,
+        *,
+        tools: Sequence[ToolSpec],
+        temperature: float,
+        top_p: float,
+        max_tokens: int,
+        must_call: str | None = None,
+        on_delta: OnDelta | None = None,
+    ) -> LLMResponse:
+        options = ChatOptions(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            window=self._window,
+            keep_alive=self._keep_alive,
+        )
+        shaped = shape(self._dialect, messages, tools, must_call)
+        data = encode_chat(shaped, model, options, stream=on_delta is not None)
+        answer = await self._post(data, model, on_delta)
+        return understand(self._dialect, answer, tools, strict_native=self._strict_native)
+
+    async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
+        async with self._http.post(self._url, data, model=model) as response:
+            if on_delta is None:
+                return parse_chat(await whole_body(response))
+            answer = StreamedChat()
+            async for line in lines_of(response):
+                text = answer.feed(line)
+                if text:
+                    on_delta(text)
+                if answer.done:
+                    break
+            return answer.answer()
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedClient:
+    """ChatClient that says what to do about it when Ollama refuses, and knows that Ollama cannot be told to call."""
+
+    inner: ChatClient
+    dialect: ToolDialect
+    doubt: Callable[[], None]
+    """Called when the server may be gone, so that it is looked for again."""
+    unreachable: Callable[[], str]
+    """Says what was tried when nobody answers."""
+    refused: Callable[[ModelRefused], Awaitable[str]]
+    """Says what to do about a refusal."""
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        model: str,
+        *,
+        tools: Sequence[ToolSpec],
+        temperature: float,
+        top_p: float,
+        max_tokens: int,
+        must_call: str | None = None,
+        on_delta: OnDelta | None = None,
+    ) -> LLMResponse:
+        if must_call is not None and self.dialect is ToolDialect.NATIVE:
+            # Ollama has no `tool_choice`: what the model cannot see, it does not call.
+            tools = [tool for tool in tools if tool.name == must_call] or tools
+        try:
+            return await self.inner.chat(
+                messages,
+                model,
+                tools=tools,
+                temperature=temperature,
+                top_p=top_p,
+                max_tokens=max_tokens,
+                must_call=must_call,
+                on_delta=on_delta,
+            )
+        except ModelAnswerUnusable:
+            self.doubt()
+            raise
+        except ModelUnreachable as problem:
+            self.doubt()
+            raise ModelUnreachable(problem.message, hint=self.unreachable() or problem.hint) from None
+        except ContextExceeded:
+            raise
+        except ModelRefused as problem:
+            raise ModelRefused(problem.message, hint=await self.refused(problem) or problem.hint) from None
+
+
+def lacks_tools(problem: ModelRefused) -> bool:
+    """Tell whether a model was refused because it cannot call tools."""
+    return NO_TOOLS in problem.message
+
+
+def lacks_model(problem: ModelRefused) -> bool:
+    """Tell whether a model was refused because the server does not have it."""
+    return "answered 404" in problem.message and "not found" in problem.message

@@ -1,0 +1,64 @@
+"""Says to shared servers that this process uses them."""
+
+import asyncio
+import time
+
+from agent_fabric.infrastructure.llm.servers.locks import FileLock
+from agent_fabric.infrastructure.llm.servers.place import Place
+
+_LOOK_S = 0.02
+
+
+class Leases:
+    """The servers that this process holds on to.
+
+    Each lease ends when it was not renewed for `lease_s`, so that a process that lives for weeks does not keep a model
+    in memory for weeks; and with the process, whatever ends it.
+    """
+
+    def __init__(self, lease_s: float) -> None:
+        self._lease_s = lease_s
+        self._held: dict[str, FileLock] = {}
+        self._renewed: dict[str, float] = {}
+
+    def holds(self, place: Place) -> bool:
+        """Whether the server of this place knows that we use it."""
+        held = self._held.get(place.key)
+        return held is not None and held.is_on(place.lease)
+
+    async def renew(self, place: Place) -> None:
+        """Hold on to the server of this place, for as long as a lease lasts from now."""
+        if not self.holds(place):
+            self.release(place.key)
+        fresh = place.key not in self._held
+        while place.key not in self._held:
+            lock = FileLock.take(place.lease, shared=True)
+            if lock is not None:
+                self._held[place.key] = lock
+            else:  # the server looks whether anybody is there, or is about to end
+                await asyncio.sleep(_LOOK_S)
+        self._renewed[place.key] = time.monotonic()
+        if fresh:
+            self._look_again(place.key, self._lease_s)
+
+    def release(self, key: str) -> None:
+        """Let go."""
+        lock = self._held.pop(key, None)
+        if lock is not None:
+            lock.release()
+
+    def release_all(self) -> None:
+        for key in list(self._held):
+            self.release(key)
+
+    def _look_again(self, key: str, delay_s: float) -> None:
+        asyncio.get_running_loop().call_later(delay_s, self._end_if_old, key, self._held[key])
+
+    def _end_if_old(self, key: str, lock: FileLock) -> None:
+        if self._held.get(key) is not lock:
+            return  # another lease by now, which has a look of its own
+        left_s = self._renewed[key] + self._lease_s - time.monotonic()
+        if left_s > 0:
+            self._look_again(key, left_s)
+        else:
+            self.release(key)

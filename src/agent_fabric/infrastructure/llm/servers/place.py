@@ -1,0 +1,153 @@
+"""The files of one server: its lock, what it listens on, who uses it, what it says.
+
+    KEY.lock    held while the server lives; says which process it is
+    KEY.json    what it listens on, with its key; there only while it is ready
+    KEY.lease   held, shared, by everybody who uses it; its time is that of the last use
+    KEY.log     its output; KEY.log.old that of the one before
+
+Lock and lease are never removed: whoever had opened them would then hold a lock that nobody else sees.
+Imported by the child process: the standard library only.
+"""
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAX_LOG_BYTES = 1024 * 1024
+KEPT_LOG_BYTES = 128 * 1024
+"""What is kept of a log that grew too large: its end."""
+
+
+MANAGED = "managed-"
+"""How the keys of servers begin that belong to one process and are shared with nobody."""
+
+
+class Listening(NamedTuple):
+    """What a server that is ready says about itself."""
+
+    pid: int
+    port: int
+    api_key: str
+    slots: int
+    context_window: int
+    idle_s: float | None
+
+
+class Holder(NamedTuple):
+    """Which process a lock speaks of."""
+
+    pid: int
+    name: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files of one server are."""
+
+    folder: Path
+    key: str
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / f"{self.key}.lock"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / f"{self.key}.json"
+
+    @property
+    def lease(self) -> Path:
+        return self.folder / f"{self.key}.lease"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.key}.log"
+
+    def listening(self) -> Listening | None:
+        """Return what the server said when it was ready; None: not ready, or nonsense."""
+        found = _read(self.state)
+        try:
+            return Listening(
+                int(found["pid"]),
+                int(found["port"]),
+                str(found["api_key"]),
+                int(found["slots"]),
+                int(found["context_window"]),
+                None if found["idle_s"] is None else float(found["idle_s"]),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Return what tells one announcement from another, without reading it; None: there is none."""
+        try:
+            about = self.state.stat()
+        except OSError:
+            return None
+        return about.st_ino, about.st_mtime_ns
+
+    def holder(self) -> Holder | None:
+        """Return which process the lock speaks of; only true while the lock is held."""
+        found = _read(self.lock)
+        try:
+            return Holder(int(found["pid"]), str(found["name"]), str(found["model"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def announce(self, listening: Listening) -> None:
+        """Say that the server is ready, in one step and for our own eyes."""
+        write_private(self.state, json.dumps(listening._asdict()))
+
+    def withdraw(self) -> None:
+        """No longer say that the server is ready."""
+        self.state.unlink(missing_ok=True)
+
+    def log_tail(self, lines: int = 8) -> list[str]:
+        """Return the last lines that the server wrote."""
+        with suppress(OSError):
+            return _end_of(self.log, 32 * 1024).decode("utf-8", "replace").splitlines()[-lines:]
+        return []
+
+    def open_log(self) -> int:
+        """Return a descriptor of a new log; the one before is kept beside it."""
+        with suppress(OSError):
+            self.log.replace(self.log.with_suffix(".log.old"))
+        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+
+    def shorten_log(self) -> None:
+        """Cut the log down to its end when it has grown too large; whoever writes to it goes on behind that."""
+        with suppress(OSError):
+            if self.log.stat().st_size <= MAX_LOG_BYTES:
+                return
+            kept = _end_of(self.log, KEPT_LOG_BYTES)
+            os.truncate(self.log, 0)
+            with self.log.open("ab") as log:
+                log.write(b"... (shortened)\n" + kept)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, so that others see the old or the new text, never half of it."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    beside.replace(path)
+
+
+def _end_of(path: Path, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read(size)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

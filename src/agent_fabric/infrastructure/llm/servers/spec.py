@@ -1,0 +1,101 @@
+"""What a model server is asked to be, and what it turned out to be."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from agent_fabric.domain.errors import ModelRefused
+
+Notice: TypeAlias = Callable[[str], None]
+"""Told, in a person's words, what takes so long."""
+
+DEFAULT_CONTEXT_WINDOW = 8192
+DEFAULT_IDLE_S = 300.0
+
+
+def quiet(_: str) -> None:
+    """Notice that tells nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """One model file, served in one way. Whoever asks for the same shares one server."""
+
+    model: Path
+    """The GGUF file."""
+    label: str = ""
+    """What people call the model; by default its file's name."""
+    context_window: int = DEFAULT_CONTEXT_WINDOW
+    """Tokens that fit into one conversation, prompt and answer together."""
+    slots: int = 1
+    """How many conversations are answered at once; each has a context window of its own."""
+    threads: int | None = None
+    """Threads that compute; by default one for each core at our disposal. The first who asks decides."""
+    idle_s: float = DEFAULT_IDLE_S
+    """How long the server waits for its next user before it ends. The first who asks decides."""
+
+    @property
+    def name(self) -> str:
+        """Return what people call it."""
+        return self.label or self.model.stem
+
+    def key(self) -> str:
+        """Return what tells this server from all others; a model file that was replaced has another key.
+
+        Raises:
+            ModelRefused: there is no such file.
+        """
+        try:
+            path = self.model.resolve(strict=True)
+            about = path.stat()
+        except OSError as problem:
+            raise ModelRefused(
+                f"The model file {self.model} cannot be read: {problem.strerror or problem}",
+                hint="Check the path, or download the model: fabric models pull",
+            ) from None
+        identity = f"{path}|{about.st_size}|{about.st_mtime_ns}|{self.context_window}|{self.slots}"
+        return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a server that is ready can be asked."""
+
+    base_url: str
+    """OpenAI-compatible, as in `http://127.0.0.1:4711/v1`."""
+    api_key: str = field(repr=False)
+    """Every request needs it; no other user of the machine knows it."""
+    slots: int
+    """How many requests it works on at once."""
+    context_window: int
+    """What one conversation really gets, as the server says."""
+    pid: int
+
+    @property
+    def origin(self) -> str:
+        """Return the address of llama.cpp's own routes, such as `/slots` and `/props`."""
+        return self.base_url.removesuffix("/v1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """A server as a person sees it in a list."""
+
+    key: str
+    name: str
+    model: str
+    pid: int
+    port: int | None
+    """Not set: it still loads."""
+    slots: int
+    context_window: int
+    in_use: bool
+    """A living process holds on to it."""
+    idle_for_s: float
+    """How long nobody has used it."""
+    idle_s: float | None
+    """When it will end by itself; not set: when its owner does."""
+    memory_bytes: int | None
+    """Memory it occupies now, its model included; not set where the system does not tell."""

@@ -1,0 +1,198 @@
+"""ModelSurvey over this machine's Ollama, its model servers, and the models inside agent-fabric."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import Final
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.models import (
+    CatalogueEntry,
+    LoadedModel,
+    OllamaFound,
+    Shelf,
+    Speed,
+    Stored,
+    WeightsFile,
+)
+from agent_fabric.domain.errors import ModelError, ModelUnreachable
+from agent_fabric.domain.messages import ModelSettings
+from agent_fabric.domain.models import ModelCard, find_model, is_loopback
+from agent_fabric.infrastructure.llm.cards import CardFile
+from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
+from agent_fabric.infrastructure.llm.openai_wire import model_names
+from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
+from agent_fabric.infrastructure.llm.servers.spec import RunningServer
+from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
+from agent_fabric.infrastructure.llm.weights.folder import InstalledModel, ModelFolder
+
+RUNTIME: Final = "xllamacpp"
+LOOK_S: Final = 1.5
+"""How long a server on this machine may take to answer before it counts as not there."""
+CARDS_S: Final = 10.0
+"""How long one that answers may take to tell about all its models, which it reads from disk."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LoopbackServers:
+    """OllamaModels and ServerModels that only look, only at this machine, and at each server once."""
+
+    session: Callable[[], aiohttp.ClientSession]
+    start_cmd: Sequence[str]
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    _found: dict[str, OllamaFound] = field(default_factory=dict)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def found(
+        self,
+        base_url: str,
+        notice: Notice,  # noqa: ARG002 - nothing here takes long
+        address: ServerAddress | None = None,
+    ) -> Sequence[ModelCard] | None:
+        found = await self.ollama(base_url, address)
+        return found.models if found.running else None
+
+    async def names(self, address: ServerAddress) -> Sequence[str] | None:
+        if not _is_here(address.base_url):
+            return None
+        http = ModelHttp(self.session(), address)
+        try:
+            return model_names(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
+        except ModelError:
+            return None
+
+    async def ollama(self, base_url: str, address: ServerAddress | None = None) -> OllamaFound:
+        """Return what is at an address; with `address`, by the key that it takes to be let in."""
+        root = native_root(base_url)
+        async with self._looking:
+            known = self._found.get(root)
+            if known is None or (address is not None and not known.running):
+                known = self._found[root] = await self._look(base_url, address)
+        return known
+
+    async def _look(self, base_url: str, address: ServerAddress | None) -> OllamaFound:
+        if not _is_here(base_url):
+            return OllamaFound(base_url, running=False)
+        asked = address or ServerAddress(base_url=base_url)
+        server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S))
+        version = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                version = await server.version()
+        if version is not None:
+            return OllamaFound(base_url, running=True, version=version, models=await _cards(server))
+        startable = shutil.which(self.start_cmd[0], path=self.environ.get("PATH")) is not None
+        return OllamaFound(base_url, running=False, startable=startable)
+
+
+@dataclass(slots=True, kw_only=True)
+class MachineSurvey:
+    """ModelSurvey of this machine, as it is now; make a new one to look again."""
+
+    here: LoopbackServers
+    folder: ModelFolder
+    servers: LlamaServers
+    cards: CardFile
+
+    async def ollama(self, base_url: str) -> OllamaFound:
+        return await self.here.ollama(base_url)
+
+    async def answers(self, settings: ModelSettings) -> bool:
+        http = ModelHttp(self.here.session(), ServerAddress.of(settings))
+        try:
+            await http.get(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
+        except ModelUnreachable:
+            return False
+        except ModelError:
+            return True  # it does not like the question, but it is there
+        return True
+
+    def shelf(self) -> Shelf:
+        installed = {each.path: each for each in self.folder.installed()}
+        catalogue = [_entry(model, self.folder, installed.pop(self.folder.file_of(model), None)) for model in CATALOGUE]
+        return Shelf(
+            folder=str(self.folder.path),
+            runtime=_runtime(),
+            catalogue=tuple(catalogue),
+            files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
+        )
+
+    def loaded(self) -> Sequence[LoadedModel]:
+        return [_loaded(server) for server in self.servers.running()]
+
+    async def measured(self, settings: ModelSettings) -> Speed:
+        known = self.cards.improve(await self._card(settings), settings.base_url)
+        return Speed(known.prompt_tokens_per_s, known.tokens_per_s)
+
+    async def _card(self, settings: ModelSettings) -> ModelCard:
+        """Return the card under whose name a probe of this model was kept."""
+        if settings.backend == "embedded":
+            return EmbeddedCatalogue().card_for(settings.model, settings.key)
+        named = ModelCard(name=settings.model)
+        if settings.backend != "ollama":
+            return named
+        return find_model((await self.ollama(settings.base_url)).models, settings.model) or named
+
+
+async def _cards(server: OllamaServer) -> tuple[ModelCard, ...]:
+    try:
+        async with asyncio.timeout(CARDS_S):
+            return tuple(await server.cards())
+    except (ModelError, TimeoutError):
+        return ()
+
+
+def _is_here(base_url: str) -> bool:
+    return is_loopback(urlsplit(base_url).hostname or "")
+
+
+def _runtime() -> str | None:
+    try:
+        return metadata.version(RUNTIME)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel | None) -> CatalogueEntry:
+    begun = 0
+    if installed is not None:
+        stored = Stored.CHECKED if installed.verified else Stored.UNCHECKED
+    else:
+        begun = folder.begun_bytes(model)
+        stored = Stored.BEGUN if begun else Stored.MISSING
+    return CatalogueEntry(
+        name=model.name,
+        profile=model.profile,
+        size_bytes=model.size_bytes,
+        licence=model.licence,
+        context_window=model.context_window,
+        parameters_b=model.parameters / 1e9,
+        dialect=model.dialect,
+        path=str(folder.file_of(model)),
+        stored=stored,
+        begun_bytes=begun,
+    )
+
+
+def _loaded(server: RunningServer) -> LoadedModel:
+    return LoadedModel(
+        name=server.name,
+        path=server.model,
+        pid=server.pid,
+        loading=server.port is None,
+        context_window=server.context_window,
+        slots=server.slots,
+        in_use=server.in_use,
+        idle_for_s=round(server.idle_for_s, 1),
+        idle_s=server.idle_s,
+        memory_bytes=server.memory_bytes,
+    )

@@ -1,0 +1,107 @@
+"""Values out of what a model server sent: of the kind they should be, or ModelAnswerUnusable. Nothing is guessed.
+
+`Any` lives here and in the wire modules: a server may send anything.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeGuard
+
+import orjson
+
+from agent_fabric.domain.errors import ModelAnswerUnusable
+from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.messages import ToolCallRequest
+
+
+def json_of(data: bytes) -> Any:
+    """Read JSON, in which half a character (a lone surrogate, escaped) may stand: some models cut emoji in two."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as problem:
+        value = _with_whole_characters(data, problem)
+    if too_deep(value, data):
+        raise unusable("it is nested too deeply")
+    return value
+
+
+def _with_whole_characters(data: bytes, problem: ValueError) -> Any:
+    try:
+        value = json.loads(data) if b"\\u" in data else None
+        if value is not None:
+            return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        pass  # it is not that; the first problem tells more
+    raise unusable(f"not JSON: {problem}") from None
+
+
+def object_of(value: Any, what: str) -> Mapping[str, Any]:
+    """Return a JSON object."""
+    if not isinstance(value, dict):
+        raise unusable(f"{what} is not an object")
+    return value
+
+
+def list_of(value: Any, what: str) -> list[Any]:
+    """Return a list; nothing is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise unusable(f"{what} is not a list")
+    return value
+
+
+def text_of(value: Any, what: str) -> str:
+    """Return a text; nothing is an empty one, and one in parts is put together."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return "".join(text_of(object_of(part, what).get("text"), what) for part in value)
+    if not isinstance(value, str):
+        raise unusable(f"{what} is not text")
+    return value
+
+
+def optional_text(value: Any) -> str:
+    """Return a text that does not matter enough to refuse an answer."""
+    return value if isinstance(value, str) else ""
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Tell whether it is a number of tokens."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+
+
+def call_of(value: Any) -> ToolCallRequest:
+    """Return a tool call, whose arguments may be a text or the object itself; its id may be missing."""
+    call = object_of(value, "a tool call")
+    function = object_of(call.get("function"), "a tool call's function")
+    name = text_of(function.get("name"), "a tool's name")
+    if not name:
+        raise unusable("a tool call has no name")
+    arguments = function.get("arguments")
+    if isinstance(arguments, dict):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCallRequest(CallId(text_of(call.get("id"), "a tool call's id")), name, text_of(arguments, "arguments"))
+
+
+def with_ids(calls: Sequence[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
+    """Give every call an id that no other call of the turn has; servers forget or repeat them."""
+    seen: set[str] = set()
+    named: list[ToolCallRequest] = []
+    for index, call in enumerate(calls):
+        call_id = call.call_id
+        while not call_id or call_id in seen:
+            call_id = CallId(f"{call_id or 'call'}_{index}")
+        seen.add(call_id)
+        named.append(ToolCallRequest(call_id, call.tool, call.arguments))
+    return tuple(named)
+
+
+def unusable(why: str) -> ModelAnswerUnusable:
+    """Return the error about an answer that is none."""
+    return ModelAnswerUnusable(
+        f"The model server sent an unusable answer: {why}",
+        hint="Check that the address is a chat endpoint of a model server and that the server is healthy.",
+    )

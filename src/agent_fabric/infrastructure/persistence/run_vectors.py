@@ -1,0 +1,96 @@
+"""The vectors of runs, and their words for full text search, in the store's SQLite file."""
+
+import heapq
+import re
+from collections.abc import Sequence
+
+import apsw
+
+from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
+from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.store import Store
+
+PART_CHARS = 600
+"""How much of the task, and of the result, counts. Longer ones are found no better (`benchmarks/embeddings`)."""
+WORDS_WEIGHT = 0.1
+"""What the best match by words gains; the second gains half of it, the third a third. Measured there as well."""
+_MOST_WORDS = 64
+_BY_WORDS = 100
+
+_SETTLED = tuple(status.value for status in RunStatus if status.settled)
+
+
+class SqliteRunVectors:
+    """RunVectors over the store. A settled run never changes, so what was kept stays right."""
+
+    def __init__(self, store: Store, catalogue: SqliteRunCatalogue) -> None:
+        self._store = store
+        self._catalogue = catalogue
+
+    async def missing(self, embedder: str, *, dimensions: int) -> Sequence[int]:
+        marks = ", ".join("?" for _ in _SETTLED)
+        query = (
+            f"SELECT number FROM runs WHERE status IN ({marks}) AND NOT EXISTS ("  # noqa: S608 - only question marks
+            " SELECT 1 FROM run_vectors WHERE embedder = ? AND run = number AND length(vector) = ?"
+            ") ORDER BY number DESC"
+        )
+        values = (*_SETTLED, embedder, BYTES_EACH * dimensions)
+        return await self._store.read(lambda connection: [row[0] for row in connection.execute(query, values)])
+
+    async def texts(self, numbers: Sequence[int]) -> Sequence[RunText]:
+        def read(connection: apsw.Connection) -> list[RunText]:
+            records = zip(numbers, self._catalogue.by_number(connection, numbers), strict=True)
+            return [
+                RunText(number, f"{record.prompt[:PART_CHARS]}\n{record.summary[:PART_CHARS]}")
+                for number, record in records
+            ]
+
+        return await self._store.read(read)
+
+    async def keep(self, embedder: str, texts: Sequence[RunText], vectors: Sequence[Vector]) -> None:
+        rows = [(each.number, embedder, vector) for each, vector in zip(texts, vectors, strict=True)]
+        words = [(each.number, _storable(each.text), each.number) for each in texts]
+
+        def write(connection: apsw.Connection) -> None:
+            connection.executemany("INSERT OR REPLACE INTO run_vectors (run, embedder, vector) VALUES (?, ?, ?)", rows)
+            # Once for all embedders.
+            connection.executemany(
+                "INSERT INTO run_words (rowid, text) SELECT ?, ?"
+                " WHERE NOT EXISTS (SELECT 1 FROM run_words WHERE rowid = ?)",
+                words,
+            )
+
+        await self._store.writer.write(write)
+
+    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
+        def read(connection: apsw.Connection) -> list[FoundRun]:
+            query = "SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?"
+            rows = list(connection.execute(query, (embedder, len(question))))
+            near = similarities([vector for _, vector in rows], question)
+            scores = {number: score for (number, _), score in zip(rows, near, strict=True)}
+            for place, number in enumerate(_by_words(connection, words), 1):
+                if number in scores:
+                    scores[number] += WORDS_WEIGHT / place
+            best = heapq.nlargest(limit, scores, key=scores.__getitem__)
+            records = self._catalogue.by_number(connection, best)
+            return [
+                FoundRun(record, scores[number] / (1 + WORDS_WEIGHT))
+                for number, record in zip(best, records, strict=True)
+            ]
+
+        return await self._store.read(read)
+
+
+def _by_words(connection: apsw.Connection, words: str) -> list[int]:
+    """Return the runs that share a word with the question, the best first."""
+    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", _storable(words))[:_MOST_WORDS])
+    if not wanted:
+        return []
+    query = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
+    return [int(row[0]) for row in connection.execute(query, (wanted, _BY_WORDS))]
+
+
+def _storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

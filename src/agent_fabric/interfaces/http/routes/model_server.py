@@ -1,0 +1,96 @@
+"""The llama-server that fabric owns: look at it, switch its model or its options, start it again."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.infrastructure.llm.managed import ManagedBackend
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.model_server_schemas import ModelServer, ModelServerChange, ModelServerOptions
+from agent_fabric.interfaces.http.openapi import problems, takes
+
+PATH = "/models/server"
+
+
+def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Which program is started, only the configuration file says."""
+    refusals = problems(404, 413, 415, 502, 503)
+
+    def owned() -> ManagedBackend | None:
+        return None if fabric.config.managed_llama is None else fabric.local.models.stack.managed
+
+    @app.get(
+        PATH, summary="Show our llama-server", response_model=ModelServer, responses=problems(404), tags=["models"]
+    )
+    async def show() -> Response:
+        """Answer at once, also while a switch goes on: its model, its options, and how busy it is."""
+        managed = owned()
+        return _none() if managed is None else _shown(managed)
+
+    @app.put(
+        PATH,
+        summary="Switch the model or the options of our llama-server",
+        response_model=ModelServer,
+        responses=refusals,
+        openapi_extra=takes(ModelServerChange),
+        tags=["models"],
+    )
+    async def switch(request: Request) -> Response:
+        """Wait for the answers that are being written, start llama-server anew, and tell how it is then.
+
+        New requests wait meanwhile, and none is lost. What the body does not name stays as it is. When the new model
+        does not start, the old one is started again, and the problem says why. The configuration file stays as it is.
+        """
+        managed = owned()
+        if managed is None:
+            return _none()
+        try:
+            change = ModelServerChange.model_validate_json(await request.body())
+            await managed.switch(change.model_dump(exclude_unset=True))
+        except ValidationError as problem:
+            errors = problem.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+        return _shown(managed)
+
+    @app.post(
+        f"{PATH}/restart",
+        summary="Start our llama-server anew",
+        response_model=ModelServer,
+        responses=refusals,
+        tags=["models"],
+    )
+    async def restart() -> Response:
+        """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""
+        managed = owned()
+        if managed is None:
+            return _none()
+        await managed.restart()
+        return _shown(managed)
+
+
+def _none() -> Response:
+    return refusal(
+        404,
+        "There is no llama-server that fabric owns",
+        hint="Set `managed_llama.model` in the configuration to the absolute path of a GGUF file, and restart.",
+    )
+
+
+def _shown(managed: ManagedBackend) -> Response:
+    status, config = managed.status(), managed.llama.config
+    body = {
+        "stage": status.stage,
+        "model": status.model,
+        "options": config.model_dump(mode="json", include=set(ModelServerOptions.model_fields)),
+        "pid": status.pid,
+        "slots": status.slots,
+        "context_window": status.context_window,
+        "running": status.running,
+        "waiting": status.waiting,
+        "memory_bytes": status.memory_bytes,
+        "problem": status.problem,
+    }
+    return Response(dump_json(body), media_type="application/json")

@@ -1,0 +1,54 @@
+"""Runs by meaning."""
+
+from functools import cached_property
+from typing import Annotated
+
+from fastapi import FastAPI, Query
+from starlette.responses import Response
+
+from agent_fabric.application.runs.search_runs import SearchRuns
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.schemas import FoundRuns
+from agent_fabric.interfaces.http.views import listed
+
+MOST_READ = 200
+"""Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""
+
+
+class _LazySearch:
+    """The search, made when somebody first asks: its model costs memory."""
+
+    def __init__(self, fabric: ServerFabric) -> None:
+        self._fabric = fabric
+
+    @cached_property
+    def search(self) -> SearchRuns:
+        from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - see above
+
+        return search_runs(self._fabric.local.records, self._fabric.config)
+
+
+def add_search(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the route. Must come before `/runs/{run_id}`, which would take its name for an id."""
+    lazy = _LazySearch(fabric)
+
+    @app.get(
+        "/runs/search",
+        summary="Find settled runs by meaning, the best match first",
+        response_model=FoundRuns,
+        responses=problems(501, 502, 503, 504),
+        tags=["runs"],
+    )
+    async def search(
+        q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],
+        limit: Annotated[int, Query(ge=1, le=200, description="Most runs to show.")] = 20,
+    ) -> Response:
+        """Runs that were not searched before are read first, a few hundred a request; `unread` tells how many are left.
+
+        Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
+        """
+        answer = await lazy.search(q, limit=limit, most_read=MOST_READ)
+        runs = [{**listed(each.record), "score": round(each.score, 4)} for each in answer.runs]
+        return Response(dump_json({"runs": runs, "unread": answer.unread}), media_type="application/json")

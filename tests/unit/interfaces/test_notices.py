@@ -1,0 +1,56 @@
+"""Progress is a bar that fits into the terminal, or a line now and then in a file."""
+
+import io
+
+import pytest
+
+from agent_fabric.interfaces.cli.notices import Notices
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_the_bar_fits_and_the_amount_is_never_cut_off_where_there_is_room(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with Notices(stream) as notices:
+        notices("qwen2.5-coder-1.5b-instruct-q4_k_m from hub: 45 %, 503 of 1117 MB, 3.2 MB/s")
+        line = stream.getvalue()
+    assert len(line) < columns
+    assert line.startswith("[██████████··············]"[: columns - 2])
+    if columns >= 80:
+        assert "45 %, 503 of 1117 MB, 3.2 MB/s" in line
+    assert stream.getvalue().endswith("\r\x1b[2K"), "the bar is taken back at the end"
+
+
+def test_a_file_gets_plain_lines_and_few_of_them() -> None:
+    stream = io.StringIO()
+    with Notices(stream) as notices:
+        notices("begun: 1 %\x1b[2J")
+        notices("going: 2 %")
+    assert stream.getvalue() == "begun: 1 % [2J\n"
+
+
+def test_nothing_is_shown_to_who_asked_for_json() -> None:
+    stream = io.StringIO()
+    with Notices(stream, shown=False) as notices:
+        notices("begun: 1 %")
+    assert stream.getvalue() == ""
+
+
+def test_a_reader_who_has_gone_stops_nothing() -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    with Notices(Closed()) as notices:
+        notices("one")
+        notices("two")
