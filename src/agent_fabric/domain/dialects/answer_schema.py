@@ -3,24 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_fabric.domain.dialects.call_text import THOUGHT
+from agent_fabric.domain.dialects.lines import takes_lines
 from agent_fabric.domain.tools import ToolSpec
 
 LONGEST_TEXT = 6_000
 """Characters of one argument: a model that loops is cut off, whatever else limits its answer."""
 LONGEST_LINE = 1_000
 """Characters of an argument that is hardly ever longer: a path, a command, a summary."""
+LONGEST_THOUGHT = 200
 MOST_ITEMS = 12
+MOST_LINES = 200
+"""Of a file that is written in one call."""
 _LONG = frozenset({"content", "text", "body", "code", "patch", "quote"})
 
 
-def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None) -> dict[str, Any]:
-    """Return the schema of one call of any of the tools, or of one of them."""
+def schema_of_calls(tools: Sequence[ToolSpec], only: str | None = None, *, why_first: bool = False) -> dict[str, Any]:
+    """Return the schema of one call of any of the tools, or of one of them.
+
+    With `why_first` the model must say something before the call: what went wrong, after a call that failed.
+    """
+    before = {THOUGHT: {"type": "string", "minLength": 1, "maxLength": LONGEST_THOUGHT}} if why_first else {}
     chosen = [tool for tool in tools if tool.name == only] or list(tools)
     forms = [
         {
             "type": "object",
-            "properties": {"name": {"const": tool.name}, "arguments": _capped(tool.parameters, tool.name)},
-            "required": ["name", "arguments"],
+            "properties": {**before, "name": {"const": tool.name}, "arguments": _capped(tool.parameters, tool.name)},
+            "required": [*before, "name", "arguments"],
             "additionalProperties": False,
         }
         for tool in chosen
@@ -32,6 +41,8 @@ def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Leave out what does not constrain, and end what a model could go on with for ever."""
     capped = {key: value for key, value in schema.items() if key not in _TELLS}
     kind = schema.get("type")
+    if takes_lines(name, schema):
+        return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MOST_LINES}
     if kind == "string" and "enum" not in schema and "const" not in schema:
         longest = LONGEST_TEXT if name in _LONG else LONGEST_LINE
         capped["maxLength"] = min(schema.get("maxLength", longest), longest)

@@ -27,7 +27,9 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         return ""  # the engine has said what to do
     wanted = task if len(task) <= LONGEST_REMINDER else "it is said above."
     if has_failed(text):
-        return "That failed. Find out why, and do it another way."
+        if _MISSING in text:
+            return "A file that it needs is not there. Make that file first, or find out its right name."
+        return "That failed. Say why first, then do it another way."
     result = _object(text) or {}
     if _first_time(result) is not None:
         return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
@@ -35,12 +37,17 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         return f"That changed nothing. Look at the files, and do it another way. The task is: {wanted}"
     if "replaced" in result:
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
+    if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):
+        return f"That printed nothing and changed nothing. If it should have, mend it. The task is: {wanted}"
     if tool is not None and tool.effect is Effect.READS:
         return f"Now go on with the task: {wanted}"
     return (
         f"That worked. The task is: {wanted}\n"
         f"If a part of it is still to be done, do it now. If all of it is done, call {FINISH_TASK}."
     )
+
+
+_MISSING = "No such file or directory"
 
 
 def has_failed(text: str) -> bool:

@@ -6,8 +6,9 @@ from typing import Any, assert_never
 
 from agent_fabric.domain.dialects.answer_schema import schema_of_calls
 from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
+from agent_fabric.domain.dialects.lines import as_lines
 from agent_fabric.domain.dialects.loops import still_open
-from agent_fabric.domain.dialects.observations import next_step, readable
+from agent_fabric.domain.dialects.observations import has_failed, next_step, readable
 from agent_fabric.domain.dialects.signatures import signatures
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
@@ -38,9 +39,11 @@ def shape(
         case ToolDialect.NATIVE:
             return Shaped(messages=messages, tools=tools, must_call=must_call)
         case ToolDialect.SCHEMA:
-            schema = schema_of_calls(still_open(messages, tools), must_call) if tools else None
+            last = messages[-1] if messages else None
+            failed = last is not None and last.role is Role.TOOL and has_failed(last.content)
+            schema = schema_of_calls(still_open(messages, tools), must_call, why_first=failed) if tools else None
             return Shaped(
-                messages=_told(messages, _SCHEMA_FORM, tools, _json_call),
+                messages=_told(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
                 tools=(),
                 must_call=None,
                 answer_schema=schema,
@@ -65,7 +68,9 @@ def _told(
     messages: Sequence[Message],
     form: str,
     tools: Sequence[ToolSpec],
-    written: Callable[[str, Sequence[ToolCallRequest]], str],
+    written: Callable[[str, Sequence[ToolCallRequest], Mapping[str, ToolSpec]], str],
+    *,
+    in_lines: bool = False,
 ) -> list[Message]:
     """Say in the messages what the server's own tool calls would carry."""
     told: list[Message] = []
@@ -75,11 +80,14 @@ def _told(
     for index, message in enumerate(messages):
         if index == 0 and message.role is Role.SYSTEM and tools:
             told.append(
-                replace(message, content=f"{message.content.rstrip()}\n\nTools:\n{signatures(tools)}\n\n{form}\n")
+                replace(
+                    message,
+                    content=f"{message.content.rstrip()}\n\nTools:\n{signatures(tools, in_lines=in_lines)}\n\n{form}\n",
+                )
             )
         elif message.tool_calls:
             names.update((call.call_id, call.tool) for call in message.tool_calls)
-            told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls)))
+            told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls, known)))
         elif message.role is Role.TOOL:
             name = names.get(message.call_id or "", "the tool")
             then = next_step(task, known.get(name), message.content)
@@ -99,15 +107,16 @@ def _say(told: list[Message], text: str) -> None:
         told.append(Message(Role.USER, text))
 
 
-def _json_call(said: str, calls: Sequence[ToolCallRequest]) -> str:
-    texts = [
-        as_text({**({THOUGHT: said} if said and not number else {}), "name": call.tool, "arguments": _arguments(call)})
-        for number, call in enumerate(calls)
-    ]
+def _json_call(said: str, calls: Sequence[ToolCallRequest], tools: Mapping[str, ToolSpec]) -> str:
+    texts = []
+    for number, call in enumerate(calls):
+        thought = {THOUGHT: said} if said and not number else {}
+        arguments = as_lines(tools.get(call.tool), _arguments(call))
+        texts.append(as_text({**thought, "name": call.tool, "arguments": arguments}))
     return "\n".join(texts)
 
 
-def _fenced_call(said: str, calls: Sequence[ToolCallRequest]) -> str:
+def _fenced_call(said: str, calls: Sequence[ToolCallRequest], tools: Mapping[str, ToolSpec]) -> str:  # noqa: ARG001 - as above
     blocks = [f"{FENCE}{MARK}\n{as_text({'tool': call.tool, 'params': _arguments(call)})}\n{FENCE}" for call in calls]
     return "\n".join([said, *blocks] if said else blocks)
 

@@ -1,16 +1,27 @@
 """Tools on a line each, for models that read about them in the prompt."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from agent_fabric.domain.dialects.lines import takes_lines
 from agent_fabric.domain.tools import ToolSpec
 
 _MOST_NESTING = 4
 
 
-def signatures(tools: Sequence[ToolSpec]) -> str:
-    """Return one line for each tool: its name, its arguments and what it does."""
-    return "\n".join(f"- {tool.name}({_arguments(tool.parameters)}): {_one_line(tool.description)}" for tool in tools)
+def signatures(tools: Sequence[ToolSpec], *, in_lines: bool = False) -> str:
+    """Return one line for each tool: its name, its arguments and what it does; `in_lines`: long texts are lists."""
+    shown = [replace(tool, parameters=_with_lines(tool.parameters)) for tool in tools] if in_lines else tools
+    return "\n".join(f"- {tool.name}({_arguments(tool.parameters)}): {_one_line(tool.description)}" for tool in shown)
+
+
+def _with_lines(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = {
+        name: {"type": "array", "items": {"type": "line"}} if takes_lines(name, part) else part
+        for name, part in schema.get("properties", {}).items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _arguments(schema: Mapping[str, Any], depth: int = 0) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from agent_fabric.domain.dialects.call_text import THOUGHT, Calls, NoCall, read_call, read_calls, read_object
+from agent_fabric.domain.dialects.lines import joined
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
@@ -51,7 +52,7 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> Calls:
     if not text.strip():
         return Calls()
     try:
-        value = read_object(text)
+        value = _in_whole_texts(read_object(text), tools)
         name, arguments = read_call(value, tools)
     except NoCall as problem:
         # A server that does not know about schemas lets the model write what it likes.
@@ -60,6 +61,12 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> Calls:
     thought = value.get(THOUGHT)
     said = thought.strip() if isinstance(thought, str) else ""
     return Calls(said=said, calls=(ToolCallRequest(CallId("call_0"), name, arguments),))
+
+
+def _in_whole_texts(value: dict[str, Any], tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
+    """Put long texts together that the model gave line by line."""
+    tool = tools.get(str(value.get("name")))
+    return {**value, "arguments": joined(tool, value["arguments"])} if "arguments" in value else value
 
 
 def _with(answer: LLMResponse, found: Calls, form: str, *, cut_off: bool, recovered: bool = False) -> LLMResponse:
