@@ -172,12 +172,21 @@ def _remarks(lane: Lane, response: LLMResponse) -> Iterator[Body]:
             base_url=note.base_url,
             error=note.error,
         )
-    elif response.usage is not None and not lane.truncated:
+    elif response.usage is not None and not lane.truncated and not _has_grown(lane, response.usage):
         truncated = truncation_of(lane.messages, response.usage, lane.window)
         if truncated is not None:
             yield ContextTruncated(
                 sent_tokens=truncated.sent_tokens, read_tokens=truncated.read_tokens, hint=HOW_TO_WIDEN
             )
+
+
+def _has_grown(lane: Lane, usage: Usage) -> bool:
+    """Tell whether the server read more than the turn before, and has room left: then it dropped nothing.
+
+    Most turns end here; counting a whole conversation costs more than the rest of a turn.
+    """
+    room = lane.window is None or usage.prompt_tokens < 0.9 * lane.window
+    return 0 < lane.context_tokens <= usage.prompt_tokens and room
 
 
 HOW_TO_WIDEN = (

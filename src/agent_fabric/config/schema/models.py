@@ -51,7 +51,7 @@ class ModelConfig(BaseModel):
     builder: Builder | None = None
     """A function that builds a client of your own for this model, as `module:function`; `backend` is then not used."""
     temperature: float = Field(default=0.1, ge=0, le=2)
-    """How freely the model chooses its words; low values make tool calls dependable."""
+    """How freely the model chooses its words; low values make tool calls dependable. Not set: 0 for embedded models."""
     top_p: float = Field(default=0.9, gt=0, le=1)
     """The share of likely words that the model chooses from."""
     max_tokens: int = Field(default=2048, ge=1)

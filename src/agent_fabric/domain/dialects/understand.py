@@ -18,7 +18,7 @@ def understand(
 
     `problem` is set when a call was meant but cannot be made. With `strict_native` only the server's own calls count.
     """
-    answer = replace(response, dialect=dialect)
+    answer = response if response.dialect is dialect else replace(response, dialect=dialect)
     if answer.tool_calls or not tools:
         return answer
     offered = {tool.name: tool for tool in tools}

@@ -166,6 +166,8 @@ class ConfiguredModels:
         settings = _settings(
             key, config, "embedded", EMBEDDED_URL, card, window=window, slots=config.slots or self.embedded_slots
         )
+        if "temperature" not in config.model_fields_set:
+            settings = replace(settings, temperature=0.0)  # the little that chance adds makes small models stumble
         return ChosenModel(settings, why)
 
     async def _managed(self, key: str, config: ModelConfig) -> ChosenModel:

@@ -257,6 +257,7 @@ PIECES = st.one_of(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @settings(max_examples=10_000, deadline=None, database=None)
 @given(
     st.lists(PIECES, max_size=8).map("".join), st.sampled_from(list(ToolDialect)), st.sampled_from(["stop", "length"])
