@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agent_fabric.config.folders import base_folder
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.config.plain import kind_of, plain_mapping
@@ -22,13 +23,7 @@ def user_file(environ: Mapping[str, str]) -> Path | None:
 
 def user_folder(environ: Mapping[str, str]) -> Path | None:
     """Return where the user's own file belongs; None for a user without a home."""
-    base = Path(environ.get("XDG_CONFIG_HOME", ""))
-    if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
-        home = environ.get("HOME", "")
-        if not home:
-            return None
-        base = Path(home) / ".config"
-    return base / "agent-fabric"
+    return base_folder(environ, "XDG_CONFIG_HOME", ".config")
 
 
 def project_file(fabric_folder: Path) -> Path | None:

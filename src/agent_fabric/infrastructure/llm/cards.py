@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.domain.models import ModelCard
 
@@ -18,10 +19,7 @@ _Stamp = tuple[int, int, int]
 
 def cards_file(environ: Mapping[str, str]) -> Path:
     """Return where the cards of this user are kept."""
-    base = Path(environ.get("XDG_CACHE_HOME", ""))
-    if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
-        base = Path.home() / ".cache"
-    return base / "agent-fabric" / "model-cards.json"
+    return (base_folder(environ, "XDG_CACHE_HOME", ".cache") or temporary_folder()) / "model-cards.json"
 
 
 class CardFile:

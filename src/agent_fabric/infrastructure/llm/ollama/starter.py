@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder
@@ -179,7 +180,4 @@ class _Patience:
 
 def log_folder(environ: Mapping[str, str]) -> Path:
     """Return where the output of a server that we started is kept."""
-    state = Path(environ.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():  # the XDG specification says to ignore relative paths
-        state = Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return state / "agent-fabric" / "ollama"
+    return (base_folder(environ, "XDG_STATE_HOME", ".local", "state") or temporary_folder()) / "ollama"

@@ -2,10 +2,10 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.errors import ConfigError
 
 
@@ -14,13 +14,7 @@ def servers_folder(environ: Mapping[str, str]) -> Path:
     runtime = Path(environ.get("XDG_RUNTIME_DIR", ""))
     if runtime.is_absolute() and _is_ours(runtime):
         return runtime / "agent-fabric" / "servers"
-    state = Path(environ.get("XDG_STATE_HOME", ""))
-    if state.is_absolute():  # the XDG specification says to ignore relative paths
-        return state / "agent-fabric" / "servers"
-    home = Path(environ.get("HOME", ""))
-    if home.is_absolute():
-        return home / ".local" / "state" / "agent-fabric" / "servers"
-    return Path(tempfile.gettempdir()) / f"agent-fabric-{os.getuid()}" / "servers"
+    return (base_folder(environ, "XDG_STATE_HOME", ".local", "state") or temporary_folder()) / "servers"
 
 
 def prepare_folder(folder: Path) -> Path:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelError, ModelRefused
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
@@ -24,7 +25,7 @@ from agent_fabric.infrastructure.llm.servers.processes import (
     server_environment,
     start_server,
 )
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, Notice, RunningServer, ServerSpec, quiet
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, RunningServer, ServerSpec, quiet
 from agent_fabric.infrastructure.llm.servers.why_failed import start_failure
 from agent_fabric.infrastructure.threads import on_own_thread
 

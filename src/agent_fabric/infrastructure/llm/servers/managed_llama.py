@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import FabricError, ModelBusy, ModelError
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.loopback import slots_of
 from agent_fabric.infrastructure.llm.servers.owned_server import OwnedServer, is_healthy
 from agent_fabric.infrastructure.llm.servers.processes import memory_of
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, Notice, quiet
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
 from agent_fabric.infrastructure.threads import on_own_thread
 
 _LOOK_S = 0.1

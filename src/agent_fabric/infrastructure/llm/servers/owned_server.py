@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
@@ -17,7 +18,7 @@ from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
 from agent_fabric.infrastructure.llm.servers.loopback import slots_of, status_of
 from agent_fabric.infrastructure.llm.servers.place import MANAGED, Listening, Place, write_private
 from agent_fabric.infrastructure.llm.servers.processes import StartedServer, end_server, start_server
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, Notice
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint
 from agent_fabric.infrastructure.llm.servers.tether import EXIT_NO_PROGRAM
 from agent_fabric.infrastructure.llm.servers.why_failed import start_failure
 from agent_fabric.infrastructure.threads import on_own_thread

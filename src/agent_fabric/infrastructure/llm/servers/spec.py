@@ -1,15 +1,10 @@
 """What a model server is asked to be, and what it turned out to be."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 from agent_fabric.domain.errors import ModelRefused
-
-Notice: TypeAlias = Callable[[str], None]
-"""Told, in a person's words, what takes so long."""
 
 DEFAULT_CONTEXT_WINDOW = 8192
 DEFAULT_IDLE_S = 300.0

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import WeightsUnavailable
 from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
 from agent_fabric.infrastructure.llm.weights.folder import OVERRIDE, ModelFolder
 from agent_fabric.infrastructure.llm.weights.hub_mirror import HubMirror
 from agent_fabric.infrastructure.llm.weights.mirrors import Mirror, MirrorFailed
 from agent_fabric.infrastructure.llm.weights.part_file import PartFile, sha256_of, until_cancelled
-from agent_fabric.infrastructure.llm.weights.progress import Notice, Progress, amount
+from agent_fabric.infrastructure.llm.weights.progress import Progress, amount
 from agent_fabric.infrastructure.llm.weights.wheel_mirror import WheelMirror
 
 MirrorFor = Callable[[Source, CatalogueModel], Mirror]

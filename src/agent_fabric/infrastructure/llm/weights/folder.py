@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, WeightsUnavailable
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel, find
 from agent_fabric.infrastructure.llm.weights.part_file import PartFile
@@ -36,12 +37,10 @@ def models_folder(environ: Mapping[str, str]) -> Path:
                 f"{OVERRIDE} is {named!r}, which is not a whole path", hint=f"export {OVERRIDE}=/some/path"
             )
         return path
-    base = Path(environ.get("XDG_DATA_HOME", ""))
-    if not base.is_absolute():  # also when not set; the XDG specification says to ignore relative paths
-        if not home:
-            raise ConfigError("There is no home folder to keep models in", hint=f"export {OVERRIDE}=/some/path")
-        base = Path(home) / ".local" / "share"
-    return base / "agent-fabric" / "models"
+    folder = base_folder(environ, "XDG_DATA_HOME", ".local", "share")
+    if folder is None:
+        raise ConfigError("There is no home folder to keep models in", hint=f"export {OVERRIDE}=/some/path")
+    return folder / "models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

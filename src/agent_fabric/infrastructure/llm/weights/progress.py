@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-Notice = Callable[[str], None]
-"""Shows one short text; a later one replaces it."""
+from agent_fabric.application.ports.llm import Notice
 
 _PAUSE_S: Final = 0.25
 """Time between two texts: fast enough to look alive, slow enough to be read."""
