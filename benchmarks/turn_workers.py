@@ -91,7 +91,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.domain.ids import SpecialistId
     from agent_fabric.domain.messages import ModelSettings
     from agent_fabric.domain.packs import FinishSpec
-    from agent_fabric.domain.policy import CommandPolicy
+    from agent_fabric.domain.policy.commands import CommandPolicy
     from agent_fabric.domain.recruitment import Specialist
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec

@@ -23,7 +23,7 @@ from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
+from agent_fabric.domain.policy.commands import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock

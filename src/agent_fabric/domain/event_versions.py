@@ -38,7 +38,7 @@ from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequ
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolSpec, Trust
 
 Upcaster = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -98,7 +98,7 @@ def _sources(values: list[Mapping[str, Any]]) -> tuple[Source, ...]:
     return tuple(_read_source(value) for value in values)
 
 
-_read_tool = _reader(ToolSpec, effect=Effect)
+_read_tool = _reader(ToolSpec, effect=Effect, path_arguments=tuple, trust=Trust)
 _read_source = _reader(Source)
 _usage = _reader(Usage)
 

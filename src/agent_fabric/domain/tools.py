@@ -28,6 +28,25 @@ class Effect(StrEnum):
     """Reaches the world outside the box: the model must check before it repeats."""
 
 
+class Trust(StrEnum):
+    """Who wrote the text that a tool gives back; what a person did not write is never taken as an instruction."""
+
+    OWNER = "owner"
+    """The person behind the run."""
+    WORKSPACE = "workspace"
+    """Files of the workspace and programs that ran in it."""
+    WEB = "web"
+    MCP = "mcp"
+    """A server that offers tools."""
+    NODE = "node"
+    """Another machine."""
+
+    @property
+    def vouched_for(self) -> bool:
+        """Whether it is the owner's own, or comes from what the owner handed over."""
+        return self in (Trust.OWNER, Trust.WORKSPACE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """A tool as the model and the log see it."""
@@ -41,6 +60,12 @@ class ToolSpec:
     """How long one call may take before it is ended."""
     command_argument: str = ""
     """The argument that is a shell command line, for the policy to judge; empty if there is none."""
+    path_arguments: tuple[str, ...] = ()
+    """The arguments that are paths, for the policy to judge."""
+    url_argument: str = ""
+    """The argument that is an address, for the policy to judge; empty if there is none."""
+    trust: Trust = Trust.WORKSPACE
+    """Who wrote what it gives back, unless a result says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +83,8 @@ class ToolResult:
     """Files that the call wrote."""
     cites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Addresses that a file in the workspace mentions from now on, by the file's path."""
+    origin: str = ""
+    """Where its text came from, for people: an address, a server. Empty: the tool's name says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +95,16 @@ class ToolContext:
     call_id: CallId
     timeout_s: float
     network_allowed: bool
+    agent: str = ""
+    """The specialist or agent that called it."""
+    user_scopes: frozenset[str] = frozenset()
+    """What the person behind the run may do; empty: nobody has limited it."""
+    command_allowlist: tuple[str, ...] = ()
+    """Programs that the policy allows without asking; for tools of others to go by, the policy has decided already."""
+    path_allowlist: tuple[str, ...] = ()
+    domain_allowlist: tuple[str, ...] = ()
+    working_dir: str = ""
+    """The workspace."""
 
 
 class BadArguments(ValueError):

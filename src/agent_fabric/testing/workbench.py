@@ -14,7 +14,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.domain.policy import CommandPolicy
+from agent_fabric.domain.policy.commands import CommandPolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task, TaskForceMode
 from agent_fabric.testing.fakes import (

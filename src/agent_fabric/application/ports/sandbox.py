@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.ids import RunId
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutcome:
@@ -55,4 +57,25 @@ class Sandbox(Protocol):
 
     async def end_leftovers(self) -> int:
         """End processes that an earlier driver of this run left behind; return how many there were."""
+        ...
+
+
+class Sandboxes(Protocol):
+    """Makes the boxes of runs, all of one level, which was found out at the start by really trying it."""
+
+    @property
+    def level(self) -> str:
+        """How strong the boxes are: `A`, `A+`, `B` or `C`."""
+        ...
+
+    def for_run(self, run_id: RunId, workspace: str) -> Sandbox:
+        """Return the run's box: the same one for all its packs, made when it is first used. Never blocks."""
+        ...
+
+    async def close(self, run_id: RunId) -> None:
+        """End the run's box."""
+        ...
+
+    async def end_leftovers(self, run_id: RunId, workspace: str) -> int:
+        """End processes that an earlier driver of the run left behind; return how many there were."""
         ...

@@ -14,7 +14,8 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.json_schema import problems_with, too_deep
 from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.policy import CommandPolicy, Ruling, Verdict
+from agent_fabric.domain.policy.commands import CommandPolicy
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
 SANDBOX_VIOLATION = "sandbox_violation"

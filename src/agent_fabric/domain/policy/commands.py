@@ -6,33 +6,11 @@ the sandbox, not here.
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 
 from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by
-
-
-class Verdict(StrEnum):
-    """What happens with a command; the strictest verdict on any part of it wins."""
-
-    ALLOW = "allow"
-    ASK = "ask"
-    """A person has to agree."""
-    BLOCK = "block"
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """A verdict and what led to it."""
-
-    verdict: Verdict
-    reason: str
-    """A sentence for the model or a person, with what to do instead."""
-    rule: str
-    """The name of the rule that decided."""
-    subject: str
-    """The part of the command that the rule is about."""
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 
 
 def _names(text: str) -> frozenset[str]:

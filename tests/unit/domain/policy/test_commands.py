@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.policy import DEFAULT_ALLOWED_COMMANDS, CommandPolicy, Verdict
+from agent_fabric.domain.policy.commands import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
+from agent_fabric.domain.policy.verdicts import Verdict
 
 POLICY = CommandPolicy()
 

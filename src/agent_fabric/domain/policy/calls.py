@@ -1,0 +1,54 @@
+"""What a policy knows about a call before it decides."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_fabric.domain.policy.verdicts import Ruling
+from agent_fabric.domain.tools import Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedCall:
+    """A tool call that somebody wants to make."""
+
+    tool: str
+    args: Mapping[str, Any]
+    effect: Effect
+    command: str = ""
+    """The shell command line in it, if it is one."""
+    paths: tuple[str, ...] = ()
+    """Files and folders that it names, as it names them."""
+    urls: tuple[str, ...] = ()
+    """Addresses that it names."""
+    agent: str = ""
+    """The specialist or agent who wants it."""
+    node: str = ""
+    """The machine it is for; empty: this one."""
+    sandbox: str = "C"
+    """Level of the box that it would run in."""
+    scopes: frozenset[str] = frozenset()
+    """What the person behind the run may do; empty: nobody has limited it."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that the run has read and nobody vouches for, such as web pages."""
+
+
+class Policy(Protocol):
+    """Decides about calls. Pure: the same call always gets the same ruling."""
+
+    @property
+    def version(self) -> str:
+        """Changes with the rules; recorded with every decision."""
+        ...
+
+    def judge(self, call: ProposedCall) -> Ruling:
+        """Decide about one call; never raises."""
+        ...
+
+
+def argument_hash(args: Mapping[str, Any]) -> str:
+    """Return what identifies exactly these arguments, however their keys are ordered."""
+    text = json.dumps(args, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
