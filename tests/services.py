@@ -1,6 +1,7 @@
 """What a test needs from its machine."""
 
 import os
+import shutil
 
 import pytest
 
@@ -17,3 +18,11 @@ def need(condition: object, reason: str) -> None:
     if in_ci():
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason, allow_module_level=True)
+
+
+def need_program(name: str, package: str) -> str:
+    """Return the path of a program that the test needs; without it the test is skipped, or failed in CI."""
+    path = shutil.which(name)
+    need(path is not None, f"needs {name}; on Debian and Ubuntu: apt install {package}")
+    assert path is not None
+    return path
