@@ -14,7 +14,7 @@ override TASK := $(value TASK)
 export TASK
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format format-check lint types layers unit simulation quick-tests all-tests \
+.PHONY: help run test check format format-check lint types layers unit simulation quick-tests all-tests services \
 	bench requirements constraints clean venv task-given
 
 help: ## Show this list
@@ -67,8 +67,11 @@ simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 quick-tests: $(TOOLS)
 	$(PY) -m pytest $(wildcard tests/architecture tests/unit tests/simulation) -m "not slow" $(ARGS)
 
-all-tests: $(TOOLS)
+all-tests: $(TOOLS) services
 	$(PY) -m pytest --durations=10 $(ARGS)
+
+services: ## Install the programs that tests need, where that is possible
+	@scripts/test_services.sh
 
 bench: $(TOOLS) ## Measure what the README claims
 	@set -e; for file in $(sort $(wildcard benchmarks/bench_*.py)); do echo "== $$file"; $(PY) "$$file" $(ARGS); done

@@ -17,6 +17,7 @@ import json
 import os
 import re
 import resource
+import selectors
 import socket
 import statistics
 import subprocess
@@ -27,6 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
+FILLED_S = 2.0
+"""Until nothing more fits between the server and a client that does not read."""
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
@@ -163,7 +166,8 @@ async def with_readers(ours: Server, readers: int, rounds: int, seconds: float, 
     for _ in range(rounds):
         for count, into in ((0, alone), (readers, watched)):
             run_id = long_run(ours.port)
-            sockets = [deaf_reader(ours.port, run_id) for _ in range(count)]
+            sockets = deaf_readers(ours.port, run_id, count)
+            await asyncio.sleep(FILLED_S)
             await ours.measure(ONE_STEP_OURS, at_once, seconds, into)
             for each in sockets:
                 each.close()
@@ -176,7 +180,7 @@ async def with_readers(ours: Server, readers: int, rounds: int, seconds: float, 
 
 def long_run(port: int) -> str:
     """Start a run that goes on for long and makes many events; return its id."""
-    task = {"prompt": "[steps=999] [wait=3] go on", "pack": "adding", "max_steps": 1_000}
+    task = {"prompt": "[steps=999] [wait=10] go on", "pack": "adding", "max_steps": 1_000}
     connection = socket.create_connection(("127.0.0.1", port))
     connection.sendall(post(b"/run/stream", json.dumps(task).encode()))
     seen = b""
@@ -184,6 +188,21 @@ def long_run(port: int) -> str:
         seen += connection.recv(65_536)
     connection.close()  # the run goes on
     return found.group(1).decode()
+
+
+def deaf_readers(port: int, run_id: str, count: int) -> list[socket.socket]:
+    """Return readers that the server has begun to answer: letting them in is not what is measured."""
+    readers = [deaf_reader(port, run_id) for _ in range(count)]
+    waiting = selectors.DefaultSelector()
+    for reader in readers:
+        waiting.register(reader, selectors.EVENT_READ)
+    deadline = time.monotonic() + 60
+    while waiting.get_map():
+        if time.monotonic() > deadline:
+            raise SystemExit("not every reader was answered")
+        for ready, _ in waiting.select(1):
+            waiting.unregister(ready.fileobj)
+    return readers
 
 
 def deaf_reader(port: int, run_id: str) -> socket.socket:

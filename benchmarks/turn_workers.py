@@ -91,13 +91,12 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.domain.ids import SpecialistId
     from agent_fabric.domain.messages import ModelSettings
     from agent_fabric.domain.packs import FinishSpec
-    from agent_fabric.domain.policy.commands import CommandPolicy
     from agent_fabric.domain.recruitment import Specialist
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-    from agent_fabric.testing.fakes import OneModel, PackBuilders
+    from agent_fabric.testing.fakes import OneModel, PackBuilders, PermissivePolicy
 
     async def add_tool(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
         return ToolResult(output={"result": add(args["a"], args["b"])})
@@ -129,7 +128,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
         recruit=RecruitSpecialists([Specialist(specialist_id=SpecialistId("adding"), description="adds")], {}),
         models=OneModel(settings),
         model_turn=ModelTurn(LazyModels(default_config()), clock),
-        invoke_tool=InvokeTool(CommandPolicy(), clock, 16_000),
+        invoke_tool=InvokeTool(PermissivePolicy(), clock, 16_000),
     )
     execute = ExecuteTask(
         runs=records.runs,

@@ -1,4 +1,4 @@
-"""Twenty tasks of files and shell, done by agent-fabric with a real model, judged by what is on disk afterwards.
+"""Tasks of files and shell, done by agent-fabric with a real model, judged by what is on disk afterwards.
 
     cd benchmarks; python -m tool_tasks.evaluate --base-url http://127.0.0.1:8080/v1 --dialect schema
     cd benchmarks; python -m tool_tasks.evaluate --model fast
@@ -23,8 +23,9 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.events import Event, GuidanceGiven, ModelAnswered, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
+from tool_tasks.sets import SETS
 from tool_tasks.table import Outcome, chosen, show
-from tool_tasks.tasks import TASKS, ToolTask
+from tool_tasks.tasks import ToolTask
 
 MOST_STEPS = 12
 MODEL_KEY = "evaluated"
@@ -105,7 +106,7 @@ async def evaluate(arguments: argparse.Namespace) -> list[Outcome]:
     with tempfile.TemporaryDirectory() as folder:
         fabric = build_local(Path(folder) / ".fabric", config, sink=Talk() if arguments.verbose else None)
         try:
-            for task in chosen(TASKS, arguments.only):
+            for task in chosen(SETS[arguments.set], arguments.only):
                 if arguments.verbose:
                     print(f"{task.name}: {task.prompt}", file=sys.stderr)
                 outcomes.append(await do(task, fabric, config))
@@ -125,6 +126,7 @@ def main() -> None:
     parser.add_argument("--model", help="the model's name there, or an embedded model")
     parser.add_argument("--dialect", choices=["native", "schema", "text"], help="how the model calls tools")
     parser.add_argument("--full-prompts", action="store_true", help="the prompts for large models")
+    parser.add_argument("--set", choices=list(SETS), default="everyday", help="which tasks")
     parser.add_argument("--only", default="", help="names of tasks, with commas")
     parser.add_argument("--max-steps", type=int, default=MOST_STEPS)
     parser.add_argument("--verbose", action="store_true", help="show what is said, on standard error")

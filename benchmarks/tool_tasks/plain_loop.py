@@ -15,18 +15,23 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tool_tasks.sets import SETS
 from tool_tasks.table import Outcome, chosen, show
-from tool_tasks.tasks import TASKS, ToolTask
+from tool_tasks.tasks import ToolTask
 
 MOST_STEPS = 10
 SYSTEM = """\
 You do tasks in a folder with tools. Make one tool call at a time, look at its result, then go on.
 When everything is done, call finish_task.
 
-Examples of calls:
+Task: Create a.txt with the lines one and two.
 {"name": "write_file", "arguments": {"path": "a.txt", "content": "one\\ntwo\\n"}}
-{"name": "shell", "arguments": {"command": "grep -c one a.txt"}}
-{"name": "finish_task", "arguments": {"summary": "Wrote a.txt; it has one line with the word."}}
+
+Task: Delete b.txt.
+{"name": "shell", "arguments": {"command": "rm b.txt"}}
+
+The task is done:
+{"name": "finish_task", "arguments": {"summary": "Deleted b.txt."}}
 """
 
 
@@ -159,12 +164,13 @@ def main() -> None:
     """Run the tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base-url", required=True)
+    parser.add_argument("--set", choices=list(SETS), default="everyday", help="which tasks")
     parser.add_argument("--only", default="", help="names of tasks, with commas")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     outcomes = []
-    for task in chosen(TASKS, arguments.only):
+    for task in chosen(SETS[arguments.set], arguments.only):
         outcomes.append(do(task, arguments.base_url, verbose=arguments.verbose))
         if not arguments.json:
             show(outcomes[-1:])

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 
 TESTS = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0
@@ -161,6 +163,13 @@ class Fabric:
         """The folders of all runs."""
         return sorted((self.root / "runs").iterdir()) if self.root.exists() else []
 
+    def by_us(self) -> "Fabric":
+        """Give the command the key of this process's user, so that each trusts the folder that the other has made."""
+        key = (self.home or self.folder) / ".local" / "share" / "agent-fabric" / "audit.key"
+        key.parent.mkdir(parents=True, exist_ok=True)
+        key.write_bytes(audit_key(os.environ).value)
+        return self
+
     async def start(self, *arguments: str) -> "Started":
         """Start `fabric` with these arguments; `run` uses the engineering pack unless it is told otherwise."""
         home = self.home or self.folder
@@ -169,12 +178,15 @@ class Fabric:
         config.write_text(json.dumps(self.configured))
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "PYTHONPATH"}}
         paths = os.pathsep.join(path for path in (kept.get("PYTHONPATH"), str(TESTS)) if path)
+        # The home folder is another one, so what a version manager has put in front of `python3` finds nothing there.
+        programs = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *engineered(arguments)),
             *("--workspace", str(self.root)),
             cwd=home,
             env={
                 **kept,
+                "PATH": programs,
                 "HOME": str(home),
                 "TMPDIR": str(home),
                 "FABRIC_CONFIG_PATH": str(config),
@@ -246,12 +258,24 @@ async def until(condition: Callable[[], object], what: str, *, timeout_s: float 
         await asyncio.sleep(0.01)
 
 
-def alive(pid: int) -> bool:
-    """Tell whether a process runs; one that has ended but was not collected does not count."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def long_sleep() -> str:
+    """Return a command that takes a minute, and whose words no other process has."""
+    return f"sleep 61.{uuid.uuid4().int}"
+
+
+def running(command: str) -> list[int]:
+    """Return the processes with these words in their command line, in whatever box they run.
+
+    A box has its own numbers for processes, so what a command says about itself does not help to find it from outside.
+    One that has ended but was not collected has no command line any more.
+    """
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with contextlib.suppress(OSError):
+                if command in (process / "cmdline").read_text(errors="replace").replace("\0", " "):
+                    found.append(int(process.name))
+    return found
 
 
 TROUBLE: Mapping[str, Any] = {

@@ -1,10 +1,11 @@
-"""Kills real `fabric` processes at random moments and checks what a witness outside saw.
+"""Kills real `fabric` processes at random moments and checks what a witness saw.
 
     python tests/e2e/kill_loop.py --kills 500
 
-Each run is a dozen turns of shell commands that append a line to a witness file, and of file tools. A process is
-killed with SIGKILL some milliseconds after it has shown signs of life, or while it still starts; then the run is
-resumed, until it completes. The witness must never see a command twice, and every recorded result must have happened.
+Each run is a dozen turns of shell commands that append a line to a witness file in the workspace, and of file tools.
+A process is killed with SIGKILL some milliseconds after it has shown signs of life, or while it still starts; then the
+run is resumed, until it completes. The witness must never see a command twice, and every recorded result must have
+happened.
 """
 
 import argparse
@@ -52,15 +53,15 @@ class Findings:
         )
 
 
-def script(witness: Path) -> Script:
-    """Return what the model says: mostly commands that leave a trace outside, in between file tools."""
+def script() -> Script:
+    """Return what the model says: mostly commands that leave a trace in the workspace, in between file tools."""
     turns = []
     for step in range(STEPS):
         if step % 4 == 3:
             turns.append(Call("write_file", {"path": f"file_{step}.txt", "content": f"step {step}\n"}))
         else:
             # The run's own id comes from the environment that every tool process gets.
-            command = f'echo "$FABRIC_RUN_ID {step}" >> {witness} && python3 -c "pass"'
+            command = f'echo "$FABRIC_RUN_ID {step}" >> witness && python3 -c "pass"'
             turns.append(Call("shell", {"command": command}))
     return Script(turns=(*turns, Finish(summary="All steps are done.")))
 
@@ -68,8 +69,8 @@ def script(witness: Path) -> Script:
 def loop(folder: Path, kills: int, seed: int) -> Findings:
     """Run and kill until enough processes have died; every run is brought to its end."""
     rng = random.Random(seed)
-    witness, root = folder / "witness", folder / ".fabric"
-    (folder / "script.json").write_text(script(witness).to_json())
+    root = folder / ".fabric"
+    (folder / "script.json").write_text(script().to_json())
     model = subprocess.Popen(
         [sys.executable, "-m", "agent_fabric.testing.scripted_model", "--script", str(folder / "script.json")],
         stdout=subprocess.PIPE,
@@ -89,7 +90,7 @@ def loop(folder: Path, kills: int, seed: int) -> Findings:
     finally:
         model.terminate()
         model.communicate()
-    _check(root, witness, findings)
+    _check(root, findings)
     return findings
 
 
@@ -180,8 +181,9 @@ def _resumed_after(root: Path, run_id: str, started: float) -> list[float]:
     return [row[0] - started] if row and row[0] > started else []
 
 
-def _check(root: Path, witness: Path, findings: Findings) -> None:
-    seen = Counter(witness.read_text().split("\n"))
+def _check(root: Path, findings: Findings) -> None:
+    witnesses = root.glob("runs/*/workspace/witness")
+    seen = Counter(line for witness in witnesses for line in witness.read_text().splitlines())
     connection = apsw.Connection(str(root / "fabric.db"))
     ((sound,),) = connection.execute("PRAGMA integrity_check").fetchall()
     assert sound == "ok", sound

@@ -33,18 +33,26 @@ from agent_fabric.testing.scripted_model import (
     Status,
     Turn,
 )
-from e2e.fabric_process import alive, engineered, until
+from e2e.fabric_process import engineered, long_sleep, running, until
 
 PATIENCE_S = 30.0
-COMMANDS = ("run", "resume", "cancel", "serve", "verify", "doctor", "logs", "models", "config")
+COMMANDS = (
+    *("run", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
+    *("logs", "models", "mcp", "policy", "config"),
+)
 SUBCOMMANDS = (
+    *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
+    *("audit list", "audit verify"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
-    "config show",
+    *("mcp list", "mcp inspect", "mcp trust"),
+    *("policy check", "policy show", "policy simulate"),
+    *("config show", "config trust"),
 )
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b31m\x07 \u202eevil\r\n\x08"
 """Sets the title, clears the screen, changes colours in two ways, rings, and writes backwards."""
 
+SLEEP = long_sleep()
 LOOK = Call("list_files", {"path": "."})
 DONE = Finish(summary="all done", artifacts=["a.txt"], next_steps=[], notes="")
 SCRIPT = Script(
@@ -52,11 +60,11 @@ SCRIPT = Script(
     named={
         "hang": (Turn(LOOK, faults=(Hang(),)), DONE),
         "hang-always": (Hang(times=99),),
-        "sleep": (Call("shell", {"command": "echo $$ > pid; sleep 60"}), DONE),
-        "stubborn": (Call("shell", {"command": "trap '' TERM INT; echo $$ > pid; while true; do sleep 1; done"}), DONE),
+        "sleep": (Call("shell", {"command": SLEEP}), DONE),
+        "stubborn": (Call("shell", {"command": f"trap '' TERM INT; while true; do {SLEEP}; done"}), DONE),
+        "gate": (Call("shell", {"command": "until [ -e open ]; do sleep 0.05; done"}), DONE, DONE),
         "refuse": (Status(400, times=99),),
         "slow": (LOOK, Slow(DONE, 1.0)),
-        "slower": (LOOK, Slow(DONE, 4.0)),
         "hostile": (
             Calls((Call("shell", {"command": f"echo {shlex.quote(HOSTILE)}"}),), text=HOSTILE),
             Finish(summary=HOSTILE, artifacts=[HOSTILE], next_steps=[], notes=HOSTILE),
@@ -215,14 +223,9 @@ async def begun(fabric: Fabric, model: ScriptedModel, script: str, *more: str) -
     return process
 
 
-async def pid_of_command(fabric: Fabric) -> int:
-    """Wait until the command of the only run has written down who it is."""
-
-    def written() -> list[Path]:
-        return [path for path in fabric.root.glob("runs/*/workspace/pid") if path.read_text().strip()]
-
-    await until(written, "the command began")
-    return int(written()[0].read_text())
+async def command_began() -> None:
+    """Wait until the command of the only run is there."""
+    await until(lambda: running(SLEEP), "the command began")
 
 
 # --- help, version, mistakes
@@ -572,12 +575,12 @@ async def test_a_stop_while_a_command_runs_ends_the_command_too(
     fabric: Fabric, model: ScriptedModel, script: str
 ) -> None:
     process = await begun(fabric, model, script, "--json")
-    pid = await pid_of_command(fabric)
+    await command_began()
     process.send_signal(signal.SIGINT)
     stopped = await ended(process, timeout_s=12)
     assert stopped.code == 130
     assert stopped.json["_meta"]["status"] == "interrupted"
-    await until(lambda: not alive(pid), "the command ended", timeout_s=2)
+    await until(lambda: not running(SLEEP), "the command ended", timeout_s=2)
     resumed = await fabric("resume", stopped.json["_meta"]["run_id"][:8], "--json")
     assert resumed.code == 0
     assert resumed.json["_meta"]["status"] == "completed"
@@ -585,13 +588,13 @@ async def test_a_stop_while_a_command_runs_ends_the_command_too(
 
 async def test_an_impatient_person_gets_the_same_end(fabric: Fabric, model: ScriptedModel) -> None:
     process = await begun(fabric, model, "stubborn", "--json")
-    pid = await pid_of_command(fabric)
+    await command_began()
     for _ in range(10):
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGINT)
         await asyncio.sleep(0.005)
     stopped = await ended(process, timeout_s=12)
-    await until(lambda: not alive(pid), "the command ended", timeout_s=2)
+    await until(lambda: not running(SLEEP), "the command ended", timeout_s=2)
     assert stopped.code == 130
     assert stopped.json["_meta"]["status"] == "interrupted"
 
@@ -608,13 +611,22 @@ async def test_a_stop_during_the_start_is_quiet(alone: Fabric) -> None:
     assert answer.code == 130
 
 
+def is_store(open_file: Path) -> bool:
+    with contextlib.suppress(OSError):  # closed meanwhile
+        return open_file.readlink().name == "fabric.db"
+    return False
+
+
 async def test_a_stop_before_the_run_is_created_is_one_object_too(fabric: Fabric) -> None:
     await fabric("run", "first")
     other = apsw.Connection(str(fabric.root / "fabric.db"))
     other.execute("BEGIN IMMEDIATE")
     try:
+        begun_at = time.monotonic()
         process = await fabric.start("run", "second", "--json")
-        await asyncio.sleep(1.5)
+        files = Path(f"/proc/{process.pid}/fd")
+        await until(lambda: any(map(is_store, files.iterdir())), "it opened the store", timeout_s=PATIENCE_S)
+        await asyncio.sleep(max(0.5, (time.monotonic() - begun_at) / 2))  # now it wants to write
         process.send_signal(signal.SIGINT)
         await asyncio.sleep(0.3)
     finally:
@@ -645,13 +657,14 @@ async def test_a_locked_store_does_not_keep_a_person_from_stopping(fabric: Fabri
 
 
 async def test_a_second_driver_is_refused_and_told_who_has_it(fabric: Fabric, model: ScriptedModel) -> None:
-    process = await begun(fabric, model, "slower", "--json")
+    process = await begun(fabric, model, "gate", "--json")
     (run_id,) = await fabric.ids()
     words, as_json = await together(fabric("resume", run_id), fabric("resume", run_id, "--json"))
     assert (words.code, as_json.code) == (1, 1)
     assert f"process {process.pid} on" in words.err
     assert as_json.json["error"]["code"] == "run_held"
     assert f"process {process.pid} on" in as_json.json["error"]["message"]
+    (fabric.root / "runs" / run_id / "workspace" / "open").touch()
     assert (await ended(process)).code == 0, "the holder goes on"
     kinds = [line["kind"] for line in runlog(fabric, run_id)]
     assert kinds.count("run_complete") == 1
@@ -660,11 +673,13 @@ async def test_a_second_driver_is_refused_and_told_who_has_it(fabric: Fabric, mo
 
 async def test_cancelling_ends_a_run_from_anywhere(fabric: Fabric, model: ScriptedModel) -> None:
     process = await begun(fabric, model, "hang-always", "--json")
+    looked = time.monotonic()
     (run_id,) = await fabric.ids()
     started = time.monotonic()
     cancelled = await fabric("cancel", run_id[:13], "--reason", "enough", "--json")
     ours = await ended(process)
-    assert time.monotonic() - started < 3.5, "less than two seconds, and two starts of Python"
+    most = max(3.5, 3 * (started - looked))
+    assert time.monotonic() - started < most, "less than two seconds, and two starts of Python"
     assert (cancelled.code, ours.code) == (0, 1)
     assert cancelled.json["_meta"]["status"] == ours.json["_meta"]["status"] == "cancelled"
     assert ours.json["error"]["code"] == "cancelled"
@@ -691,10 +706,11 @@ async def test_cancelling_what_stands_still_or_has_ended(fabric: Fabric, model: 
 
 async def test_a_killed_run_goes_on_and_its_log_is_whole(fabric: Fabric, model: ScriptedModel) -> None:
     process = await begun(fabric, model, "hang")
-    process.kill()
-    await process.communicate()
     (run_id,) = await fabric.ids()
     log = fabric.root / "runs" / run_id / "runlog.jsonl"
+    await until(lambda: log.exists() and len(runlog(fabric, run_id)) == 4, "the log has followed")
+    process.kill()
+    await process.communicate()
     log.write_bytes(log.read_bytes()[:-15])
     other = await fabric("run", "something else")
     assert other.code == 0
@@ -966,7 +982,7 @@ async def test_bash_completes_commands_and_options(alone: Fabric) -> None:
         alone("--show-completion", "bash", env={"SHELL": "/bin/bash"}),
         alone(env=asked("fabric xyzzy ", 2)),
     )
-    assert commands.out.split() == list(COMMANDS)
+    assert sorted(commands.out.split()) == sorted(COMMANDS)
     assert sub.out.split() == ["search", "show"]
     assert options.out.split() == ["--no-network-allowed", "--no-ensure"]
     assert "complete -o default -F _fabric_completion fabric" in script.out

@@ -134,7 +134,7 @@ async def test_the_configuration_tells_which_package_a_setting_comes_from(
 
 
 @pytest.mark.slow
-@pytest.mark.proves("AF-111", "C13")
+@pytest.mark.proves("AF-111", "C13", "A33-083", "A33-143")
 async def test_its_tool_is_added_to_another_pack_by_name(tmp_path: Path, model: ScriptedModel, installed: Path) -> None:
     fabric = fabric_with(tmp_path, model, installed, specialists={"engineering": {"tools": ["profile_csv"]}})
     ended = await fabric("run", "--pack", "engineering", "[[script=engineer]]", "--json")

@@ -56,6 +56,8 @@ async def test_the_pack_of_the_guide_runs_from_the_command_line(tmp_path: Path) 
     async with ScriptedModel(script) as model:
         configured = settings(model.base_url, **json.loads((folder / ".fabric/config.json").read_text()))
         fabric = Fabric(folder, configured, environment={"PYTHONPATH": importable(folder)})
+        trusted = await fabric("config", "trust")
+        assert trusted.code == 0, trusted.err
         ended = await fabric("run", "--pack", "todo", "Add: buy milk", "--json")
     assert ended.code == 0, ended.err
     assert (ended.json["summary"], ended.json["count"]) == ("Added.", 1)
@@ -74,6 +76,8 @@ async def test_the_tool_of_the_guide_is_added_to_the_engineer(tmp_path: Path) ->
     async with ScriptedModel(script) as model:
         configured = settings(model.base_url, **json.loads((folder / ".fabric/config.json").read_text()))
         fabric = Fabric(folder, configured, environment={"PYTHONPATH": importable(folder)})
+        trusted = await fabric("config", "trust")
+        assert trusted.code == 0, trusted.err
         ended = await fabric("run", "--pack", "engineering", "How many long words?", "--json")
     assert ended.code == 0, ended.err
     (run_dir,) = fabric.run_dirs()

@@ -18,6 +18,7 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.servers.spec import ServerSpec
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE
+from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Raw, Say, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, until
@@ -95,11 +96,12 @@ async def test_the_list_tells_what_each_key_means_and_what_else_is_there(tmp_pat
 
 
 async def test_without_any_server_the_list_is_quick_and_says_so(tmp_path: Path) -> None:
+    helped = await fabric(tmp_path)("models", "list", "--help")
     ended = await fabric(tmp_path)("models", "list")
     assert ended.code == 0
     assert "Ollama: nobody answers at http://127.0.0.1:9/v1." in ended.out
     assert "cannot be used" in ended.out
-    assert ended.seconds < 5.0, "on a busy machine; alone it takes less than one second"
+    assert ended.seconds < max(5.0, 3 * helped.seconds), "on a busy machine; alone it takes less than one second"
 
 
 async def test_a_healthy_machine_can_run_a_task_and_nothing_was_started_or_sent(tmp_path: Path) -> None:
@@ -109,7 +111,8 @@ async def test_a_healthy_machine_can_run_a_task_and_nothing_was_started_or_sent(
     findings = {finding["about"]: finding for finding in ended.json["findings"]}
     assert (ended.code, ended.json["ok"]) == (0, True)
     assert "qwen2.5-coder:1.5b" in findings["ollama"]["text"]
-    assert "level C" in findings["sandbox"]["text"]
+    level = choose_level(read_config({}).config.sandbox).level
+    assert findings["sandbox"]["text"].startswith(f"level {level}. ")
     assert "stay here" in findings["privacy"]["text"]
     assert {"python", "configuration", "fabric folder", "model quality", "memory", "disk"} <= set(findings)
     assert not (tmp_path / ".fabric").exists(), "looking makes no folder"
@@ -193,6 +196,9 @@ async def test_a_choice_that_something_else_overrules_is_warned_of(tmp_path: Pat
     project = tmp_path / ".fabric/config.json"
     project.parent.mkdir()
     project.write_text('{"models": {"quality": {"backend": "ollama", "model": "mine"}}}')
+    refused = await choose(tmp_path, "fast")
+    assert (refused.code, "fabric config trust" in refused.err) == (2, True), "somebody else may have written it"
+    assert (await fabric(tmp_path)("config", "trust")).code == 0
     ended = await choose(tmp_path, "fast")
     assert ended.code == 0
     assert f"file {project} as well, which wins" in ended.err
@@ -323,10 +329,11 @@ async def test_help_loads_neither_models_nor_the_network_library(tmp_path: Path)
 async def test_an_ollama_that_hangs_or_talks_nonsense_holds_up_nobody(tmp_path: Path) -> None:
     async with OllamaStandIn(models=MODELS) as ollama:
         command = fabric(tmp_path, models=ollama_at(ollama.base_url, "m"))
+        quick = await command("models", "list", "--json")
         ollama.faults["/api/version"] = Hang(times=9)
         hanging = await command("models", "list", "--json")
         assert (hanging.code, hanging.json["ollama"][-1]["running"]) == (0, False)
-        assert hanging.seconds < 6.0
+        assert hanging.seconds < max(6.0, quick.seconds + 5.0), "on a busy machine everything takes longer"
         del ollama.faults["/api/version"]
         ollama.faults["/api/tags"] = Raw("<html>")
         nonsense = await command("models", "list", "--json")

@@ -10,10 +10,11 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -45,11 +46,12 @@ from e2e.fabric_process import (
     Ended,
     Fabric,
     Outcome,
-    alive,
     carry_out,
     local_fabric,
+    long_sleep,
     read_lines,
     require_left_behind,
+    running,
     settings,
     until,
 )
@@ -323,7 +325,7 @@ async def test_model_that_answers_after_nonsense_goes_on(case: Case) -> None:
         (Call("read_file", {}), "BadArguments", "path is missing"),
         (Call("read_file", {"path": 7}), "BadArguments", "path must be string, not integer"),
         (Call("read_file", {"path": "a", "mode": "r"}), "BadArguments", "mode is not known"),
-        (Call("fly", {}), "UnknownTool", "the tools are: shell, read_file, write_file, list_files"),
+        (Call("fly", {}), "UnknownTool", "the tools are: shell, read_file, write_file, edit_file, list_files"),
     ],
     ids=["cut JSON", "double key", "no object", "missing", "wrong type", "unknown argument", "unknown tool"],
 )
@@ -465,11 +467,12 @@ async def test_tool_that_hangs_is_ended_after_its_time(case: Case) -> None:
 
 
 async def test_command_that_hangs_is_ended_and_what_it_printed_is_told(case: Case) -> None:
-    hanging = Call("shell", {"command": "echo $$ > pid; echo begun; exec sleep 60"})
+    sleep = long_sleep()
+    hanging = Call("shell", {"command": f"echo begun; {sleep} & exec {sleep}"})
     outcome = await case.run(hanging, DONE, DONE, shell={"timeout_s": 0.5})
     assert outcome.result.status is RunStatus.COMPLETED
     assert outcome.seconds < 5
-    assert not alive(int((outcome.run_dir / "workspace" / "pid").read_text()))
+    assert not running(sleep)
     told = json.dumps(case.told(1))
     assert "0.5 s" in told
     assert "begun" in told, "the output so far is what the model needs to understand why"
@@ -502,40 +505,52 @@ async def test_stopped_run_is_interrupted_and_goes_on_when_resumed(tmp_path: Pat
     assert called == ["list_files", "finish_task"], "what was finished is not repeated"
 
 
-async def cancelled_from_outside(fabric: Fabric, ready: Callable[[Path], object]) -> tuple[Ended, Ended, Path]:
+class Cancelled(NamedTuple):
+    cancel: Ended
+    run: Ended
+    run_dir: Path
+    looked: Ended
+    """A command that only looks, just before: how long anything takes on this machine now."""
+
+
+async def cancelled_from_outside(fabric: Fabric, ready: Callable[[], object]) -> Cancelled:
     run = await fabric.start("run", "do it", "--json")
     try:
-        await until(lambda: any(map(ready, fabric.run_dirs())), "the run hangs")
+        await until(ready, "the run hangs", timeout_s=20.0)
+        looked = await fabric("logs", "list", "--json")
         (run_dir,) = fabric.run_dirs()
         cancel = await fabric("cancel", run_dir.name, "--reason", "enough", "--json")
     finally:
-        ended = await run.ended(timeout_s=5.0)
-    return cancel, ended, run_dir
+        ended = await run.ended(timeout_s=10.0)
+    return Cancelled(cancel, ended, run_dir, looked)
 
 
-def require_cancelled(cancel: Ended, run: Ended, run_dir: Path) -> None:
+def require_cancelled(cancel: Ended, run: Ended, run_dir: Path, looked: Ended) -> None:
     assert cancel.code == 0
     assert cancel.json["_meta"]["status"] == "cancelled"
     assert (run.code, run.json["error"]["code"]) == (1, "cancelled")
     assert read_lines(run_dir)[-1]["kind"] == "run_cancelled"
     assert read_lines(run_dir)[-1]["payload"]["reason"] == "enough"
     require_left_behind(run_dir)
-    assert cancel.seconds < 2, "from typing the command to the end of the run"
+    assert cancel.seconds < max(2, 2 * looked.seconds), "from typing the command to the end of the run"
 
 
 async def test_cancel_from_another_process_ends_a_run_whose_model_hangs(tmp_path: Path) -> None:
     async with ScriptedModel([Hang()]) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
-        require_cancelled(*await cancelled_from_outside(fabric, lambda _: model.requests))
+        require_cancelled(*await cancelled_from_outside(fabric, lambda: model.requests))
 
 
 async def test_cancel_from_another_process_ends_a_run_whose_command_hangs(tmp_path: Path) -> None:
-    hanging = Call("shell", {"command": "sleep 61 & echo $! > half && mv half pid; wait"})
+    sleep = long_sleep()
+    hanging = Call("shell", {"command": f"touch begun; {sleep} & wait"})
     async with ScriptedModel([hanging, DONE]) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
-        cancel, run, run_dir = await cancelled_from_outside(fabric, lambda run: (run / "workspace" / "pid").exists())
-    require_cancelled(cancel, run, run_dir)
-    assert not alive(int((run_dir / "workspace" / "pid").read_text())), "the command ended with its run"
+        cancelled = await cancelled_from_outside(
+            fabric, lambda: any((run / "workspace" / "begun").exists() for run in fabric.run_dirs()) and running(sleep)
+        )
+    require_cancelled(*cancelled)
+    assert not running(sleep), "the command ended with its run"
 
 
 def size_of(folder: Path) -> int:
@@ -565,10 +580,10 @@ async def test_command_that_prints_a_hundred_megabytes_is_cut_for_the_model(tmp_
         (Call("read_file", {"path": "../x"}), ""),
         (Call("read_file", {"path": "/etc/passwd"}), ""),
         (Call("write_file", {"path": "../../x", "content": ""}), ""),
-        (Call("shell", {"command": "curl http://127.0.0.1:9/"}), "'curl' is not an allowed command"),
-        (Call("shell", {"command": "ls; $(echo curl) x"}), "only known at run time"),
+        (Call("shell", {"command": "ls; rm -rf ../x"}), "not in the workspace"),
+        (Call("shell", {"command": "sudo ls"}), "another user"),
     ],
-    ids=["parent", "absolute", "write", "not allowed", "dynamic"],
+    ids=["parent", "absolute", "write", "removes outside", "other user"],
 )
 async def test_reaching_out_of_the_box_is_an_error_and_a_security_event(case: Case, call: Call, says: str) -> None:
     outcome = await case.run(call, LOOK, DONE)
@@ -582,14 +597,58 @@ async def test_reaching_out_of_the_box_is_an_error_and_a_security_event(case: Ca
     assert str(case.folder) not in json.dumps(case.messages())
 
 
-@pytest.mark.proves("AF-125")
+def require_waiting(outcome: Outcome, command: str) -> str:
+    """Check that a run waits for a person's word on this very command; return why."""
+    assert outcome.result.status is RunStatus.WAITING
+    (asked,) = outcome.payloads("approval_requested")
+    assert (asked["tool"], asked["args"]) == ("shell", {"command": command})
+    assert outcome.result.waiting_for == (asked["approval_id"],)
+    assert outcome.kinds[-2:] == ["approval_requested", "run_waiting"]
+    assert outcome.payloads("run_waiting")[0]["approvals"] == [asked["approval_id"]]
+    assert not {"tool_call", "tool_result", "tool_error", "security_event"} & set(outcome.kinds), "nothing has run"
+    return str(asked["reason"])
+
+
+@pytest.mark.proves("AF-125", "C17")
 @pytest.mark.parametrize("command", ["git push origin main", "make deploy", "true && npm publish"])
-async def test_deploy_and_push_are_not_run_but_proposed_in_the_result(case: Case, command: str) -> None:
-    outcome = await case.run(Call("shell", {"command": command}), Call("shell", {"command": "true"}), DONE)
-    require_completed(outcome, summary="done", proposed_actions=[command])
-    assert case.told(1)["error_type"] == "NeedsApproval"
-    assert "proposed to the person" in case.told(1)["error"]
-    assert "security_event" not in outcome.kinds
+async def test_deploy_and_push_wait_for_a_person(case: Case, command: str) -> None:
+    outcome = await case.run(Call("shell", {"command": command}), DONE)
+    assert "a person has to agree" in require_waiting(outcome, command)
+    assert case.asked == 1
+
+
+@pytest.mark.proves("AF-121", "C17")
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("touch before; frobnicate now", "'frobnicate' is not on the list of allowed commands"),
+        ("ls; $(echo curl) x", "only known at run time"),
+        ("echo 'never closed", "not understood"),
+    ],
+    ids=["unknown", "dynamic", "unparsable"],
+)
+async def test_command_that_the_policy_does_not_know_waits_for_a_person(case: Case, command: str, reason: str) -> None:
+    outcome = await case.run(Call("shell", {"command": command}), DONE)
+    assert reason in require_waiting(outcome, command)
+    assert not list((outcome.run_dir / "workspace").iterdir()), "no part of it has run"
+
+
+@pytest.mark.proves("AF-125", "C17")
+async def test_what_nobody_agrees_to_in_time_is_not_run_but_proposed_in_the_result(tmp_path: Path) -> None:
+    push = Call("shell", {"command": "git push origin main"})
+    async with ScriptedModel([push, Call("shell", {"command": "true"}), DONE]) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url, policy={"approval_timeout_s": 1.0}))
+        waiting = await fabric("run", "do it", "--json")
+        assert (waiting.code, waiting.json["_meta"]["status"]) == (3, "waiting")
+        assert len(waiting.json["_meta"]["approvals"]) == 1
+        (run_dir,) = fabric.run_dirs()
+        (asked,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "approval_requested"]
+        await until(lambda: time.time() > asked["expires_at"], "the question has expired")
+        resumed = await fabric("resume", run_dir.name, "--json")
+    assert (resumed.code, resumed.json["proposed_actions"]) == (0, ["git push origin main"])
+    (erred,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_error"]
+    assert erred["error_type"] == "ApprovalExpired"
+    assert "Nobody agreed to this call in time" in model.requests[1].body["messages"][-1]["content"]
 
 
 async def test_model_cannot_claim_what_only_the_engine_knows(case: Case) -> None:
@@ -836,7 +895,9 @@ def fill(file: Path, *, leaving: int = 0) -> None:
 @pytest.mark.proves("AF-131")
 async def test_run_that_fills_its_disk_stops_and_goes_on_when_there_is_space(tmp_path: Path, small_disk: Path) -> None:
     big = Call("shell", {"command": "dd if=/dev/zero of=filler bs=4096 || true; echo full"})
-    async with ScriptedModel([LOOK, big, Call("shell", {"command": "rm -f filler; true"}), DONE, DONE]) as model:
+    async with ScriptedModel(
+        [LOOK, Slow(big, 1.0), Call("shell", {"command": "rm -f filler; true"}), DONE, DONE]
+    ) as model:
         fabric = Fabric(small_disk, settings(model.base_url), home=tmp_path / "home")
         ended = await fabric("run", "do it", "--json")
         assert (ended.code, ended.json["error"]["code"]) == (1, "disk_full")
@@ -845,7 +906,7 @@ async def test_run_that_fills_its_disk_stops_and_goes_on_when_there_is_space(tmp
         require_left_behind(run_dir)
         (run_dir / "workspace" / "filler").unlink()
         resumed = await fabric("resume", run_dir.name, "--json")
-    assert (resumed.code, resumed.json["summary"]) == (0, "done")
+    assert (resumed.code, resumed.json.get("summary")) == (0, "done"), resumed.out
     seqs = [line["seq"] for line in read_lines(run_dir)]
     assert seqs == list(range(len(seqs))), "the log has no gap"
 

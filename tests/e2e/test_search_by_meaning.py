@@ -22,6 +22,8 @@ async def with_runs(folder: Path, *prompts: str, **run_index: Any) -> Fabric:
     SqliteRunRepository(store, SystemClock())
     await add(store, *prompts)
     store.close()
+    trusted = await fabric("config", "trust")
+    assert trusted.code == 0, trusted.err
     return fabric
 
 

@@ -137,6 +137,9 @@ async def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path) -> None
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
     fabric.root.mkdir()
     (fabric.root / "fabric.db").write_bytes(b"this is no database, whatever its name says" * 100)
+    unknown = await fabric("serve", "--port", "0")
+    assert (unknown.code, "fabric config trust" in unknown.err) == (2, True), "somebody else may have made it"
+    assert (await fabric("config", "trust")).code == 0
     ended = await fabric("serve", "--port", "0")
     assert ended.code == 1
     assert "not a usable database" in ended.err
@@ -146,23 +149,26 @@ async def test_a_folder_that_cannot_be_used_is_explained(tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.proves("AF-035", "C32")
 async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    witness = tmp_path / "witness"
     turns: dict[str, Sequence[Entry]] = {
         "model": (Hang(), LOOK, DONE),
         "tool": (
             *(Call("write_file", {"path": f"{number}.txt", "content": "x" * 2_000}) for number in range(60)),
-            Call("shell", {"command": f"trap '' TERM INT; echo begun >> {witness}; sleep 60"}),
+            Call("shell", {"command": "trap '' TERM INT; echo begun >> witness; sleep 60"}),
             DONE,
         ),
     }
     async with ScriptedModel(Script((LOOK, DONE), named={**SCRIPT.named, **turns})) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
+
+        def witnesses() -> list[Path]:
+            return list(fabric.root.glob("runs/*/workspace/witness"))
+
         async with serving(fabric, "--max-running", "2") as server:
             port = int(server.url.rpartition(":")[2])
             await in_background(server, **task("model"))
             await in_background(server, **task("tool", max_steps=100))
             await in_background(server, **task("slow"))
-            await until(witness.exists, "the tool has begun")
+            await until(witnesses, "the tool has begun")
             runs = [run["run_id"] for run in await server.runs()]
             deaf = [deaf_reader(port, run_id) for run_id in runs for _ in range(3)]
             listening = await Stream.send(port, "GET", f"/runs/{runs[0]}/events")
@@ -190,7 +196,9 @@ async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_g
             assert "run_interrupted" not in kinds, "nobody has to resume it by hand"
             assert next(event for event in events if event["kind"] == "run_resumed")["payload"]["by"] == "server"
             assert (await server.stop()).code == 0
-        assert witness.read_text() == "begun\n", "what may have happened is not done again"
+        assert [witness.read_text() for witness in witnesses()] == ["begun\n"], (
+            "what may have happened is not done again"
+        )
 
 
 def clinging_pack(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
@@ -239,8 +247,7 @@ def listens(url: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.proves("AF-131", "AF-134", "C31")
 async def test_killed_in_the_middle_of_runs_the_next_server_completes_them_and_repeats_nothing(tmp_path: Path) -> None:
-    witness = tmp_path / "witness"
-    async with ScriptedModel(script(witness)) as model:
+    async with ScriptedModel(script()) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
         for life in range(4):
             async with serving(fabric, "--max-running", "4") as server:
@@ -262,7 +269,7 @@ async def test_killed_in_the_middle_of_runs_the_next_server_completes_them_and_r
                 stream.close()
             assert (await server.stop()).code == 0
     findings = Findings()
-    _check(fabric.root, witness, findings)
+    _check(fabric.root, findings)
     assert (findings.repeated, findings.lost) == ([], [])
 
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.application.ports.runs import APPROVAL, InboxRow
 from agent_fabric.application.runs.resume_run import ResumeRun
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import (
     ContextExceeded,
     DriverConflict,
@@ -34,8 +36,8 @@ from agent_fabric.domain.runs.task import Budget, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.testing.fakes import MemoryRuns
-from agent_fabric.testing.workbench import SETTINGS, Answer, BuildPack, workbench
+from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
+from agent_fabric.testing.workbench import SETTINGS, Answer, BuildPack, Workbench, workbench
 
 RUN = RunId("run-0")
 MAX_STEPS = 12
@@ -74,6 +76,27 @@ class World:
     @property
     def mode(self) -> TaskForceMode:
         return TaskForceMode.PARALLEL if self.seed % 8 > 3 else TaskForceMode.SEQUENTIAL
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """Tools that a person has to agree to."""
+        return frozenset({"send", "change"}) if self.seed % 3 == 0 else frozenset()
+
+    async def answer(self, runs: MemoryRuns) -> None:
+        """Let people answer what the run has asked: sensibly or not, several at once, some too late."""
+        asked = [event.body for event in runs.logs[RUN] if isinstance(event.body, ApprovalRequested)]
+        for question in asked[-3:]:
+            if self.rng.random() < 0.5:
+                decision = self.rng.choice((Decision.APPROVE, Decision.APPROVE, Decision.DENY, Decision.DONE))
+                once = decision is not Decision.APPROVE or self.rng.random() < 0.8
+                payload = {
+                    "approval_id": question.approval_id,
+                    "decision": decision,
+                    "by": "simulation",
+                    "reach": Reach.ONCE if once else Reach.RUN,
+                    "args": {"n": 7} if decision is Decision.APPROVE and once and self.rng.random() < 0.2 else None,
+                }
+                await runs.post(RUN, APPROVAL, payload)
 
     async def pass_time(self) -> None:
         """Let others do something meanwhile."""
@@ -203,9 +226,15 @@ async def live(seed: int) -> tuple[World, MortalRuns]:
     world = World(seed)
     runs = MortalRuns(world)
     settings = SETTINGS if seed % 3 else replace(SETTINGS, context_window=1_000)
-    bench = workbench(packs_of(world, runs), answer_of(world), runs=runs, settings=settings)
+
+    def born() -> Workbench:
+        return workbench(
+            packs_of(world, runs), answer_of(world), runs=runs, settings=settings, policy=PermissivePolicy(world.asks)
+        )
+
+    bench = born()
     while RUN not in runs.logs or not fold(RUN, runs.logs[RUN]).status.settled:
-        assert world.lives < 40, f"seed {seed}: the run never settles"
+        assert world.lives < 120, f"seed {seed}: the run never settles"
         work = bench.resume_run(RUN, by="person") if runs.logs.get(RUN) else bench.execute_task(_task(world))
         task = asyncio.ensure_future(work)
         await _meddle(world, bench.resume_run, bench.runs, task)
@@ -214,7 +243,10 @@ async def live(seed: int) -> tuple[World, MortalRuns]:
         runs.kill_driver(RUN)
         if not runs.logs.get(RUN):
             runs.logs.pop(RUN, None)
-            bench = workbench(packs_of(world, runs), answer_of(world), runs=runs, settings=settings)
+            bench = born()
+        elif fold(RUN, runs.logs[RUN]).status is RunStatus.WAITING:
+            await world.answer(runs)
+            bench.clock.time += world.rng.choice((0, 0, 0, 25 * 3600))  # nobody answers in time
     return world, runs
 
 
@@ -236,18 +268,20 @@ async def _meddle(world: World, resume: ResumeRun, runs: MemoryRuns, task: "asyn
         roll = world.rng.random()
         if world.dead:
             task.cancel()
-        elif roll < 0.002 and RUN in runs.logs:
+        elif roll < 0.2 and runs.logs.get(RUN):
+            await world.answer(runs)
+        elif roll < 0.202 and RUN in runs.logs:
             await runs.post(RUN, "cancel", {"by": "simulation", "reason": ""})
-        elif roll < 0.01 and runs.logs.get(RUN):
+        elif roll < 0.21 and runs.logs.get(RUN):
             with suppress(RunHeld, Died):  # while the first driver lives, a second one is always refused
                 held = RUN in runs.held
                 await resume(RUN)
                 assert not held or _settled(runs)
-        elif roll < 0.012 and runs.logs.get(RUN) and not _settled(runs):
+        elif roll < 0.212 and runs.logs.get(RUN) and not _settled(runs):
             log = runs.logs[RUN]
             with pytest.raises(DriverConflict):  # somebody with an old idea of the log
                 MemoryRuns.append(runs, RUN, (log[-1],), ())
-        elif roll < 0.02:
+        elif roll < 0.22:
             task.cancel()
     with suppress(Died, asyncio.CancelledError, FabricError):
         await task
@@ -264,6 +298,7 @@ def require_invariants(world: World, runs: MortalRuns) -> None:
     state = fold(RUN, log)
     assert state.status.settled
     assert all(lane.answers <= MAX_STEPS for lane in state.lanes.values())
+    require_agreement(world, log)
     specs = {"look": 99, "put": 99, "change": 1, "send": 1}
     turns: Counter[str] = Counter()
     names: dict[Key, str] = {}
@@ -272,14 +307,63 @@ def require_invariants(world: World, runs: MortalRuns) -> None:
         turns[lane] += isinstance(event.body, ModelAnswered)
         if isinstance(event.body, ToolCalled):
             names[lane, turns[lane], event.body.call_id] = event.body.tool
+    again = Counter(_answered(log, Question.DID_IT_HAPPEN, Decision.APPROVE))
     for key, count in world.effects.items():
-        assert count <= specs[names[key]], f"{names[key]} ran {count} times"
+        assert count <= specs[names[key]] + again[key], f"{names[key]} ran {count} times"
     if state.status is RunStatus.COMPLETED:
         assert state.payload is not None
         assert log[-1].body.kind == "run_complete"
     require_nobodys_work_lost(state, log)
     for cut in range(0, len(log), 7):  # every prefix is a state of its own, and folding is the same every time
         assert fold(RUN, log[:cut]) == fold(RUN, log[:cut])
+
+
+def require_agreement(world: World, log: Sequence[Event]) -> None:
+    """What a person had to agree to ran only if one did, and an agreement to one call was used for one call."""
+    agreed = {
+        event.body.approval_id: event.body
+        for event in log
+        if isinstance(event.body, ApprovalDecided) and event.body.decision is Decision.APPROVE
+    }
+    used: dict[str, set[Key]] = {}
+    for key, called in _calls_under_way(log, world.asks):
+        assert called.approval_id in agreed, f"{called.tool} ran without agreement"
+        used.setdefault(called.approval_id, set()).add(key)
+    for approval_id, keys in used.items():
+        assert len(keys) == 1 or agreed[approval_id].reach is Reach.RUN, f"{approval_id} was used for {keys}"
+    refused = [
+        key for decision in (Decision.DENY, Decision.EXPIRED) for key in _answered(log, Question.MAY_IT_RUN, decision)
+    ]
+    assert not any(world.effects[key] for key in refused), "what was refused ran all the same"
+
+
+def _calls_under_way(log: Sequence[Event], tools: frozenset[str]) -> list[tuple[Key, ToolCalled]]:
+    """The calls of these tools that were about to run; those refused before carry no rule."""
+    turns: Counter[str] = Counter()
+    found: list[tuple[Key, ToolCalled]] = []
+    for event in log:
+        lane = event.lane or ""
+        turns[lane] += isinstance(event.body, ModelAnswered)
+        if isinstance(event.body, ToolCalled) and event.body.tool in tools and event.body.rule:
+            found.append(((lane, turns[lane], event.body.call_id), event.body))
+    return found
+
+
+def _answered(log: Sequence[Event], question: Question, decision: Decision) -> list[Key]:
+    turns: Counter[str] = Counter()
+    asked: dict[str, Key] = {}
+    found = []
+    for event in log:
+        lane = event.lane or ""
+        turns[lane] += isinstance(event.body, ModelAnswered)
+        match event.body:
+            case ApprovalRequested() as body if body.question is question:
+                asked[body.approval_id] = (lane, turns[lane], body.call_id)
+            case ApprovalDecided() as body if body.decision is decision and body.approval_id in asked:
+                found.append(asked[body.approval_id])
+            case _:
+                pass
+    return found
 
 
 def require_nobodys_work_lost(state: RunState, log: Sequence[Event]) -> None:

@@ -1,9 +1,16 @@
-"""Joins what is needed to check runs again: no model, no network, no configuration."""
+"""Joins what is needed to check runs again and to take them away: no model, no network, no configuration."""
 
+import os
 from pathlib import Path
 
+from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.runs.verify_run import VerifyRun
 from agent_fabric.bootstrap.local import Records
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.attic import SqliteAttic
+from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 
@@ -14,5 +21,23 @@ def verify_run(records: Records) -> VerifyRun:
         runs=records.runs,
         logs=SqliteLogInspector(records.store),
         snapshots_for=records.snapshots_for,
-        sandbox_for=lambda run_id: UnconfinedSandbox(Path(records.layout.workspace(run_id)), run_id),
+        # Files are only read, and nothing runs: no box is needed.
+        sandbox_for=lambda run_id, workspace: UnconfinedSandbox(_today(records, run_id, Path(workspace)), run_id),
     )
+
+
+def _today(records: Records, run_id: RunId, recorded: Path) -> Path:
+    """Return where a run's files are today: in its fabric folder, which may have been moved, or in a project folder."""
+    own = Path(records.layout.workspace(run_id))
+    return own if recorded.parts[-3:] == own.parts[-3:] else recorded
+
+
+def audit_chain(records: Records) -> SqliteAuditChain:
+    """Return the chain over all runs."""
+    return SqliteAuditChain(records.store, audit_key(os.environ))
+
+
+def collect_garbage(records: Records) -> CollectGarbage:
+    """Return the use case that takes old runs away."""
+    clock = SystemClock()
+    return CollectGarbage(SqliteAttic(records.store, records.layout.run_dir, clock, audit_key(os.environ)), clock)

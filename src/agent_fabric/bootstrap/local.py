@@ -1,11 +1,14 @@
 """Joins everything for one process on one machine, on SQLite."""
 
 import getpass
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
+from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
 from agent_fabric.application.ports.events import EventSink
@@ -20,23 +23,40 @@ from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
+from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.policy.commands import DEFAULT_ALLOWED_COMMANDS, CommandPolicy
+from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
+from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
+from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.observability.redaction import secrets_named_in
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_locks import SERVER
 from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.made_here import claim
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
-from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.sandbox.levels import choose_level
+from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
+from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
+
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.egress.limits import Refusal
+    from agent_fabric.infrastructure.egress.run_proxies import RunProxies
+    from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +69,11 @@ class Records:
     catalogue: SqliteRunCatalogue
     runlog: JsonlRunLog
     run_index: RunIndex
+    approvals: SqliteApprovalBook
+
+    def has_server(self) -> bool:
+        """Tell whether a server looks after these runs, so that an answer is enough for a run to go on."""
+        return not self.store.locks.is_free(SERVER)
 
     def snapshots_for(self, run_id: RunId) -> SnapshotFolder:
         """Return the pages that a run has fetched."""
@@ -67,11 +92,17 @@ class LocalFabric:
     execute_task: ExecuteTask
     resume_run: ResumeRun
     cancel_run: CancelRun
+    decide_approval: DecideApproval
+    sandboxes: RunSandboxes
     models: LazyModels
     web: LazyWeb
+    tool_servers: "LazyToolServers | None" = None
 
     async def aclose(self) -> None:
         """Close connections and the store."""
+        if self.tool_servers is not None:
+            await self.tool_servers.aclose()
+        await self.sandboxes.aclose()
         await self.models.aclose()
         await self.web.aclose()
         self.records.close()
@@ -80,16 +111,19 @@ class LocalFabric:
 def open_records(root: Path) -> Records:
     """Open the runs of a fabric folder, making it if needed."""
     layout = Layout(root.absolute())
+    key = audit_key(os.environ)
     layout.make()
+    claim(layout.root, key)
     store = Store(layout.database)
     runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
     return Records(
         layout=layout,
         store=store,
-        runs=SqliteRunRepository(store, SystemClock(), (runlog, run_index)),
+        runs=SqliteRunRepository(store, SystemClock(), (runlog, run_index), key),
         catalogue=SqliteRunCatalogue(store),
         runlog=runlog,
         run_index=run_index,
+        approvals=SqliteApprovalBook(store, SystemClock()),
     )
 
 
@@ -98,21 +132,27 @@ def build_local(
     config: FabricConfig,
     *,
     left_out: Mapping[str, str] | None = None,
+    origins: Mapping[str, str] | None = None,
     sink: EventSink | None = None,
     marks_interruption: bool = True,
 ) -> LocalFabric:
-    """Join the parts; for `left_out` see `Loaded`, for `marks_interruption` `DriveRun`."""
+    """Join the parts; for `left_out` and `origins` see `Loaded`, for `marks_interruption` `DriveRun`."""
     records = open_records(root)
     clock = SystemClock()
-    policy = command_policy(config)
+    policy = policy_of(records, config)
+    sandboxes = RunSandboxes(
+        choose_level(config.sandbox),
+        config.sandbox,
+        around=Surroundings(hidden=records.layout.root),
+        containers=any(each.container_image for each in config.specialists.values()),
+        ways_out=_ways_out(config, sink),
+    )
     models, web = LazyModels(config), LazyWeb(config.web)
-
-    def sandbox_for(run_id: RunId, workspace: str) -> UnconfinedSandbox:
-        return UnconfinedSandbox(Path(workspace), run_id)
+    tool_servers = _tool_servers(config, origins or {})
 
     registry = ConfigSpecialistRegistry(
         config.specialists,
-        sandbox_for,
+        sandboxes.for_run,
         shell_timeout_s=config.shell.timeout_s,
         research=ResearchParts(
             fetcher=web,
@@ -121,6 +161,10 @@ def build_local(
             catalogue=records.catalogue,
             clock=clock,
         ),
+        tool_servers=tool_servers,
+        container_for=sandboxes.container_for,
+        browser=config.browser,
+        web_allow_hosts=config.web.allow_hosts,
     )
     model_turn = ModelTurn(models, clock)
     perform = Perform(
@@ -128,34 +172,88 @@ def build_local(
         recruit=recruiting(config, models, model_turn, left_out or {}),
         models=models,
         model_turn=model_turn,
-        invoke_tool=InvokeTool(policy, clock, MAX_TOOL_OUTPUT_CHARS),
+        invoke_tool=InvokeTool(
+            policy,
+            clock,
+            MAX_TOOL_OUTPUT_CHARS,
+            sandboxes.level,
+            config.policy.approval_timeout_s,
+            signs_in,
+            policy.allowlists,
+        ),
     )
-    drive = DriveRun(perform, clock, sink, marks_interruption)
+    watched = _watched(records, sink)
+    drive = DriveRun(perform, clock, sink, marks_interruption, sandboxes, _secrets(config))
     return LocalFabric(
         records=records,
         execute_task=ExecuteTask(
-            runs=records.runs,
+            runs=watched,
             workspaces=records.layout,
             recruit=perform.recruit,
             drive=drive,
             clock=clock,
             ids=RandomIds(),
-            sandbox_level=UnconfinedSandbox.level,
+            sandbox_level=sandboxes.level,
             policy_version=policy.version,
             fabric_version=__version__,
+            signs_in=signs_in,
         ),
         resume_run=ResumeRun(
-            runs=records.runs,
+            runs=watched,
             workspaces=records.layout,
             registry=registry,
             drive=drive,
-            end_leftovers=lambda run_id, workspace: sandbox_for(run_id, workspace).end_leftovers(),
+            end_leftovers=sandboxes.end_leftovers,
             driver=this_process(),
         ),
         cancel_run=cancel_run(records),
+        decide_approval=DecideApproval(records.approvals, records.runs, lambda: policy),
+        sandboxes=sandboxes,
         models=models,
         web=web,
+        tool_servers=tool_servers,
     )
+
+
+def _tool_servers(config: FabricConfig, origins: Mapping[str, str]) -> "LazyToolServers | None":
+    if not any(each.mcp_servers for each in config.specialists.values()):
+        return None
+    from agent_fabric.bootstrap.mcp import open_tool_servers  # noqa: PLC0415 - few runs need it
+
+    return open_tool_servers(config, origins, os.environ)
+
+
+def signs_in(text: str) -> tuple[str, ...]:
+    """Find signs that a text tries to give instructions."""
+    from agent_fabric.domain.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
+
+    return signals_in(text)
+
+
+def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | None":
+    """Return what lets commands reach the network, as far as the configuration allows it."""
+    if config.shell.network != "allowlist":
+        return None
+    from agent_fabric.infrastructure.egress.run_proxies import RunProxies  # noqa: PLC0415 - few runs need it
+
+    def refused(run_id: RunId, refusal: "Refusal") -> None:
+        if sink is not None:
+            sink.notice(run_id, f"network refused: {refusal.host}:{refusal.port}: {refusal.reason}")
+
+    return RunProxies(config.egress, on_refused=refused)
+
+
+def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:
+    """Return the runs, with an eye on the project folders that they work in."""
+    recorder = ChangeRecorder(records.layout)
+    if sink is None:
+        return WatchedRuns(records.runs, records.layout, recorder)
+    return WatchedRuns(records.runs, records.layout, recorder, sink.notice)
+
+
+def _secrets(config: FabricConfig) -> KnownSecrets:
+    """Return the values that the configuration refers to."""
+    return KnownSecrets(secrets_named_in(config.model_dump(exclude_defaults=True), os.environ))
 
 
 def recruiting(
@@ -183,6 +281,11 @@ def cancel_run(records: Records) -> CancelRun:
     return CancelRun(records.runs, SystemClock())
 
 
+def decide_approval(records: Records, loaded: Callable[[], Loaded]) -> DecideApproval:
+    """Return the use case that answers runs; the configuration is read only if arguments were changed."""
+    return DecideApproval(records.approvals, records.runs, lambda: policy_of(records, loaded().config))
+
+
 def task_from(
     config: FabricConfig,
     prompt: str,
@@ -191,6 +294,7 @@ def task_from(
     model_key: str | None = None,
     network_allowed: bool = True,
     priority: Priority = Priority.INTERACTIVE,
+    project: Path | None = None,
 ) -> Task:
     """Make a task of what a person typed.
 
@@ -218,14 +322,17 @@ def task_from(
             max_seconds=config.budget.max_seconds,
         ),
         priority=priority,
+        workspace="" if project is None else str(project),
     )
 
 
-def command_policy(config: FabricConfig) -> CommandPolicy:
-    """Return the policy that the configuration describes."""
-    allowed = config.shell.allowed_commands
-    base = DEFAULT_ALLOWED_COMMANDS if allowed is None else frozenset(allowed)
-    return CommandPolicy(allowed_commands=base | frozenset(config.shell.extra_commands))
+def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
+    """Return the policy that the configuration describes.
+
+    Raises:
+        ConfigProblem: a file or a rule cannot be used.
+    """
+    return policy_from(config.policy, config.shell, folder=records.layout.root)
 
 
 def this_person() -> str:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from agent_fabric.application.approvals.decide_approval import DecideApproval
+from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
@@ -16,8 +18,11 @@ from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
+from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_locks import SERVER
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -35,6 +40,7 @@ class ServerFabric:
     local: LocalFabric
     dispatch: DispatchRuns
     take_up_runs: TakeUpRuns
+    wake_answered_runs: WakeAnsweredRuns
     reader: SqliteRunReader
     catalogue: SqliteRunCatalogue
     observers: Observers
@@ -65,6 +71,11 @@ class ServerFabric:
             StoreUnavailable: the store was deleted or replaced.
         """
         self._shown.require_in_place()
+
+    @property
+    def decide_approval(self) -> DecideApproval:
+        """Answers what runs ask."""
+        return self.local.decide_approval
 
     def run_dir(self, run_id: RunId) -> str:
         """Return the run's folder."""
@@ -107,6 +118,7 @@ class ServerFabric:
 
     async def aclose(self) -> None:
         """Close connections and the store."""
+        self._shown.locks.release(SERVER)
         await self.local.aclose()
         self._shown.close()
         await self.observers.aclose()
@@ -123,18 +135,30 @@ def build_server(
     """
     config = loaded.config
     observers = build_observers(config, readers, log_to_stderr=log_to_stderr)
-    local = build_local(root, config, left_out=loaded.left_out, sink=observers.sink, marks_interruption=False)
+    local = build_local(
+        root,
+        config,
+        left_out=loaded.left_out,
+        origins=loaded.origins,
+        sink=observers.sink,
+        marks_interruption=False,
+    )
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
     )
     # A connection of its own: whoever looks at long logs must not hold up those who drive runs.
     shown = Store(local.records.layout.database)
     shown.read_now(lambda _: None)
+    shown.locks.acquire(SERVER)  # whoever answers a run learns that it will go on by itself
+    take_up_runs = TakeUpRuns(local.resume_run, dispatch)
     return ServerFabric(
         config=config,
         local=local,
         dispatch=dispatch,
-        take_up_runs=TakeUpRuns(local.resume_run, dispatch),
+        take_up_runs=take_up_runs,
+        wake_answered_runs=WakeAnsweredRuns(
+            SqliteApprovalBook(shown, SystemClock()), dispatch, take_up_runs, SystemClock()
+        ),
         reader=SqliteRunReader(shown),
         catalogue=SqliteRunCatalogue(shown),
         observers=observers,

@@ -115,7 +115,11 @@ def _kind(kind: Any) -> str:
 
 
 def _several(kind: Any) -> str:
-    return "groups" if is_model(kind) else f"{_kind(kind)}s"
+    if is_model(kind):
+        return "groups"
+    kinds = _kind(kind)
+    # A choice among values, and a list of lists, have no plural of their own.
+    return f"{kinds}s" if kinds in {"text", "whole number", "number", "path"} else kinds
 
 
 def _default(field: FieldInfo) -> str:

@@ -7,9 +7,12 @@ from typing import Any, Final, NamedTuple
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.plain import dotted
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.mcp import MCPServerConfig
 
 HIDDEN: Final = "***"
 _SECRET_NAME: Final = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature", re.IGNORECASE)
+
+_REFERENCE: Final = re.compile(r"(?:[A-Za-z]+ )?env:[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ShownSetting(NamedTuple):
@@ -28,16 +31,30 @@ def show_config(config: FabricConfig) -> dict[str, Any]:
     for model in shown["models"].values():
         model["headers"] = _without_secrets(model["headers"])
     for specialist in shown["specialists"].values():
-        for server in specialist["mcp_servers"]:
-            server["headers"] = _without_secrets(server["headers"])
-            server["env"] = _without_secrets(server["env"])
-            server["url"] = _without_query(server["url"])
+        specialist["mcp_servers"] = [_harmless(server) for server in specialist["mcp_servers"]]
+    return shown
+
+
+def show_server(server: MCPServerConfig) -> dict[str, Any]:
+    """Return one tool server as plain nested data; what looks like a secret is hidden, a reference to one is not."""
+    shown = _harmless(server.model_dump(mode="json"))
+    for named, given in (("env", server.env), ("headers", server.headers)):
+        shown[named] |= {name: value for name, value in given.items() if _REFERENCE.fullmatch(value)}
     return shown
 
 
 def show_origins(loaded: Loaded) -> list[ShownSetting]:
     """Return every setting with its origin, in the order of the schema."""
     return _flat(show_config(loaded.config), (), loaded.origins)
+
+
+def _harmless(server: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **server,
+        "headers": _without_secrets(server["headers"]),
+        "env": _without_secrets(server["env"]),
+        "url": _without_query(server["url"]),
+    }
 
 
 def _without_secrets(named: Mapping[str, str]) -> dict[str, str]:

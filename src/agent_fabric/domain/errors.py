@@ -7,10 +7,12 @@ FabricError                       anything we can explain to a person
 ├── RunNotFound                   no run has this id
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
+├── FolderHeld                    another run works in this project folder
 ├── DriverConflict                somebody else appended to a run that we drive
 ├── StoreUnavailable              the store cannot be read or written
 │   └── StoreFull                 because the disk is full
 ├── MissingExtra                  an optional part is not installed
+├── ToolServerUnavailable         a server that offers tools cannot be used
 ├── ServerBusy                    too many runs wait already
 ├── ServerStopping                the server ends; its successor goes on
 ├── Interrupted                   a person or the system stopped us before there was anything to resume
@@ -79,6 +81,30 @@ class RunUndrivable(FabricError):
     code = "run_undrivable"
 
 
+class ApprovalNotFound(FabricError):
+    """There is no such question."""
+
+    code = "approval_not_found"
+
+
+class ApprovalSettled(FabricError):
+    """The question has been answered, or can no longer be."""
+
+    code = "approval_settled"
+
+
+class ApprovalRefused(FabricError):
+    """An answer that does not fit the question, or that this caller may not give."""
+
+    code = "approval_refused"
+
+
+class FolderHeld(FabricError):
+    """Another living run works in this project folder."""
+
+    code = "folder_held"
+
+
 class DriverConflict(FabricError):
     """Somebody else appended to a run that we drive; the only safe answer is to stop."""
 
@@ -107,6 +133,12 @@ class MissingExtra(FabricError):
             f"{needed_for} needs an optional part that is not installed",
             hint=f'Install it with: pip install "agent-fabric[{extra}]"',
         )
+
+
+class ToolServerUnavailable(FabricError):
+    """A server that offers tools cannot be started or reached, may not be, or does not answer."""
+
+    code = "tool_server_unavailable"
 
 
 class ServerBusy(FabricError):

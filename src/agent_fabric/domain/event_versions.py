@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
@@ -122,6 +124,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
                 specialist_ids=tuple,
                 task_force_mode=TaskForceMode,
                 priority=Priority,
+                signals=tuple,
             ),
         ),
         (
@@ -141,14 +144,16 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         (CloudFallbackUsed, _reader(CloudFallbackUsed)),
         (ContextTruncated, _reader(ContextTruncated)),
         (ToolCalled, _reader(ToolCalled)),
-        (ToolReturned, _reader(ToolReturned, sources=_sources, wrote=tuple)),
+        (ToolReturned, _reader(ToolReturned, sources=_sources, wrote=tuple, trust=Trust, signals=tuple)),
         (ToolErred, _reader(ToolErred)),
+        (ApprovalRequested, _reader(ApprovalRequested, question=Question, untrusted=tuple)),
+        (ApprovalDecided, _reader(ApprovalDecided, decision=Decision, reach=Reach)),
         (SecurityViolated, _reader(SecurityViolated)),
         (GuidanceGiven, _reader(GuidanceGiven)),
         (ContextCompacted, _reader(ContextCompacted, usage=_usage)),
         (PlainAnswerAccepted, _reader(PlainAnswerAccepted)),
         (BudgetExhausted, _reader(BudgetExhausted)),
-        (RunWaited, _reader(RunWaited)),
+        (RunWaited, _reader(RunWaited, approvals=tuple)),
         (RunResumed, _reader(RunResumed)),
         (RunCompleted, _reader(RunCompleted, specialist_ids=tuple)),
         (RunFailed, _reader(RunFailed)),

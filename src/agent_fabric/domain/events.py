@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.tools import ToolSpec, Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,8 @@ class RunCreated:
     """The packs that were named; the first is `specialist_id` too."""
     task_force_mode: TaskForceMode = TaskForceMode.SEQUENTIAL
     priority: Priority = Priority.INTERACTIVE
+    signals: tuple[str, ...] = ()
+    """Signs that the task itself holds somebody else's instructions. Recorded, never a defence."""
 
     @property
     def task(self) -> Task:
@@ -95,6 +98,8 @@ class PackStarted:
     model: ModelSettings
     model_reason: str = ""
     """Why this model was taken."""
+    notices: tuple[str, ...] = ()
+    """What a person should know about the tools, such as why those of a tool server are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +208,13 @@ class ToolCalled:
     args: Mapping[str, Any]
     call_id: CallId
     attempt: int = 1
+    rule: str = ""
+    """The rule of the policy that decided; empty where none had to."""
+    args_hash: str = ""
+    """What identifies exactly these arguments."""
+    approval_id: str = ""
+    """The approval that let it run, if it needed one."""
+    approved_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +239,12 @@ class ToolReturned:
     """Files that the call wrote."""
     cites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Addresses that a file mentions from now on, by the file's path."""
+    trust: Trust = Trust.WORKSPACE
+    """Who wrote what came back."""
+    origin: str = ""
+    """Where it came from, when nobody vouches for it."""
+    signals: tuple[str, ...] = ()
+    """Signs that it tries to give instructions. Recorded, never a defence."""
     duration_s: float = 0.0
 
 
@@ -243,6 +261,10 @@ class ToolErred:
     proposal: str = ""
     """What a person would have to do or allow; ends up in the result."""
     changed: bool = False
+    origin: str = ""
+    """Who wrote the message, when nobody vouches for it."""
+    rule: str = ""
+    """The rule of the policy that refused it."""
     duration_s: float = 0.0
 
 
@@ -324,6 +346,8 @@ class RunWaited:
     kind: ClassVar = "run_waiting"
 
     reason: str
+    approvals: tuple[str, ...] = ()
+    """The approvals that it waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,6 +427,8 @@ Body = (
     | ToolCalled
     | ToolReturned
     | ToolErred
+    | ApprovalRequested
+    | ApprovalDecided
     | SecurityViolated
     | GuidanceGiven
     | ContextCompacted

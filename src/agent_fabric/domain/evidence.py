@@ -13,6 +13,9 @@ from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Connector, Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import unwrap, wrapped
 
+PROGRAM_ENDINGS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".go", ".rs", ".c", ".cpp", ".java")
+"""Files that can be run, or built and run, so that running them shows whether they work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -91,6 +92,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def host_elsewhere(base_url: str) -> str:
     """Return the host of an address if it is another machine, else nothing."""
     try:

@@ -33,6 +33,7 @@ def result_object(result: RunResult, run_dir: str) -> dict[str, Any]:
         "egress": list(result.egress),
         "duration_s": result.duration_s,
         "proof": result.proof or None,
+        "approvals": list(result.waiting_for),
     }
     if result.error is not None:
         shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}

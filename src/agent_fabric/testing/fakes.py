@@ -14,6 +14,8 @@ from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, Ru
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools import ToolSpec
 
@@ -45,6 +47,22 @@ class CountingIds:
 
     def new_run_id(self) -> RunId:
         return RunId(f"run-{next(self._numbers)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PermissivePolicy:
+    """Policy that allows every tool but the named ones."""
+
+    asks: frozenset[str] = frozenset()
+    blocks: frozenset[str] = frozenset()
+    version: str = "testing"
+
+    def judge(self, call: ProposedCall) -> Ruling:
+        for names, verdict in ((self.blocks, Verdict.BLOCK), (self.asks, Verdict.ASK)):
+            if call.tool in names:
+                rule = f"{verdict.value}_{call.tool}"
+                return Ruling(verdict, f"{call.tool} is not for everybody.", rule, call.tool, call.tool)
+        return Ruling(Verdict.ALLOW, "Everything else is allowed.", "default", call.tool)
 
 
 class MemoryRuns:
@@ -98,15 +116,19 @@ class MemoryRuns:
     def append(self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow]) -> None:
         """Append in one go; what the held run does."""
         log = self.logs[run_id]
-        if events[0].seq != len(log):
+        if events and events[0].seq != len(log):
             raise DriverConflict(f"Somebody else has appended to run {run_id}")
         log.extend(events)
         self._inboxes[run_id] = [row for row in self._inboxes[run_id] if row not in consumed]
 
+    def unread(self, run_id: RunId, after: int) -> Sequence[InboxRow]:
+        """Return the inbox rows newer than `after`."""
+        return [row for row in self._inboxes[run_id] if row.row_id > after]
+
     async def rows(self, run_id: RunId, after: int) -> Sequence[InboxRow]:
         """Wait for inbox rows newer than `after`."""
         while True:
-            rows = [row for row in self._inboxes[run_id] if row.row_id > after]
+            rows = self.unread(run_id, after)
             if rows:
                 return rows
             self._posted[run_id].clear()
@@ -132,6 +154,11 @@ class MemoryHeldRun:
         self._seen = rows[-1].row_id
         return rows
 
+    async def unread(self) -> Sequence[InboxRow]:
+        rows = self.runs.unread(self.run_id, self._seen)
+        self._seen = rows[-1].row_id if rows else self._seen
+        return rows
+
     async def release(self) -> None:
         self.runs.kill_driver(self.run_id)
 
@@ -145,7 +172,7 @@ class MemoryWorkspaces:
     def workspace(self, run_id: RunId) -> str:
         return f"/memory/{run_id}/workspace"
 
-    def prepare(self, run_id: RunId) -> None:
+    def prepare(self, run_id: RunId, *, at: str = "") -> None:
         """Nothing to make."""
 
     def run_dir(self, run_id: RunId) -> str:

@@ -14,7 +14,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.domain.policy.commands import CommandPolicy
+from agent_fabric.domain.policy.calls import NOTHING_NAMED, Allowlists, Policy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task, TaskForceMode
 from agent_fabric.testing.fakes import (
@@ -26,6 +26,7 @@ from agent_fabric.testing.fakes import (
     MemoryWorkspaces,
     OneModel,
     PackBuilders,
+    PermissivePolicy,
 )
 
 SETTINGS = ModelSettings(
@@ -81,7 +82,7 @@ class Workbench:
         return [event.body.kind for event in list(self.runs.logs.values())[-1]]
 
 
-def workbench(
+def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
     pack: BuildPack | Mapping[str, BuildPack],
     answer: Answer,
     *,
@@ -89,6 +90,9 @@ def workbench(
     runs: MemoryRuns | None = None,
     workspaces: MemoryWorkspaces | None = None,
     max_output_chars: int = 16_000,
+    policy: Policy | None = None,
+    signs_in: Callable[[str], tuple[str, ...]] = lambda _: (),
+    allowlists: Allowlists = NOTHING_NAMED,
 ) -> Workbench:
     """Join the real engine with one or several packs, a model given as a function, and stand-ins for the rest."""
     runs = MemoryRuns() if runs is None else runs
@@ -101,7 +105,9 @@ def workbench(
         recruit=RecruitSpecialists([Specialist(specialist_id=name, description="") for name in registry.names()], {}),
         models=OneModel(settings),
         model_turn=ModelTurn(FunctionClient(answer), clock),
-        invoke_tool=InvokeTool(CommandPolicy(), clock, max_output_chars),
+        invoke_tool=InvokeTool(
+            policy or PermissivePolicy(), clock, max_output_chars, signs_in=signs_in, allowlists=allowlists
+        ),
     )
     drive = DriveRun(perform, clock, sink)
     return Workbench(
@@ -115,6 +121,7 @@ def workbench(
             sandbox_level="none",
             policy_version="testing",
             fabric_version="testing",
+            signs_in=signs_in,
         ),
         resume_run=ResumeRun(
             runs=runs,

@@ -77,7 +77,7 @@ class Served:
         """Let the command line start a run, and wait until that has asked the model."""
         asked, before = len(self.model.requests), self.command.run_dirs()
         process = await self.command.start("run", task(script)["prompt"], "--pack", "engineering")
-        await self.model.wait_for_requests(asked + 1)
+        await self.model.wait_for_requests(asked + 1, timeout_s=PATIENCE_S)
         (run_dir,) = set(self.command.run_dirs()) - set(before)
         return process, run_dir.name
 
@@ -124,7 +124,8 @@ async def served(
             async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
                 while not server.started:
                     await asyncio.sleep(0.005)
-                server_and_client = Served(port, client, fabric, live, model, Fabric(folder, settings(model.base_url)))
+                command = Fabric(folder, settings(model.base_url)).by_us()
+                server_and_client = Served(port, client, fabric, live, model, command)
                 try:
                     yield server_and_client
                 finally:

@@ -68,6 +68,11 @@ OPERATIONS = [
     ("get", "/runs/{run_id}/events"),
     ("post", "/runs/{run_id}/resume"),
     ("post", "/runs/{run_id}/cancel"),
+    ("get", "/runs/{run_id}/diff"),
+    ("post", "/runs/{run_id}/undo"),
+    ("get", "/approvals"),
+    ("get", "/approvals/{approval_id}"),
+    ("post", "/approvals/{approval_id}"),
 ]
 CANNOT_BE_WRONG = (
     ("get", "/health"),
@@ -76,6 +81,7 @@ CANNOT_BE_WRONG = (
     ("post", "/models/server/restart"),
     ("get", "/runs/{run_id}"),
     ("get", "/runs/{run_id}/status"),
+    ("get", "/approvals/{approval_id}"),
 )
 """Any text is good enough for an id, and there is nothing else to say."""
 
@@ -103,6 +109,8 @@ def test_every_answer_is_one_that_was_promised(
             case.path_parameters = {"run_id": run_id}
         if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
             case.body.pop("model_key", None)  # which ones there are depends on the configuration
+            for state in ("paths", "redo"):
+                case.body.pop(state, None)  # what there is to undo depends on the run
         case.call_and_validate(timeout=30)
 
     check()
@@ -124,6 +132,7 @@ def test_every_route_is_described_with_a_summary_its_errors_and_an_example(serve
             assert operation["responses"][status]["content"] == problem
     assert schema["components"]["schemas"]["RunRequest"]["examples"]
     assert schema["components"]["schemas"]["Problem"]["examples"]
+    assert schema["components"]["schemas"]["ApprovalAnswer"]["examples"]
     assert schema["components"]["schemas"]["ModelServerChange"]["examples"]
     assert schema["components"]["schemas"]["ModelServer"]["examples"]
     for page in ("/docs", "/redoc"):

@@ -10,6 +10,7 @@ import pytest
 
 from agent_fabric import __version__
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.testing.scripted_model import Script, Status
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, data_of, served, task
@@ -33,7 +34,8 @@ async def test_health_tells_version_sandbox_and_how_many_runs_there_are(tmp_path
     async with served(tmp_path, max_running=1) as server:
         answer = await server.client.get("/health")
         assert answer.text.startswith('{"ok":true')
-        idle = {"ok": True, "version": __version__, "sandbox": "C", "runs": {"running": 0, "queued": 0}}
+        level = choose_level(server.fabric.config.sandbox).level
+        idle = {"ok": True, "version": __version__, "sandbox": level, "runs": {"running": 0, "queued": 0}}
         assert answer.json() == idle
         await server.start("hang")
         await server.start("hang")

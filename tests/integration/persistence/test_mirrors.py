@@ -164,6 +164,7 @@ async def test_an_export_writes_everything_anew(records: Records) -> None:
 async def test_a_log_file_that_could_not_be_written_for_a_while_is_whole_after_release(records: Records) -> None:
     path = runlog(records)
     held = await records.runs.create(RUN, CREATED)
+    await records.runs.flush()
     path.rename(path.with_suffix(".away"))
     path.mkdir()  # stands for a full disk
     await held.append(NEXT)

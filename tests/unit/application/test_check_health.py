@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_fabric.application.models.check_health import CheckHealth, Egress, Finding, Level, can_run
+from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
 from agent_fabric.application.models.list_models import MeantModel, ModelList, Standing
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
@@ -84,7 +84,9 @@ def examined(
         shelf=Shelf(folder="/m", runtime="1", catalogue=(entry,), files=()),
         loaded=loaded,
     )
-    check = CheckHealth(machine=machine, root="/r", sandbox_level="C", egress=egress, traces_wanted=False)
+    check = CheckHealth(
+        machine=machine, root="/r", box=Box("C", "Commands run with your rights."), egress=egress, traces_wanted=False
+    )
     findings = check(models)
     assert all(finding.fix for finding in findings if finding.level is not Level.OK), "every problem has a way out"
     return {finding.about: finding for finding in sorted(findings, key=lambda each: list(Level).index(each.level))}

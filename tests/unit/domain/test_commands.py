@@ -282,7 +282,7 @@ def test_many_commands_are_fine() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("env -i -u X A=1 B=$x a b", ["env", "a"]),
+        ('env -i -u X A=1 B="$x" a b', ["env", "a"]),
         ("nice -n 5 nohup timeout -k 1 5s stdbuf -oL setsid a", ["nice", "nohup", "timeout", "stdbuf", "setsid", "a"]),
         ("command -p a; command -v b; exec -a n c; exec >f", ["command", "a", "command", "exec", "c", "exec"]),
         ("ls | xargs -0 -n 1 a b", ["ls", "xargs", "a"]),
@@ -293,7 +293,7 @@ def test_many_commands_are_fine() -> None:
         ("bash -euo pipefail -c 'a' name; sh -lc b", ["bash", "a", "sh", "b"]),
         ('bash -c "$x"', ["bash", "?"]),
         ("bash -c \"sh -c 'a'\"", ["bash", "sh", "a"]),
-        ("bash script.sh; bash < script.sh; bash --version", ["bash", "bash", "bash"]),
+        ("bash script.sh; bash < script.sh; bash --version", ["bash", "./script.sh", "bash", "bash"]),
         ("bash <<'EOF'\na\nEOF", ["bash", "a"]),
         ("bash -s x <<< 'a'", ["bash", "a"]),
         ("bash <<EOF\n$x\nEOF", ["bash", "?"]),
@@ -303,7 +303,7 @@ def test_many_commands_are_fine() -> None:
         ("source .venv/bin/activate", ["source"]),
         ("eval 'a; b'; eval \"$x\"", ["eval", "a", "b", "eval", "?"]),
         ("trap 'a; b' EXIT; trap - INT", ["trap", "a", "b", "trap"]),
-        ("alias x='a b'", ["alias", "a"]),
+        ("alias x='a b'", ["alias", "?"]),
         ("timeout $t a", ["timeout", "?"]),
         ("env -S'a b'", ["env", "?"]),
         ("env $x", ["env", "?"]),
@@ -504,6 +504,10 @@ def test_every_program_that_bash_starts_was_reported(bash: tuple[str, Path], tmp
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         really = set(record.read_text().split()) if record.exists() else set()
-        assert really <= {invocation.name for invocation in started_by(line)}, line
+        try:
+            told = started_by(line)
+        except UnparsableCommand:
+            continue  # arithmetic beside text that could be run: refused
+        assert really <= {invocation.name for invocation in told} or any(each.dynamic for each in told), line
         ran += len(really)
     assert ran > 2 * len(LINES)  # the lines do run: more than two different programs each, on average

@@ -46,6 +46,17 @@ class Egress:
     """Where traces go."""
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The box that commands run in."""
+
+    level: str
+    means: str
+    """In a sentence for people."""
+    problems: tuple[str, ...] = ()
+    """Why it is not stronger."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckHealth:
     """Use case: look at the machine, the configuration and the models; change and send nothing."""
@@ -53,7 +64,7 @@ class CheckHealth:
     machine: Machine
     root: str
     """The fabric folder."""
-    sandbox_level: str
+    box: Box
     egress: Egress
     traces_wanted: bool
 
@@ -68,7 +79,7 @@ class CheckHealth:
             *_ollama(models),
             *self._embedded(facts, models, default),
             *_proxies(facts),
-            _sandbox(self.sandbox_level),
+            _sandbox(self.box),
             *self._leaves(models),
         ]
 
@@ -257,14 +268,15 @@ def _proxies(facts: MachineFacts) -> Iterator[Finding]:
         yield _ok("proxies", f"{shown}; this machine's own servers are always asked directly")
 
 
-def _sandbox(level: str) -> Finding:
-    if level != "C":
-        return _ok("sandbox", f"level {level}")
+def _sandbox(box: Box) -> Finding:
+    why = " ".join(box.problems)
+    if box.level != "C":
+        return _ok("sandbox", f"level {box.level}. {box.means} {why}".strip())
     return Finding(
         about="sandbox",
         level=Level.WARN,
-        text="level C: what tools run is not confined; commands have all the rights that you have",
-        fix="For tasks that you do not trust, run fabric in a container or as a user of its own",
+        text=f"level C. {box.means} {why}".strip(),
+        fix="Install bubblewrap; for tasks that you do not trust, use a container or a user of its own",
     )
 
 

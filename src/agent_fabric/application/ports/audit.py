@@ -29,3 +29,54 @@ class LogInspector(Protocol):
             RunNotFound: there is none with this id.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainReport:
+    """What the chain over all runs says."""
+
+    entries: int
+    runs: int
+    """Runs that are there."""
+    removed: int
+    """Runs that were taken away on purpose, with a tombstone."""
+    head: str
+    """Hash of the last entry, which covers all before it. Kept elsewhere, it also shows a chain that was cut or made
+    anew as a whole."""
+    damage: tuple[str, ...]
+    """What is not as it was recorded, one sentence each."""
+    unknown_key: int = 0
+    """Entries that another user wrote, which only they can check."""
+
+
+class AuditChain(Protocol):
+    """Ties the heads of all runs together, so that a run cannot vanish, be cut or be changed unnoticed."""
+
+    async def verify(self) -> ChainReport:
+        """Recompute the chain, and every log that it covers."""
+        ...
+
+    async def holds(self, head: str) -> bool:
+        """Tell whether the chain has an entry with this hash, as somebody noted it down earlier."""
+        ...
+
+
+class Attic(Protocol):
+    """Takes old runs away."""
+
+    async def settled_before(self, at: float) -> "list[RunId]":
+        """Return the runs that settled before this time and that nobody drives, oldest first."""
+        ...
+
+    async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
+        """Take a run away with its folder, and leave a tombstone; return how many bytes that freed.
+
+        Raises:
+            RunNotFound: there is none with this id.
+            RunHeld: somebody drives it.
+        """
+        ...
+
+    async def sweep(self) -> int:
+        """Take away what no run refers to any more; return how many bytes that freed."""
+        ...

@@ -9,6 +9,11 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 
+CANCEL = "cancel"
+"""Kind of the inbox row that ends a run."""
+APPROVAL = "approval"
+"""Kind of the inbox row that answers what a run has asked."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
@@ -30,6 +35,8 @@ class HeldRun(Protocol):
     async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
         """Make events durable, and take the inbox rows they come from away, in one transaction.
 
+        Without events, only the rows go: nothing followed from them.
+
         Raises:
             DriverConflict: somebody else has appended.
             StoreFull, StoreUnavailable: nothing was written.
@@ -41,6 +48,10 @@ class HeldRun(Protocol):
 
         They stay there until they are consumed by `append`. Whoever does not want them any more cancels the future.
         """
+        ...
+
+    async def unread(self) -> Sequence[InboxRow]:
+        """Return the rows that are in the run's inbox now. `receive` does not return them again."""
         ...
 
     async def release(self) -> None:
@@ -150,8 +161,8 @@ class Workspaces(Protocol):
         """Return the path of the run's workspace."""
         ...
 
-    def prepare(self, run_id: RunId) -> None:
-        """Make the run's folder with an empty workspace inside. May block.
+    def prepare(self, run_id: RunId, *, at: str = "") -> None:
+        """Make the run's folder with an empty workspace inside, unless it works `at` a folder elsewhere. May block.
 
         Raises:
             StoreUnavailable: it cannot be made.

@@ -68,8 +68,11 @@ class Sandboxes(Protocol):
         """How strong the boxes are: `A`, `A+`, `B` or `C`."""
         ...
 
-    def for_run(self, run_id: RunId, workspace: str) -> Sandbox:
-        """Return the run's box: the same one for all its packs, made when it is first used. Never blocks."""
+    def for_run(self, run_id: RunId, workspace: str, *, network_allowed: bool) -> Sandbox:
+        """Return the run's box: the same one for all its packs, made when it is first used. Never blocks.
+
+        Its commands reach the network only if that is allowed, and only as far as the configuration says.
+        """
         ...
 
     async def close(self, run_id: RunId) -> None:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.application.runs.drive_run import CANCEL
+from agent_fabric.application.ports.runs import CANCEL, RunRepository
 from agent_fabric.domain.errors import RunHeld, RunUndrivable
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow
 from agent_fabric.application.runs.cancel_run import CancelRun
-from agent_fabric.application.runs.drive_run import CANCEL, DriveRun
+from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping
 from agent_fabric.domain.events import Event
@@ -286,6 +286,10 @@ class _OpenedMail:
         opened.set_result(self.rows)
         self.rows = ()
         return opened
+
+    async def unread(self) -> Sequence[InboxRow]:
+        opened, self.rows = self.rows, ()
+        return [*opened, *await self.inner.unread()]
 
     async def release(self) -> None:
         await self.inner.release()

@@ -28,6 +28,8 @@ class ExecuteTask:
     sandbox_level: str
     policy_version: str
     fabric_version: str
+    signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
 
     async def __call__(self, task: Task, *, on_created: Callable[[RunId], None] | None = None) -> RunResult:
         """Do the task and return what came of it; `on_created` learns the run's id as soon as it is durable.
@@ -49,13 +51,14 @@ class ExecuteTask:
         """
         self.recruit.require_known(task)
         run_id = self.ids.new_run_id()
+        secrets = self.drive.secrets
         created = Event(
             seq=0,
             ts=self.clock.now(),
             lane=None,
             step="",
             body=RunCreated(
-                prompt=task.prompt,
+                prompt=secrets.hide(task.prompt) if secrets else task.prompt,
                 specialist_id=task.specialist_ids[0] if task.specialist_ids else None,
                 specialist_ids=task.specialist_ids,
                 task_force_mode=task.task_force_mode,
@@ -64,13 +67,16 @@ class ExecuteTask:
                 profile=task.profile,
                 budget=task.budget,
                 priority=task.priority,
-                workspace=self.workspaces.workspace(run_id),
+                workspace=task.workspace or self.workspaces.workspace(run_id),
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,
                 fabric_version=self.fabric_version,
+                signals=self.signs_in(task.prompt),
             ),
         )
-        held = await self.runs.create(run_id, (created,), first=lambda: self.workspaces.prepare(run_id))
+        held = await self.runs.create(
+            run_id, (created,), first=lambda: self.workspaces.prepare(run_id, at=task.workspace)
+        )
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, (created,))
         state = RunState(run_id)

@@ -10,13 +10,23 @@ from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.dialects.compact import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, PackBroken, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.actions import (
+    Action,
+    AskWhatHappened,
+    CallModel,
+    CallTool,
+    Compact,
+    OpenLane,
+    Record,
+    Recruit,
+)
 from agent_fabric.domain.runs.briefing import opening_for
 from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -53,6 +63,9 @@ class Perform:
                 return self._call_model(action, state, notice, on_delta)
             case CallTool():
                 return self._call_tool(action, state, packs)
+            case AskWhatHappened():
+                site = _site(state, state.lanes[action.lane])
+                return Prepared((self.invoke_tool.ask_what_happened(action.call, site=site),))
             case Recruit():
                 return self._recruit(state, notice)
             case OpenLane():
@@ -118,9 +131,15 @@ class Perform:
             call_id=action.call.call_id,
             timeout_s=timeout_s if time_left_s is None else min(timeout_s, time_left_s),
             network_allowed=state.task.network_allowed,
+            agent=lane.specialist_id,
+            working_dir=state.workspace,
+            command_allowlist=self.invoke_tool.allowlists.commands,
+            path_allowlist=self.invoke_tool.allowlists.paths,
+            domain_allowlist=self.invoke_tool.allowlists.domains,
         )
         return self.invoke_tool(
             action.call,
+            site=_site(state, lane),
             tools=lane.tools,
             pack=pack,
             attempt=action.attempt,
@@ -143,6 +162,7 @@ class Perform:
         except (RecruitError, ConfigError) as problem:
             return (_given_up(state, action.specialist_id, problem),)
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
+        notices: Sequence[str] = getattr(pack, "notices", ())  # packs of others need not have any
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
@@ -153,6 +173,7 @@ class Perform:
                 finish=finish,
                 model=settings,
                 model_reason=why,
+                notices=tuple(notices),
             ),
         )
 
@@ -233,6 +254,22 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
     *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
     finish = replace(finish, description=ending.description, parameters=ending.parameters)
     return prompt if isinstance(prompt, str) else pack.system_prompt, tuple(tools_in_short), finish
+
+
+def _site(state: RunState, lane: Lane) -> CallSite:
+    return CallSite(
+        run_id=state.run_id,
+        lane=lane.lane_id,
+        step=lane.answers,
+        attempt=lane.attempt,
+        began_with=lane.began_with,
+        agent=lane.specialist_id,
+        target=state.workspace,
+        untrusted=state.untrusted,
+        grants=state.grants,
+        asked=lane.asked,
+        decided=lane.decided,
+    )
 
 
 def failure(problem: FabricError) -> RunFailed:

@@ -1,7 +1,7 @@
 """Goes on with what was left unfinished."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,14 +20,18 @@ class TakeUpRuns:
     resume_run: ResumeRun
     dispatch: DispatchRuns
 
-    async def __call__(self, run_ids: Iterable[RunId]) -> None:
-        """Take the runs up one after another, each when it is its turn; one that cannot be taken is left as it is."""
+    async def __call__(self, run_ids: Iterable[RunId]) -> Sequence[RunId]:
+        """Take the runs up one after another, each when it is its turn; return those that cannot be taken."""
+        left: list[RunId] = []
         for run_id in run_ids:
             try:
                 await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server"))
             except ServerStopping:
-                return
+                break
             except FabricError as problem:
                 _log.warning("Run %s was not taken up: %s", run_id, problem.message)
+                left.append(run_id)
             except Exception:  # noqa: BLE001 - one that we choke on must not keep the others from going on
                 _log.exception("Run %s was not taken up", run_id)
+                left.append(run_id)
+        return left

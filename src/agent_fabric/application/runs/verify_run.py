@@ -60,7 +60,7 @@ class VerifyRun:
     runs: RunRepository
     logs: LogInspector
     snapshots_for: Callable[[RunId], Snapshots]
-    sandbox_for: Callable[[RunId], Sandbox]
+    sandbox_for: Callable[[RunId, str], Sandbox]
     """Gives the run's files where they are today: a fabric folder may have been moved since."""
 
     async def __call__(self, run_id: RunId) -> Verification:
@@ -103,7 +103,7 @@ class VerifyRun:
                     yield claim
             if lane.finish.needs_proof:
                 yield claim_about_proof(lane, events)
-        sandbox = self.sandbox_for(state.run_id)
+        sandbox = self.sandbox_for(state.run_id, state.workspace)
         written = {normpath(path) for lane in state.lanes.values() for path in lane.wrote}
         for path in dict.fromkeys(path for lane in state.lanes.values() for path in _named_files(lane)):
             yield await _claim_about_file(sandbox, path, written)

@@ -1,9 +1,8 @@
-"""The only way any tool ever runs: resolve, check, ask the policy, execute, cut to size, say what happened."""
+"""The only way any tool ever runs: resolve, check, ask the policy, ask a person, execute, cut to size, tell."""
 
 import asyncio
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -11,10 +10,15 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.tools.call_site import CallSite
+from agent_fabric.application.tools.fit_output import fit, plain, words_in
+from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
+from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.json_schema import problems_with, too_deep
+from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.policy.commands import CommandPolicy
+from agent_fabric.domain.policy.calls import NOTHING_NAMED, Allowlists, Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
@@ -23,27 +27,37 @@ GRACE_S = 5.0
 """A tool that watches its own time may take this much longer to clean up and say so; then it is ended."""
 MOST_KEPT_CHARS = 10_000_000
 """Of an output that is too long for the model, this much is kept for people."""
+CHANGED_BY_PERSON = "A person changed the arguments of this call before it ran; these were used"
 
 
 @dataclass(frozen=True, slots=True)
 class InvokeTool:
     """Use case: let a tool run, if it may."""
 
-    policy: CommandPolicy
+    policy: Policy
     clock: Clock
     max_output_chars: int
+    sandbox_level: str = "C"
+    """Of the box that tools run in, unless their pack has another one."""
+    approval_timeout_s: float = 24 * 3600.0
+    """How long a person has to answer."""
+    signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
+    """Finds signs that a text tries to give instructions; a signal for the record, never the defence."""
+    allowlists: Allowlists = NOTHING_NAMED
+    """What the policy allows by name, for tools to know."""
 
     def __call__(
         self,
         call: ToolCallRequest,
         *,
+        site: CallSite,
         tools: Mapping[str, ToolSpec],
         pack: SpecialistPack,
         attempt: int,
         context: ToolContext,
         limit_chars: int | None = None,
     ) -> Prepared:
-        """Make a call ready; one that may not run is answered at once.
+        """Make a call ready; one that may not run is answered at once, one that needs a person's agreement asks for it.
 
         `tools` are those that the run was given at its start, `pack` is what executes them today, `limit_chars` is how
         much of the output the model can take.
@@ -56,19 +70,73 @@ class InvokeTool:
             args = arguments_from(call.arguments)
         except BadArguments as problem:
             return _refused(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
+        agreed = _agreed_to(site)
+        edited = agreed is not None and agreed != args
+        args = args if agreed is None else agreed
         problems = problems_with(args, spec.parameters)
         if problems:
             return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
-        if spec.command_argument:
-            ruling = self.policy.judge(str(args.get(spec.command_argument, "")))
-            if ruling.verdict is not Verdict.ALLOW:
-                return _ruled_out(call, args, ruling, command=str(args[spec.command_argument]))
+        sandbox = getattr(pack, "sandbox_level", self.sandbox_level)  # a container pack brings its own box
+        ruling = self.policy.judge(proposed(spec, args, site, sandbox))
+        if ruling.verdict is Verdict.BLOCK:
+            return _blocked(call, args, ruling)
+        agreement: Agreement | None = None
+        if ruling.verdict is Verdict.ASK or site.decided is not None:
+            sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN)
+            if isinstance(sought, Agreement):
+                agreement = sought
+            elif ruling.verdict is Verdict.ASK:
+                return Prepared((sought,))
 
         async def effect() -> Sequence[Body]:
-            return await self._execute(call, spec, args, pack, context, limit_chars or self.max_output_chars)
+            return await self._execute(
+                call, spec, args, pack, context, limit_chars or self.max_output_chars, edited=edited
+            )
 
-        called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id, attempt=attempt)
+        called = ToolCalled(
+            tool=call.tool,
+            args=args,
+            call_id=call.call_id,
+            attempt=attempt,
+            rule=ruling.rule,
+            args_hash=argument_hash(args),
+            approval_id=agreement.approval_id if agreement else "",
+            approved_by=agreement.by if agreement else "",
+        )
         return Prepared((called,), effect)
+
+    def ask_what_happened(self, call: ToolCallRequest, *, site: CallSite) -> ApprovalRequested:
+        """Return the question about a call that left the box and was under way when the program was stopped."""
+        ruling = Ruling(
+            Verdict.ASK,
+            "The program was stopped during this call, so it may have happened. Run it again, or count it as done?",
+            "in_doubt",
+            call.tool,
+        )
+        site = replace(site, asked=None, decided=None, grants=())
+        sought = self._seek(call, site.began_with, site, ruling, self.sandbox_level, Question.DID_IT_HAPPEN)
+        assert isinstance(sought, ApprovalRequested)  # nobody has agreed to anything yet
+        return sought
+
+    def _seek(
+        self,
+        call: ToolCallRequest,
+        args: Mapping[str, Any],
+        site: CallSite,
+        ruling: Ruling,
+        sandbox: str,
+        question: Question,
+    ) -> Agreement | ApprovalRequested:
+        return seek_agreement(
+            site,
+            call,
+            args,
+            ruling,
+            policy_version=self.policy.version,
+            sandbox=sandbox,
+            expires_at=self.clock.now() + self.approval_timeout_s,
+            question=question,
+        )
 
     async def _execute(
         self,
@@ -78,6 +146,8 @@ class InvokeTool:
         pack: SpecialistPack,
         context: ToolContext,
         limit_chars: int,
+        *,
+        edited: bool,
     ) -> Sequence[Body]:
         started = self.clock.monotonic()
 
@@ -88,13 +158,16 @@ class InvokeTool:
                 error_message=message,
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
+                origin="" if spec.trust.vouched_for else f"{spec.trust.value}: {spec.name}",
                 duration_s=self.clock.monotonic() - started,
             )
 
         try:
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 result = await _executor_of(pack).execute_tool(call.tool, args, context)
-            return (_returned(call, result, self.clock.monotonic() - started, limit_chars),)
+            if edited:
+                result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
+            return (self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -113,21 +186,51 @@ class InvokeTool:
         except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
             return (erred(type(problem).__name__, str(problem)[:limit_chars] or "no message"),)
 
+    def _returned(
+        self, call: ToolCallRequest, spec: ToolSpec, result: ToolResult, duration_s: float, limit_chars: int
+    ) -> ToolReturned:
+        output, text = plain(result.output)
+        origin = "" if spec.trust.vouched_for else f"{spec.trust.value}: {result.origin or spec.name}"
+        shown, whole = fit(output, text, limit_chars)
+        return ToolReturned(
+            tool=call.tool,
+            result=shown,
+            call_id=call.call_id,
+            whole=whole[:MOST_KEPT_CHARS],
+            changed=result.changed,
+            proved=result.proved,
+            sources=result.sources,
+            wrote=result.wrote,
+            cites=result.cites,
+            trust=spec.trust,
+            origin=origin,
+            signals=self.signs_in(words_in(output)),
+            duration_s=duration_s,
+        )
 
-def _returned(call: ToolCallRequest, result: ToolResult, duration_s: float, limit_chars: int) -> ToolReturned:
-    shown, whole = fit(*_plain(result.output), limit_chars)
-    return ToolReturned(
-        tool=call.tool,
-        result=shown,
-        call_id=call.call_id,
-        whole=whole[:MOST_KEPT_CHARS],
-        changed=result.changed,
-        proved=result.proved,
-        sources=result.sources,
-        wrote=result.wrote,
-        cites=result.cites,
-        duration_s=duration_s,
+
+def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:
+    """Return a call as the policy sees it."""
+    return ProposedCall(
+        tool=spec.name,
+        args=args,
+        effect=spec.effect,
+        command=str(args.get(spec.command_argument, "")) if spec.command_argument else "",
+        paths=tuple(str(args[name]) for name in spec.path_arguments if name in args),
+        urls=(str(args[spec.url_argument]),) if args.get(spec.url_argument) else (),
+        agent=site.agent,
+        sandbox=sandbox,
+        scopes=site.scopes,
+        untrusted=tuple(site.untrusted),
     )
+
+
+def _agreed_to(site: CallSite) -> dict[str, Any] | None:
+    """Return the arguments that a person has agreed to: as they changed them, else as they were asked."""
+    asked, decided = site.asked, site.decided
+    if asked is None or decided is None or decided.decision is not Decision.APPROVE:
+        return None
+    return dict(asked.args if decided.args is None else decided.args)
 
 
 def _hidden(pack: SpecialistPack, name: str) -> ToolSpec | None:
@@ -148,77 +251,24 @@ def _executes(kind: type) -> bool:
     return issubclass(kind, ToolExecutor)
 
 
-def _plain(output: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return an output as JSON has it, and as text: what JSON lacks (paths, dates, NaN) becomes text."""
-    odd = False
-
-    def as_text(value: object) -> str:
-        nonlocal odd
-        odd = True
-        return str(value)
-
-    text = json.dumps(output, ensure_ascii=False, default=as_text)
-    if not (odd or "NaN" in text or "Infinity" in text):
-        return output, text
-    plain: Mapping[str, Any] = json.loads(text, parse_constant=str)
-    return plain, json.dumps(plain, ensure_ascii=False)
-
-
-def fit(output: Mapping[str, Any], whole: str, limit: int) -> tuple[Mapping[str, Any], str]:
-    """Cut an output so that the model can read it; `whole` is its JSON text.
-
-    Return what is shown, and the whole if something was cut, else nothing.
-    """
-    deep = too_deep(output, whole)
-    if len(whole) <= limit and not deep:
-        return output, ""
-    texts = {key: value for key, value in output.items() if isinstance(value, str)}
-    rest = len(json.dumps({**output, **dict.fromkeys(texts, "")}, ensure_ascii=False))
-    if rest > limit // 2 or deep:
-        return {
-            "truncated": f"{len(whole)} characters; the whole is in the run's log",
-            "start": whole[: limit // 2],
-        }, whole
-    # The short texts stay whole; the long ones share what is left. JSON's escapes count.
-    left = limit - rest
-    shown = dict(output)
-    lengths = {key: len(json.dumps(value, ensure_ascii=False)) for key, value in texts.items()}
-    for number, key in enumerate(sorted(texts, key=lengths.__getitem__)):
-        share = left // (len(texts) - number)
-        if lengths[key] > share:
-            shown[key] = _cut(texts[key], max(share * len(texts[key]) // lengths[key] - _NOTE, 0))
-        left -= min(lengths[key], share)
-    return shown, whole
-
-
-_NOTE = 80
-"""Room for the note about what was cut."""
-
-
-def _cut(text: str, limit: int) -> str:
-    """Keep the beginning and the end, where the news usually is."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n…[{len(text) - 2 * half} characters cut; the whole is in the run's log]…\n{text[-half:]}"
-
-
-def _refused(
-    call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str, proposal: str = ""
-) -> Prepared:
+def _refused(call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str) -> Prepared:
     called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id)
-    erred = ToolErred(
-        tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id, proposal=proposal
-    )
+    erred = ToolErred(tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id)
     return Prepared((called, erred))
 
 
-def _ruled_out(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling, command: str) -> Prepared:
-    if ruling.verdict is Verdict.ASK:
-        message = f"{ruling.reason}. It was not run; it is proposed to the person in the result. Go on without it."
-        return _refused(call, args, "NeedsApproval", message, proposal=command)
-    refused = _refused(call, args, "PermissionError", ruling.reason)
-    return Prepared((*refused.bodies, _violation(call, ruling.reason)))
+def _blocked(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling) -> Prepared:
+    called = ToolCalled(
+        tool=call.tool, args=args, call_id=call.call_id, rule=ruling.rule, args_hash=argument_hash(args)
+    )
+    erred = ToolErred(
+        tool=call.tool,
+        error_type="PermissionError",
+        error_message=ruling.reason,
+        call_id=call.call_id,
+        rule=ruling.rule,
+    )
+    return Prepared((called, erred, _violation(call, ruling.reason)))
 
 
 def _violation(call: ToolCallRequest, message: str) -> SecurityViolated:

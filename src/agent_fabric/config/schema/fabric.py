@@ -6,13 +6,17 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
+from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.config.schema.embedded import EmbeddedConfig
 from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.config.schema.models import ModelConfig
+from agent_fabric.config.schema.policy import PolicyConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
+from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
@@ -52,8 +56,16 @@ class FabricConfig(BaseModel):
     """What one run may use before it is stopped."""
     shell: ShellConfig = ShellConfig()
     """What the shell tool allows."""
+    sandbox: SandboxConfig = SandboxConfig()
+    """The box in which commands run."""
+    policy: PolicyConfig = PolicyConfig()
+    """What may happen without a question, what asks, and what never happens."""
+    egress: EgressConfig = EgressConfig()
+    """Which hosts commands may reach where `shell.network` is `allowlist`."""
     web: WebConfig = WebConfig()
     """How pages are found and read."""
+    browser: BrowserConfig = BrowserConfig()
+    """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
     """How `fabric serve` listens and how much it takes on."""
     run_index: RunIndexConfig = RunIndexConfig()

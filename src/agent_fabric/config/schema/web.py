@@ -57,6 +57,10 @@ def _entry(entry: str) -> str:
     return entry
 
 
+AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Strict(strict=False)]
+"""Hosts and networks that may be reached although they are private."""
+
+
 class WebConfig(BaseModel):
     """How pages are found and read."""
 
@@ -67,7 +71,7 @@ class WebConfig(BaseModel):
     the extra `search`); `auto`, the first if `search_url` is set, else the second."""
     search_url: BaseAddress | None = None
     """Address of a SearXNG server whose settings allow the format `json`; `/search` is added to it."""
-    allow_hosts: Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Strict(strict=False)] = ()
+    allow_hosts: AllowedHosts = ()
     """Hosts that may be read although they are on this machine or a private network: `wiki.corp`, `localhost:8080`,
     `10.1.2.3` or a network such as `10.0.0.0/8`. All other private addresses are refused."""
     max_bytes: int = Field(default=5_000_000, ge=1_000, le=100_000_000)

@@ -12,6 +12,7 @@ class Draft:
     nested: bool
     words: list[str] = field(default_factory=list)
     unknown: set[int] = field(default_factory=set)
+    splits: set[int] = field(default_factory=set)
     assignments: list[tuple[str, str]] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     connector: Connector = Connector.END
@@ -29,11 +30,29 @@ class Draft:
         return Invocation(
             words=tuple(self.words),
             unknown=frozenset(self.unknown),
+            splits=frozenset(self.splits),
             assignments=tuple(self.assignments),
             redirects=tuple(self.redirects),
             connector=self.connector,
             nested=self.nested,
         )
+
+
+_FORGETFUL = frozenset({"unset", "eval", "source", ".", "trap", "alias", "enable", "exec"})
+"""Builtins that can take a function away, or run text that does."""
+
+
+_NAMED = frozenset({"let", "mapfile", "read", "readarray", "unset"})
+_DECLARED = frozenset({"declare", "local", "typeset", "export", "readonly"})
+
+
+def _works_out(draft: Draft) -> bool:
+    words = draft.words
+    if words[0] in {"test", "[", "printf", "wait"}:
+        return bool({"-v", "-p"} & set(words))
+    if words[0] in _DECLARED:
+        return bool(draft.unknown) or any(word.startswith("-") and {"i", "n"} & set(word) for word in words)
+    return words[0] in _NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +63,27 @@ class Drafts:
     functions: dict[str, int] = field(default_factory=dict)
     """Every function that is surely defined, and how many drafts were there before it."""
 
+    def work_out_names(self) -> bool:
+        """Tell whether a builtin is given a name or a number to work out that is only known at run time."""
+        return any(draft.words and _works_out(draft) for draft in self.found)
+
+    def read_input(self) -> bool:
+        """Tell whether a builtin puts what it reads into variables."""
+        return any(draft.words[0] in {"read", "mapfile", "readarray"} for draft in self.found if draft.words)
+
     def finished(self) -> tuple[Invocation, ...]:
         if self.functions:
             self._drop_calls_of_functions()
         return tuple(draft.finished() for draft in self.found)
 
     def _drop_calls_of_functions(self) -> None:
-        forgotten = {word for draft in self.found if "unset" in draft.words for word in draft.words}
+        if any(0 in draft.unknown or not _FORGETFUL.isdisjoint(draft.words) for draft in self.found):
+            # A function may be gone by the time it is called.
+            return
         # A function counts from its definition on: before it, the same name is still a program.
-        known_from = {name: place for name, place in self.functions.items() if name not in forgotten}
+        known_from = self.functions
         for place, draft in enumerate(self.found):
             if draft.words and 0 not in draft.unknown and known_from.get(draft.words[0], place + 1) <= place:
                 draft.words.clear()
                 draft.unknown.clear()
+                draft.splits.clear()

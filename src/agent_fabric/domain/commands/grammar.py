@@ -19,6 +19,8 @@ _CONNECTOR = re.compile(r"&&|\|\||\|&|\||;(?![;&])|&")
 _CONNECTORS = {connector.value: connector for connector in Connector} | {"|&": Connector.PIPE}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEVER_PROGRAMS = RESERVED - {"time"}
+_WORKS_OUT = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"})
+"""What in `[[ … ]]` reads its operands as arithmetic, or as a name with an index."""
 _END_OF_CONDITION = Word("]]", 2, unknown=False, quoted=False)
 
 
@@ -33,7 +35,11 @@ def parse_command(text: str) -> tuple[Invocation, ...]:
     if "\0" in text:
         raise UnparsableCommand("it contains a NUL character")
     drafts = Drafts()
-    Source(text, lambda source: _CommandReader(source, drafts).read_list()).read_all()
+    source = Source(text, lambda inner: _CommandReader(inner, drafts).read_list())
+    source.read_all()
+    seen = source.seen
+    if (seen.code and (seen.arithmetic or drafts.work_out_names())) or (seen.body and drafts.read_input()):
+        raise UnparsableCommand("it works something out, and holds text that could be run by that")
     return drafts.finished()
 
 
@@ -104,9 +110,10 @@ class _CommandReader:
         source = self._source
         source.take("time")
         source.skip_blanks()
-        if source.sees("-p ", "-p\t"):
-            source.at += 2
-            source.skip_blanks()
+        for option in ("-p", "--"):
+            if source.sees(f"{option} ", f"{option}\t"):
+                source.at += 2
+                source.skip_blanks()
         if source.sign() in {"", ";", "\n", "&", "|", ")"}:
             return self._whole()
         return self._command(source.keyword(), Connector.THEN)
@@ -114,11 +121,12 @@ class _CommandReader:
     def _negated(self) -> Connector:
         source = self._source
         source.take("!")
-        connector = Connector.PIPE
+        connector, before = Connector.PIPE, Connector.THEN
         with source.deeper():
             while connector is Connector.PIPE:
                 source.skip_lines()
-                connector = self._command(source.keyword(), connector)
+                connector = self._command(source.keyword(), before)
+                before = connector
         whole = self._new_draft()
         whole.connector = connector
         self._drafts.found.append(whole)
@@ -149,12 +157,16 @@ class _CommandReader:
     def _add_word(self, draft: Draft, word: Word) -> None:
         if not draft.words:
             if match := word.assigns():
+                if word.code:
+                    raise UnparsableCommand(f"{match['name']} is given text that could be run later")
                 draft.assignments.append((match["name"], word.text[match.end() :]))
                 return
             if word.text in _NEVER_PROGRAMS and not word.quoted and draft.empty:
                 raise UnparsableCommand(f"{word.text!r} stands where a command should")
         if word.unknown:
             draft.unknown.add(len(draft.words))
+        if word.splits:
+            draft.splits.add(len(draft.words))
         draft.words.append(word.text)
 
     def _connector(self) -> Connector:
@@ -298,8 +310,11 @@ class _CommandReader:
                 sign = source.sign()
                 if sign in {"(", ")", "&", "|"} or (sign in {"<", ">"} and not source.sees_process()):
                     source.at += 1
-                elif required_word(source, "]]") == _END_OF_CONDITION:
+                    continue
+                word = required_word(source, "]]")
+                if word == _END_OF_CONDITION:
                     return
+                source.seen.arithmetic = source.seen.arithmetic or word.text in _WORKS_OUT
 
     # ── functions ──
 

@@ -48,6 +48,8 @@ class Invocation:
     """Program and arguments without their quotes; expansions keep their text."""
     unknown: frozenset[int] = frozenset()
     """Positions in `words` whose value is only known at run time."""
+    splits: frozenset[int] = frozenset()
+    """Those of them that may turn out to be several words, or none."""
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     connector: Connector = Connector.END

@@ -7,7 +7,7 @@ from functools import partial
 
 from agent_fabric.domain.commands.invocation import Redirect, UnparsableCommand
 from agent_fabric.domain.commands.source import Source
-from agent_fabric.domain.commands.words import Word, expands, is_pattern, required_word
+from agent_fabric.domain.commands.words import Word, expands, holds_code, is_pattern, required_word
 
 STREAM = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\}")
 """What a redirect is about: the number of a stream, or the variable that receives one."""
@@ -47,6 +47,7 @@ def _read_body(source: Source, redirects: list[Redirect], place: int, delimiter:
     else:
         raise UnparsableCommand("a heredoc has no end")
     body = "".join(lines)
+    source.seen.body = source.seen.body or (literal and holds_code(body))
     unknown = not literal and expands(source.inside(body))
     redirects[place] = replace(redirect, target=body, unknown=unknown)
 

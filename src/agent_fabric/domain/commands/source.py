@@ -24,6 +24,18 @@ _SKIPPED = frozenset(" \t\n\\#")
 
 
 @dataclass(slots=True)
+class Seen:
+    """Two things that are harmless unless they meet: arithmetic runs the commands in an index that a variable holds."""
+
+    code: bool = False
+    """What would be a command substitution, as mere text."""
+    body: bool = False
+    """The same in the body of a heredoc that is taken as it is."""
+    arithmetic: bool = False
+    """Something that is worked out from what variables hold."""
+
+
+@dataclass(slots=True)
 class Source:
     """One text and how far it is read.
 
@@ -36,6 +48,8 @@ class Source:
     depth: int = 0
     """How many things stand around the reader's place."""
     at: int = 0
+    seen: Seen = field(default_factory=Seen)
+    """Shared by all sources of one text."""
     bodies: list[Callable[[], None]] = field(default_factory=list)
     """Reads the body of each heredoc of this line; they stand behind its end."""
 
@@ -45,7 +59,7 @@ class Source:
 
     def inside(self, text: str) -> "Source":
         """Return a source for a text that is not read in place."""
-        return Source(text, self.read_commands, self.depth + 1)
+        return Source(text, self.read_commands, self.depth + 1, seen=self.seen)
 
     def read_all(self) -> None:
         """Read the whole text as commands."""

@@ -16,6 +16,11 @@ _PLAIN = re.compile(r"[^ \t\n;&|()<>\\'\"$`]+")
 _PLAIN_QUOTED = re.compile(r"[^\"\\$`]+")
 _PLAIN_PARAMETER = re.compile(r"[^}'\"\\$`<>]+")
 _PLAIN_ARITHMETIC = re.compile(r"[^()'\"\\$`]+")
+_NUMBERS = re.compile(r"[0-9 \t+*/%()<>=!&|-]*")
+_WORKED_OUT = re.compile(r"\$\{[!#]?[A-Za-z0-9_@*]+(?:\[(?![0-9@*]+\])|:(?![-=+?]))|\$\{!")
+"""An index or a place in a text that is not a plain number, or a name that another variable holds."""
+_CODE = re.compile(r"\$[\\'\"]*\(|`")
+"""A command substitution; arithmetic sees it also behind quotes."""
 _PATTERN = re.compile(r"[*?\[{~]")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _BACKTICKED = re.compile(r"`([^`\\]*(?:\\.[^`\\]*)*)`", re.DOTALL)
@@ -36,6 +41,10 @@ class Word(NamedTuple):
     """Its value is only known at run time."""
     quoted: bool
     """Some part of it stands in quotes or behind a backslash."""
+    splits: bool = False
+    """It may turn out to be several words, or none."""
+    code: bool = False
+    """It holds, as mere text, what would be a command substitution: `'$(x)'`."""
 
     def assigns(self) -> re.Match[str] | None:
         """Match the name and sign of an assignment, if in front of a program this word is one."""
@@ -67,7 +76,7 @@ def read_word(source: Source) -> Word:
     start = source.at
     pieces: list[str] = []
     plain = size = 0
-    unknown = quoted = patterned = False
+    unknown = quoted = patterned = splits = code = False
     while source.at < len(source.text):
         if match := source.match(_PLAIN):
             text, expanded, literal = match[0], False, True
@@ -84,6 +93,8 @@ def read_word(source: Source) -> Word:
                 text, expanded = _special(source, sign, quoted=False)
             literal = not text and sign == "\\"  # a backslash that only joins two lines
             quoted = quoted or (not literal and not expanded)
+            splits = splits or (expanded and _may_split(sign, text))
+            code = code or (not expanded and holds_code(text))
         plain += len(text) if literal and plain == size else 0
         size += len(text)
         pieces.append(text)
@@ -91,7 +102,23 @@ def read_word(source: Source) -> Word:
     if source.at == start:
         raise source.unexpected()
     word = "".join(pieces)
-    return Word(word, plain, unknown or (patterned and is_pattern(word)), quoted)
+    source.seen.code = source.seen.code or code
+    patterned = patterned and is_pattern(word)
+    return Word(word, plain, unknown or patterned, quoted, splits or (patterned and not word.startswith("~")), code)
+
+
+def holds_code(text: str) -> bool:
+    """Tell whether a text would be a command substitution if bash looked at it again."""
+    return _CODE.search(text) is not None
+
+
+def _may_split(sign: str, text: str) -> bool:
+    """Tell whether what starts with a sign can turn out to be another number of words than one."""
+    if sign in "<>(":
+        return False
+    if sign == '"':
+        return "@" in text
+    return not text.startswith("$((") and text not in {"$#", "$?", "$$", "$!", "$-"}
 
 
 def is_pattern(word: str) -> bool:
@@ -263,6 +290,8 @@ def _parameter(source: Source, *, quoted: bool) -> _Piece:
                 raise UnparsableCommand("${ is not closed")
             if not source.match(_PLAIN_PARAMETER):
                 _parameter_sign(source, source.text[source.at], quoted=quoted)
+    if _WORKED_OUT.match(source.text, start, source.at):
+        source.seen.arithmetic = True
     if source.text.endswith("@P}", start, source.at):
         raise UnparsableCommand("${…@P} runs what a variable holds")
     return _Piece(source.text[start : source.at], expanded=True)
@@ -276,12 +305,18 @@ def _parameter_sign(source: Source, sign: str, *, quoted: bool) -> None:
     elif sign == "'" and quoted:
         raise UnparsableCommand("a single quote stands in a quoted ${…}")
     else:
-        _special(source, sign, quoted=quoted)
+        _refuse_late(_special(source, sign, quoted=quoted))
+
+
+def _refuse_late(piece: _Piece) -> None:
+    """Refuse text that arithmetic would read once more: an index such as `'a[$(x)]'` runs `x`."""
+    if not piece.expanded and holds_code(piece.text):
+        raise UnparsableCommand("what looks like a substitution is only text, but may be run")
 
 
 def read_arithmetic(source: Source) -> None:
     """Read up to the closing `))`; parentheses that are nested subshells instead are refused."""
-    opened = 0
+    start, opened = source.at, 0
     with source.apart():
         while source.at < len(source.text):
             if source.match(_PLAIN_ARITHMETIC):
@@ -289,13 +324,16 @@ def read_arithmetic(source: Source) -> None:
             sign = source.text[source.at]
             if sign == "'":
                 raise UnparsableCommand("a single quote stands in ((…))")
+            if sign == "\\" and not source.sees("\\\n"):
+                raise UnparsableCommand("a backslash stands in ((…))")
             if sign not in "()":
-                _special(source, sign, quoted=True)
+                _refuse_late(_special(source, sign, quoted=True))
                 continue
             source.at += 1
             if sign == ")" and not opened:
                 if not source.skip(")"):
                     raise UnparsableCommand("(( opens two subshells; put a space between the parentheses")
+                source.seen.arithmetic = source.seen.arithmetic or not _NUMBERS.fullmatch(source.text, start, source.at)
                 return
             opened += 1 if sign == "(" else -1
     raise UnparsableCommand("(( is not closed")

@@ -1,10 +1,23 @@
 """Seeing through programs that start others: `env`, `timeout`, `xargs`, `find -exec`, `bash -c` and their like."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from agent_fabric.domain.commands.grammar import parse_command
+from agent_fabric.domain.commands.held import Held, held_by
+from agent_fabric.domain.commands.inner import marked, only_at_run_time, part
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Invocation, UnparsableCommand
+from agent_fabric.domain.commands.late import runs_later
+from agent_fabric.domain.commands.shells import (
+    alias_command,
+    eval_command,
+    flock,
+    script_of,
+    shell,
+    sourced,
+    trap_command,
+)
 from agent_fabric.domain.commands.words import ASSIGNMENT
 
 
@@ -14,7 +27,8 @@ def started_by(text: str) -> tuple[Invocation, ...]:
     Raises:
         UnparsableCommand: as for `parse_command`, also for the text inside a wrapper.
     """
-    return tuple(inner for invocation in parse_command(text) for inner in unwrap(invocation))
+    found = (inner for invocation in parse_command(text) for inner in unwrap(invocation))
+    return tuple(each for invocation in found for each in (invocation, *script_of(invocation)))
 
 
 def unwrap(invocation: Invocation, *, depth: int = 0) -> Iterator[Invocation]:
@@ -40,8 +54,26 @@ def wrapped(invocation: Invocation) -> tuple[Invocation, ...]:
     """
     if invocation.dynamic:
         return ()
+    late = runs_later(invocation)
+    if late:
+        return only_at_run_time(late)
     see_through = _SEE_THROUGH.get(invocation.name)
-    return see_through(invocation) if see_through else ()
+    inner = see_through(invocation) if see_through else ()
+    return (*inner, *(command for held in held_by(invocation) for command in _held(invocation, held)))
+
+
+def _held(invocation: Invocation, held: Held) -> tuple[Invocation, ...]:
+    """Return the commands that an option holds."""
+    if held.text:
+        return tuple(replace(inner, nested=True) for inner in parse_command(held.text))
+    if held.start:
+        return tuple(marked([part(invocation, held.start, held.end, nested=True)], {"{}", "{/}", "{.}", "{//}"}))
+    return only_at_run_time(f"what an option of {invocation.name} runs")
+
+
+class _WrapperOptions(TypedDict):
+    valued: frozenset[str]
+    opaque: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +82,8 @@ class _Wrapper:
 
     valued: frozenset[str] = frozenset()
     """Options whose value is the next word."""
+    attached: frozenset[str] = frozenset()
+    """Options whose value, if they have one, follows without a blank."""
     operands: int = 0
     """Words of its own between the options and the command."""
     under: str = ""
@@ -58,31 +92,46 @@ class _Wrapper:
     """Options with which it starts nothing."""
     opaque: frozenset[str] = frozenset()
     """Options that hold a command in a form of their own."""
+    assigns: bool = False
+    """Words with a `=` before the command are variables for it, whatever they look like."""
     keeps_status: bool = True
     """Its success is that of the command."""
 
     def __call__(self, invocation: Invocation) -> tuple[Invocation, ...]:
         start = self._start(invocation)
         if start is None:
-            return _only_at_run_time(f"the command that {invocation.name} starts")
+            return only_at_run_time(f"the command that {invocation.name} starts")
         end = len(invocation.words)
-        return (_part(invocation, start, end, nested=not self.keeps_status),) if start < end else ()
+        return (part(invocation, start, end, nested=not self.keeps_status),) if start < end else ()
 
     def _start(self, invocation: Invocation) -> int | None:
         """Find the command's first word: the number of words if there is none, None if that cannot be known."""
         words, unknown = invocation.words, invocation.unknown
-        own = [self.under] if self.under else [""] * self.operands
+        own = self.under.split()[::-1] if self.under else [""] * self.operands
         at = 1
         while at < len(words):
             word = words[at]
             if word in self.queries:
                 return len(words)
-            if ASSIGNMENT.match(word):
+            if at in invocation.splits:
+                return None
+            if ASSIGNMENT.match(word) or (self.assigns and "=" in word and not word.startswith("-")):
                 at += 1
+            elif word == "--":
+                at += 1
+                while own and at < len(words) and at not in unknown:
+                    own.pop()
+                    at += 1
+                while self.assigns and at < len(words) and "=" in words[at]:
+                    at += 1
+                return None if own or any(n in invocation.splits for n in range(1, at)) else at
             elif word.startswith("-"):
-                if self._is_opaque(word) or at in unknown or (word in self.valued and at + 1 in unknown):
+                takes = self._takes_value(word)
+                if takes is None or self._is_opaque(word) or at in unknown:
                     return None
-                at += 2 if word in self.valued else 1
+                if takes and at + 1 in invocation.splits:
+                    return None
+                at += 2 if takes else 1
             elif own:
                 if at in unknown:
                     return None
@@ -93,26 +142,36 @@ class _Wrapper:
                 break
         return at
 
+    def _takes_value(self, word: str) -> bool | None:
+        """Tell whether the next word belongs to an option; None if that is in doubt."""
+        if word in self.valued:
+            return True
+        if word.startswith("--"):
+            # The beginning of a long option may stand for the whole.
+            return None if any(option.startswith(word) for option in self.valued) else False
+        for at, letter in enumerate(word[1:], start=1):
+            if f"-{letter}" in self.attached:
+                return False
+            if f"-{letter}" in self.valued:
+                return at == len(word) - 1
+        return False
+
     def _is_opaque(self, word: str) -> bool:
-        return any(word.startswith(o) if o.startswith("--") else o[1] in word.partition("=")[0] for o in self.opaque)
-
-
-def _part(invocation: Invocation, start: int, end: int, *, nested: bool) -> Invocation:
-    """Return some of the words as a command of its own."""
-    unknown = frozenset(n - start for n in invocation.unknown if start <= n < end)
-    return Invocation(words=invocation.words[start:end], unknown=unknown, nested=nested)
+        option = word.partition("=")[0]
+        if word.startswith("--"):
+            return any(opaque.startswith(option) for opaque in self.opaque)
+        return any(opaque[1] in option for opaque in self.opaque if len(opaque) == 2)
 
 
 def _options(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _only_at_run_time(what: str) -> tuple[Invocation, ...]:
-    return (Invocation(words=(what,), unknown=frozenset({0}), nested=True),)
-
-
 _XARGS = _Wrapper(
-    valued=_options("-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args --max-procs --max-chars"),
+    valued=_options(
+        "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var"
+    ),
+    attached=_options("-e -i -l"),
     keeps_status=False,
 )
 
@@ -121,11 +180,18 @@ def _xargs(invocation: Invocation) -> tuple[Invocation, ...]:
     """`xargs`: what it reads is added at the end, or stands for the mark of `-I`."""
     marks = {"{}"}
     for option, value in zip(invocation.words, invocation.words[1:], strict=False):
+        if option.startswith("-i") and len(option) > 2:
+            marks.add(option[2:])
         if option.startswith(("-I", "--replace=")):
             marks.add(value if option == "-I" else option.removeprefix("-I").removeprefix("--replace="))
     return tuple(
-        replace(inner, words=(*inner.words, "{}"), unknown=inner.unknown | {len(inner.words)})
-        for inner in _marked(_XARGS(invocation), marks - {""})
+        replace(
+            inner,
+            words=(*inner.words, "{}"),
+            unknown=inner.unknown | {len(inner.words)},
+            splits=inner.splits | {len(inner.words)},
+        )
+        for inner in marked(_XARGS(invocation), marks - {""})
     )
 
 
@@ -137,72 +203,18 @@ def _find(invocation: Invocation) -> tuple[Invocation, ...]:
         if start is None and word in {"-exec", "-execdir", "-ok", "-okdir"}:
             start = at + 1
         elif start is not None and (word == ";" or (word == "+" and invocation.words[at - 1] == "{}")):
-            found.append(_part(invocation, start, at, nested=True))
+            found.append(part(invocation, start, at, nested=True))
             start = None
-    return tuple(_marked(found, {"{}"}))
+        elif start is None and (
+            word in {";", "+"} or (at in invocation.splits and any(sign in word for sign in "$`{"))
+        ):
+            return only_at_run_time("what find runs")
+    return tuple(marked(found, {"{}"}))
 
 
-def _marked(commands: Iterable[Invocation], marks: set[str]) -> Iterator[Invocation]:
-    """Yield the commands with every word unknown that something found at run time is put into."""
-    for inner in commands:
-        marked = {n for n, word in enumerate(inner.words) if any(mark in word for mark in marks)}
-        yield replace(inner, unknown=inner.unknown | marked)
-
-
-def _shell(invocation: Invocation) -> tuple[Invocation, ...]:
-    """`bash -c …`, or a shell that reads commands from its input. A script file is not opened."""
-    words = invocation.words
-    at, takes_text, takes_input, ended = 1, False, False, False
-    while at < len(words) and not ended and words[at][:1] in {"-", "+"}:
-        option = words[at]
-        if at in invocation.unknown:
-            return _only_at_run_time(f"what {invocation.name} runs")
-        if option in {"--version", "--help"}:
-            return ()
-        ended = option in {"-", "--"}
-        short = "" if option.startswith("--") else option[1:]
-        takes_text = takes_text or "c" in short
-        takes_input = takes_input or "s" in short
-        at += 1 + short.count("o") + short.count("O") + (option in {"--rcfile", "--init-file"})
-    if takes_text:
-        if at >= len(words) or at in invocation.unknown:
-            return _only_at_run_time(f"what {invocation.name} -c runs")
-        return parse_command(words[at])
-    if at < len(words) and not takes_input and not words[at].startswith(("<(", "/dev/")):
-        return ()
-    for redirect in reversed(invocation.redirects):
-        if redirect.operator in {"<<", "<<-", "<<<"} and not redirect.unknown:
-            return parse_command(redirect.target)
-        if redirect.operator == "<" and not redirect.unknown and not redirect.target.startswith("/dev/"):
-            return ()
-    return _only_at_run_time(f"what {invocation.name} reads and runs")
-
-
-def _sourced(invocation: Invocation) -> tuple[Invocation, ...]:
-    return _shell(invocation) if invocation.words[1:2] and invocation.words[1].startswith(("<(", "/dev/")) else ()
-
-
-def _eval(invocation: Invocation) -> tuple[Invocation, ...]:
-    if invocation.unknown:
-        return _only_at_run_time("what eval runs")
-    return parse_command(" ".join(invocation.words[1:]))
-
-
-def _trap(invocation: Invocation) -> tuple[Invocation, ...]:
-    handler = next((n for n, word in enumerate(invocation.words) if n and word != "--"), 0)
-    if handler in invocation.unknown:
-        return _only_at_run_time("what trap runs")
-    text = invocation.words[handler] if handler else "-"
-    if text.startswith("-") or len(invocation.words) <= handler + 1:
-        return ()
-    return tuple(replace(inner, nested=True) for inner in parse_command(text))
-
-
-def _alias(invocation: Invocation) -> tuple[Invocation, ...]:
-    if invocation.unknown:
-        return _only_at_run_time("what an alias runs")
-    texts = (word.partition("=")[2] for word in invocation.words[1:])
-    return tuple(replace(inner, nested=True) for text in texts for inner in parse_command(text))
+def _opaque_starter(invocation: Invocation) -> tuple[Invocation, ...]:
+    """Start others in ways of their own."""
+    return only_at_run_time(f"what {invocation.name} runs") if len(invocation.words) > 1 else ()
 
 
 _RUN_VALUED = _options(
@@ -225,8 +237,58 @@ def _python_project(wrapper: _Wrapper) -> Callable[[Invocation], tuple[Invocatio
     return see_through
 
 
+def _either(
+    *wrappers: Callable[[Invocation], tuple[Invocation, ...]],
+) -> Callable[[Invocation], tuple[Invocation, ...]]:
+    """Several subcommands that start others."""
+
+    def see_through(invocation: Invocation) -> tuple[Invocation, ...]:
+        return next((found for wrapper in wrappers if (found := wrapper(invocation))), ())
+
+    return see_through
+
+
+_NPM: _WrapperOptions = {
+    "valued": _options("-p --package -w --workspace --prefix -C --dir -F --filter --cwd"),
+    "opaque": _options("-c --call --shell-mode"),
+}
+
 _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
-    "env": _Wrapper(valued=_options("-u --unset -C --chdir"), opaque=_options("-S --split-string")),
+    "env": _Wrapper(
+        valued=_options("-u --unset -C --chdir -a --argv0"), opaque=_options("-S --split-string"), assigns=True
+    ),
+    "sudo": _Wrapper(
+        valued=_options("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
+        opaque=_options("-s -i -e --shell --login --edit"),
+        assigns=True,
+    ),
+    "doas": _Wrapper(valued=_options("-u -C"), opaque=_options("-s")),
+    "taskset": _Wrapper(opaque=_options("-p --pid"), operands=1),
+    "chrt": _Wrapper(
+        valued=_options("-T -P -D --sched-runtime --sched-period --sched-deadline"),
+        opaque=_options("-p --pid"),
+        operands=1,
+    ),
+    "chroot": _Wrapper(operands=1),
+    "unshare": _Wrapper(valued=_options("-S -G -R -w --setuid --setgid --root --wd --propagation --setgroups")),
+    "prlimit": _Wrapper(opaque=_options("-p --pid")),
+    "linux32": _Wrapper(),
+    "linux64": _Wrapper(),
+    "strace": _Wrapper(valued=_options("-e -o -p -s -u -E -a -b -I -O -S -P -X"), opaque=_options("-p")),
+    "ltrace": _Wrapper(valued=_options("-e -o -p -s -u -a -n -x -l -A -D -F"), opaque=_options("-p")),
+    "busybox": _Wrapper(),
+    "flock": flock,
+    "script": _opaque_starter,
+    "watch": _opaque_starter,
+    "parallel": _opaque_starter,
+    "entr": _opaque_starter,
+    "su": _opaque_starter,
+    "runuser": _opaque_starter,
+    "pkexec": _Wrapper(valued=_options("--user")),
+    "zsh": _opaque_starter,
+    "ksh": _opaque_starter,
+    "ash": shell,
+    "mksh": _opaque_starter,
     "nice": _Wrapper(valued=_options("-n --adjustment")),
     "ionice": _Wrapper(valued=_options("-c --class -n --classdata")),
     "nohup": _Wrapper(),
@@ -237,19 +299,31 @@ _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
     "command": _Wrapper(queries=_options("-v -V")),
     "builtin": _Wrapper(),
     "exec": _Wrapper(valued=_options("-a")),
-    "uv": _python_project(_Wrapper(under="run", valued=_RUN_VALUED)),
+    "uv": _either(
+        _python_project(_Wrapper(under="run", valued=_RUN_VALUED)), _Wrapper(under="tool run", valued=_RUN_VALUED)
+    ),
+    "hatch": _Wrapper(under="run"),
+    "pdm": _Wrapper(under="run", valued=_options("-p --project -s --site-packages")),
+    "rye": _Wrapper(under="run"),
+    "conda": _Wrapper(under="run", valued=_options("-n --name -p --prefix --cwd")),
+    "pipx": _Wrapper(under="run", valued=_options("--spec --python --index-url --pip-args")),
+    "npm": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="x", **_NPM)),
+    "pnpm": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="dlx", **_NPM)),
+    "yarn": _either(_Wrapper(under="exec", **_NPM), _Wrapper(under="dlx", **_NPM)),
+    "bun": _Wrapper(under="x"),
+    "bunx": _Wrapper(valued=_options("-p --package")),
     "poetry": _python_project(_Wrapper(under="run", valued=_RUN_VALUED)),
     "pipenv": _python_project(_Wrapper(under="run")),
     "uvx": _Wrapper(valued=_RUN_VALUED),
     "npx": _Wrapper(valued=_options("-p --package -w --workspace"), opaque=_options("-c --call")),
     "xargs": _xargs,
     "find": _find,
-    "bash": _shell,
-    "sh": _shell,
-    "dash": _shell,
-    "eval": _eval,
-    "trap": _trap,
-    "alias": _alias,
-    "source": _sourced,
-    ".": _sourced,
+    "bash": shell,
+    "sh": shell,
+    "dash": shell,
+    "eval": eval_command,
+    "trap": trap_command,
+    "alias": alias_command,
+    "source": sourced,
+    ".": sourced,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agent_fabric.domain.dialects.observations import has_failed, was_repeated
+from agent_fabric.domain.evidence import PROGRAM_ENDINGS
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
 
@@ -15,7 +16,8 @@ def still_open(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequen
 
     - The first call looks around, if there is a tool that does that and needs no arguments.
     - A call that was made before and gives the same once more leads nowhere, and a small model goes on making it: its
-      tool is not the next choice, until something else has led on. In the end only the finish is left.
+      tool is not the next choice, until something else has led on. In the end only the finish is left; at once, if
+      the call that was made twice in a row had done its work.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -23,7 +25,8 @@ def still_open(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequen
     """What each call gave the last time that it ran."""
     asked: dict[str, tuple[str, str]] = {}
     commands = {tool.name for tool in tools if tool.command_argument}
-    rounds, unfinished, unrun = 0, False, False
+    acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
+    rounds, unfinished, unrun, done_twice = 0, False, False, False
     stuck_with: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
@@ -35,11 +38,12 @@ def still_open(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequen
         rounds, stuck_with = (rounds + 1, {*stuck_with, name}) if again else (rounds, set())
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
+        done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
             shown[key] = message.content
     if not asked:
         return [tool for tool in tools if _looks_around(tool)] or tools
-    if rounds >= MOST_ROUNDS:
+    if rounds >= MOST_ROUNDS or done_twice:
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
     left_out = {*stuck_with, FINISH_TASK} if unfinished else stuck_with
     return [tool for tool in tools if tool.name not in left_out] or tools
@@ -54,7 +58,4 @@ def _writes_program(arguments: str) -> bool:
         path = arguments_from(arguments).get("path")
     except BadArguments:
         return False
-    return isinstance(path, str) and path.endswith(_PROGRAMS)
-
-
-_PROGRAMS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".go", ".rs", ".c", ".cpp", ".java")
+    return isinstance(path, str) and path.casefold().endswith(PROGRAM_ENDINGS)

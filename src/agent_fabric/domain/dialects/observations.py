@@ -1,6 +1,7 @@
 """Tool results as small models read them best: plain lines, then what to do next."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,23 @@ def readable(tool: str, text: str) -> str:
     """Return a result as lines of `name: value`, without JSON's quotes and escapes; what is empty is left out."""
     result = _object(text)
     if result is None:
-        return f"Result of {tool}:\n{text}"
+        return f"Result of {tool}:\n{without_places(text)}"
     first = _first_time(result)
     if first is not None:
         return f"{result['note']}\n{readable(tool, first)}"
-    return "\n".join([f"Result of {tool}:", *(_line(name, value) for name, value in result.items() if value != "")])
+    lines = [_line(name, value) for name, value in result.items() if value != ""]
+    return "\n".join([f"Result of {tool}:", *map(without_places, lines)])
+
+
+def without_places(text: str) -> str:
+    """Leave out where the workspace and programs lie on this machine: a small model takes such paths for its files."""
+    return _PROGRAM.sub(r"\1", _WORKSPACE.sub("", text))
+
+
+_FOLDERS = r"(?<![\w./!-])(?:/[\w.+-]+)*"
+_WORKSPACE = re.compile(rf"{_FOLDERS}/workspace/")
+_PROGRAM = re.compile(rf"{_FOLDERS}/bin/([\w.+-]+)(?=: )")
+"""A program that says what is wrong."""
 
 
 def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
@@ -34,7 +47,10 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if _first_time(result) is not None:
         return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
     if result.get("changed_files") == {} and not result.get("stdout"):
-        return f"That changed nothing. Look at the files, and do it another way. The task is: {wanted}"
+        return (
+            f"That changed the content of no file. The task is: {wanted}\n"
+            f"If it is done all the same, call {FINISH_TASK}. If not, do it another way."
+        )
     if "replaced" in result:
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):

@@ -35,6 +35,18 @@ class ProposedCall:
     """Where text came from that the run has read and nobody vouches for, such as web pages."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowlists:
+    """What a policy allows by name, for tools of others to go by; the policy itself has decided already."""
+
+    commands: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+
+
+NOTHING_NAMED = Allowlists()
+
+
 class Policy(Protocol):
     """Decides about calls. Pure: the same call always gets the same ruling."""
 

@@ -48,6 +48,14 @@ class CallTool:
 
 
 @dataclass(frozen=True, slots=True)
+class AskWhatHappened:
+    """Let a person say what became of a call that may have reached the world outside before a crash."""
+
+    lane: LaneId
+    call: ToolCallRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Compact:
     """Replace messages `first` up to `last` of a lane by a summary."""
 
@@ -56,4 +64,4 @@ class Compact:
     last: int
 
 
-Action = Record | Recruit | OpenLane | CallModel | CallTool | Compact
+Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact

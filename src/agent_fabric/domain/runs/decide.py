@@ -1,8 +1,10 @@
 """What happens next: pure. Given the same state, always the same actions."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import assert_never
 
+from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
@@ -12,13 +14,23 @@ from agent_fabric.domain.events import (
     RunCompleted,
     RunFailed,
     RunInterrupted,
+    RunWaited,
     ToolCalled,
     ToolErred,
     ToolReturned,
 )
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.runs.actions import Action, CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.actions import (
+    Action,
+    AskWhatHappened,
+    CallModel,
+    CallTool,
+    Compact,
+    OpenLane,
+    Record,
+    Recruit,
+)
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.evolve import IN_DOUBT
 from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload
@@ -31,6 +43,10 @@ from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, argumen
 MOST_TAKEOVERS = 3
 """Times a server may take a run over without achieving anything; then a person must resume it."""
 MOST_ASKED_AGAIN = 2
+DENIED = "Denied"
+"""Error type of a call that a person has refused."""
+APPROVAL_EXPIRED = "ApprovalExpired"
+"""Error type of a call that nobody agreed to in time."""
 MOST_REPEATS = 2
 """Exact repeats of a call that are answered from memory before the model must finish."""
 
@@ -43,26 +59,34 @@ def decide(state: RunState) -> tuple[Action, ...]:
         return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
     if not state.specialist_ids:
         return (Recruit(),)
-    settled = _settle(state)
-    if settled or _out_of_time(state):
-        return settled  # out of time: nothing more is begun while what is under way comes to its end
-    return tuple(_actions(state))
-
-
-def _settle(state: RunState) -> tuple[Action, ...]:
-    """End the run when all specialists are done or the budget is spent."""
-    if all(_is_done(state, who) for who in state.specialist_ids):
+    left = [who for who in state.specialist_ids if not _is_done(state, who)]
+    if not left:
         return (Record(None, (_ending(state),)),)
     spent = _spent_budget(state)
-    if spent is None:
+    if spent is not None:
+        return (_out_of_budget(state, spent),)
+    if _out_of_time(state):
+        return ()  # nothing more is begun while what is under way comes to its end
+    return _actions(state, left) or _wait(state)
+
+
+def _wait(state: RunState) -> tuple[Action, ...]:
+    """Leave the run to itself when nothing moves until a person answers."""
+    asked = state.asked
+    if not asked or _any_in(state, _IN_FLIGHT):
         return ()
+    approvals = tuple(each.approval_id for each in asked)
+    return (Record(None, (RunWaited(reason="a person has to agree", approvals=approvals),)),)
+
+
+def _out_of_budget(state: RunState, spent: BudgetExhausted) -> Record:
     failed = RunFailed(
         code=BUDGET_EXHAUSTED,
         message=f"The run has used its budget of {spent.limit:g} {spent.resource} without finishing",
         hint=_BUDGET_HINTS[spent.resource],
         payload=merged_payload(state) if state.is_task_force else {},
     )
-    return (Record(None, (spent, failed)),)
+    return Record(None, (spent, failed))
 
 
 def _ending(state: RunState) -> RunCompleted | RunFailed:
@@ -127,16 +151,16 @@ def _is_done(state: RunState, who: SpecialistId) -> bool:
     return who in state.failed or (lane is not None and lane.phase is Phase.DONE)
 
 
-def _actions(state: RunState) -> Iterator[Action]:
-    for index, who in enumerate(state.specialist_ids):
+def _actions(state: RunState, left: Sequence[SpecialistId]) -> tuple[Action, ...]:
+    actions: list[Action] = []
+    for who in left:
         lane = state.lanes.get(LaneId(who))
-        if _is_done(state, who):
-            continue
-        action = OpenLane(who, index) if lane is None else _lane_action(state, lane)
+        action = OpenLane(who, state.specialist_ids.index(who)) if lane is None else _lane_action(state, lane)
         if action is not None:
-            yield action
+            actions.append(action)
         if state.task_force_mode is TaskForceMode.SEQUENTIAL:
-            return  # the others come after this one
+            break  # the others come after this one
+    return tuple(actions)
 
 
 def given_up(state: RunState, who: SpecialistId, *, code: str, message: str, hint: str) -> RunFailed | PackFailed:
@@ -161,7 +185,7 @@ def _lane_action(state: RunState, lane: Lane) -> Action | None:
             return _next_call(state, lane, lane.pending[0])
         case Phase.TOOL_IN_DOUBT:
             return _resolve_doubt(lane, lane.pending[0])
-        case Phase.MODEL_CALLED | Phase.TOOL_CALLED | Phase.DONE:
+        case Phase.MODEL_CALLED | Phase.TOOL_CALLED | Phase.APPROVAL_DUE | Phase.DONE:
             return None
         case unknown:
             assert_never(unknown)
@@ -228,6 +252,8 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
 def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
     if call.tool == FINISH_TASK:
         return _answer_finish(state, lane, call)
+    if lane.decided is not None and lane.decided.decision is not Decision.APPROVE:
+        return _answer_refusal(lane, call, lane.decided)
     last = lane.last_call
     if last is not None and (last.tool, last.arguments) == (call.tool, call.arguments):
         return _answer_repeat(state, lane, call, last.shown)
@@ -264,11 +290,27 @@ def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: st
     return Record(lane.lane_id, (called, returned))
 
 
+def _answer_refusal(lane: Lane, call: ToolCallRequest, decided: ApprovalDecided) -> Record:
+    """Tell the model that a call was not made, and why."""
+    called = ToolCalled(tool=call.tool, args=_shown_arguments(call), call_id=call.call_id)
+    if decided.decision is Decision.EXPIRED:
+        message = "Nobody agreed to this call in time, so it was not made. Go on without it."
+        proposal = lane.asked.subject if lane.asked else call.tool
+        kind = APPROVAL_EXPIRED
+    else:
+        because = f": {decided.reason}" if decided.reason else "."
+        message, proposal, kind = f"A person has refused this call{because}", "", DENIED
+    erred = ToolErred(tool=call.tool, error_type=kind, error_message=message, call_id=call.call_id, proposal=proposal)
+    return Record(lane.lane_id, (called, erred))
+
+
 def _resolve_doubt(lane: Lane, call: ToolCallRequest) -> Action:
     """Go on after a crash in the middle of a call: look again, but never change anything twice by ourselves."""
     spec = lane.tools.get(call.tool)
     if spec is None or spec.effect in (Effect.READS, Effect.IDEMPOTENT):
         return CallTool(lane.lane_id, call, lane.attempt + 1)
+    if spec.effect is Effect.LEAVES_SANDBOX:
+        return _resolve_outside_doubt(lane, call)
     erred = ToolErred(
         tool=call.tool,
         error_type=IN_DOUBT,
@@ -280,6 +322,30 @@ def _resolve_doubt(lane: Lane, call: ToolCallRequest) -> Action:
         changed=True,
     )
     return Record(lane.lane_id, (erred,))
+
+
+def _resolve_outside_doubt(lane: Lane, call: ToolCallRequest) -> Action:
+    """What may have reached the world outside is for a person to judge."""
+    decided = lane.decided if lane.asked and lane.asked.question is Question.DID_IT_HAPPEN else None
+    if decided is None:
+        return AskWhatHappened(lane.lane_id, call)
+    match decided.decision:
+        case Decision.APPROVE:
+            return CallTool(lane.lane_id, call, lane.attempt + 1)
+        case Decision.DONE:
+            note = "The program was stopped during this call. A person has looked: it did happen."
+            result = {"note": note, "said_by_person": decided.reason} if decided.reason else {"note": note}
+            return Record(lane.lane_id, (ToolReturned(tool=call.tool, result=result, call_id=call.call_id),))
+        case Decision.DENY | Decision.EXPIRED:
+            erred = ToolErred(
+                tool=call.tool,
+                error_type=IN_DOUBT,
+                error_message=f"The program was stopped during it. It is left as it is. {decided.reason}".strip(),
+                call_id=call.call_id,
+            )
+            return Record(lane.lane_id, (erred,))
+        case unknown:
+            assert_never(unknown)
 
 
 def _shown_arguments(call: ToolCallRequest) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import normpath, splitext
+from posixpath import normpath
 from typing import Any
 
 from agent_fabric.domain.citations import citations_of, problems_with_citations
+from agent_fabric.domain.evidence import PROGRAM_ENDINGS
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
@@ -31,10 +32,6 @@ _ONLY_LOOKED = (
     "You have changed nothing so far. If the task wants something made, changed or deleted, do it now with shell. "
     f"If it only wants an answer, call {FINISH_TASK} again."
 )
-_TEXTS = frozenset(
-    {"", ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".yml", ".yaml", ".toml", ".ini", ".log", ".xml"}
-)
-"""Endings of files that nothing can run."""
 MOST_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
@@ -114,7 +111,7 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
 
 def _can_be_run(path: str) -> bool:
     """Tell programs from texts: asked to prove a text, a small model does something to it that nobody wanted."""
-    return splitext(path)[1].casefold() not in _TEXTS
+    return path.casefold().endswith(PROGRAM_ENDINGS)
 
 
 def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
@@ -24,6 +26,8 @@ class Phase(StrEnum):
     TOOLS_DUE = "tools_due"
     TOOL_CALLED = "tool_called"
     TOOL_IN_DOUBT = "tool_in_doubt"
+    APPROVAL_DUE = "approval_due"
+    """A person has to answer before the next call, or the one in doubt, is settled."""
     DONE = "done"
 
 
@@ -63,6 +67,8 @@ class Lane:
     """Attempts at this step's model call that failed in a row."""
     last_failure: tuple[str, str, str, float | None] | None = None
     """Code, message, hint and requested delay of the newest failure, while it stands."""
+    began_with: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the newest tool call that was begun, as they were executed."""
     pending: list[ToolCallRequest] = field(default_factory=list)
     """Calls of this turn still to be answered, `finish_task` last."""
     answer: str = ""
@@ -82,6 +88,10 @@ class Lane:
     asked_again: int = 0
     last_call: FinishedCall | None = None
     repeats: int = 0
+    asked: ApprovalRequested | None = None
+    """What a person was asked about the call that comes next."""
+    decided: ApprovalDecided | None = None
+    """What the person answered."""
     proposals: list[str] = field(default_factory=list)
     wrote: set[str] = field(default_factory=set)
     """Files that its tools wrote."""
@@ -125,6 +135,10 @@ class RunState:
     """Pages that the run has fetched."""
     cited_in_files: dict[str, Sequence[str]] = field(default_factory=dict)
     """Addresses that files of the workspace mention."""
+    grants: list[Grant] = field(default_factory=list)
+    """What a person has agreed to until the run ends."""
+    untrusted: list[str] = field(default_factory=list)
+    """Where text came from that the run has read and nobody vouches for."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -149,6 +163,11 @@ class RunState:
         return len(self.specialist_ids) > 1
 
     @property
+    def asked(self) -> list[ApprovalRequested]:
+        """The questions that nobody has answered yet."""
+        return [lane.asked for lane in self.lanes.values() if lane.phase is Phase.APPROVAL_DUE and lane.asked]
+
+    @property
     def tokens(self) -> int:
         """Tokens used so far, in and out."""
         return self.prompt_tokens + self.completion_tokens
@@ -171,5 +190,6 @@ def result_of(state: RunState) -> RunResult:
         duration_s=round(state.seconds, 3),
         proof=" · ".join(lane.proof for lane in lanes if lane.proof),
         workspace=state.workspace,
+        waiting_for=tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,
     )

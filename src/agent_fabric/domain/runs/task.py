@@ -101,6 +101,8 @@ class Task:
     profile: Profile = Profile.TASK
     budget: Budget
     priority: Priority = Priority.INTERACTIVE
+    workspace: str = ""
+    """The project folder to work in; empty: a new one of the run's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +138,5 @@ class RunResult:
     routing_method: str
     """How the specialists were chosen; empty before that."""
     workspace: str
+    waiting_for: tuple[str, ...] = ()
+    """The approvals that it waits for."""

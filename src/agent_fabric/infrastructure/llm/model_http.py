@@ -5,11 +5,10 @@ import math
 import os
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Self
+from typing import Self, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -42,6 +41,11 @@ _CONTEXT_WORDS = (
     "longer than the context length",
     "exceeded max context length",
 )
+
+
+T = TypeVar("T")
+Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
+"""Reads an answer; what it raises, in whatever words, is told as a ModelError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +98,8 @@ class ModelHttp:
             self._secrets.append(address.secret)
             self._headers["authorization"] = f"Bearer {address.secret}"
 
-    @asynccontextmanager
-    async def post(
-        self, url: str, data: bytes, *, model: str, silent_s: float | None = None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and give its answer, which is a good one: status 200.
+    async def post(self, url: str, data: bytes, read: Read[T], *, model: str, silent_s: float | None = None) -> T:
+        """Send a request and return what `read` makes of its answer, which is a good one: status 200.
 
         With `silent_s`, a server that says nothing for so long is given up.
 
@@ -106,8 +107,7 @@ class ModelHttp:
             ModelError: there is no such answer, or it breaks off while it is read; the subclass says why.
         """
         limits = self._limits if silent_s is None else self._silent_at_most(silent_s)
-        async with self._ask("POST", url, data, model, limits) as response:
-            yield response
+        return await self._ask("POST", url, data, model, limits, read)
 
     async def get(self, url: str, *, timeout_s: float) -> bytes:
         """Return the body of a good answer.
@@ -116,16 +116,14 @@ class ModelHttp:
             ModelError: there is none, or not in time.
         """
         limits = aiohttp.ClientTimeout(total=timeout_s, connect=min(timeout_s, self._connect_s))
-        async with self._ask("GET", url, None, "", limits) as response:
-            return await whole_body(response)
+        return await self._ask("GET", url, None, "", limits, whole_body)
 
     def _silent_at_most(self, seconds: float) -> aiohttp.ClientTimeout:
         return aiohttp.ClientTimeout(total=None, connect=self._connect_s, sock_read=seconds)
 
-    @asynccontextmanager
     async def _ask(
-        self, method: str, url: str, data: bytes | None, model: str, limits: aiohttp.ClientTimeout
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        self, method: str, url: str, data: bytes | None, model: str, limits: aiohttp.ClientTimeout, read: Read[T]
+    ) -> T:
         try:
             async with self._session.request(
                 method,
@@ -140,7 +138,7 @@ class ModelHttp:
                 if response.status != 200:
                     said = self._without_secrets(await whole_body(response))
                     raise refusal(response.status, said, response.headers, model, self.base_url)
-                yield response
+                return await read(response)
         except ModelError as problem:  # whoever reads the answer may quote it
             problem.message = self._without_secrets(problem.message.encode()).decode()
             problem.args = (problem.message,)

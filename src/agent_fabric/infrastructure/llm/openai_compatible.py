@@ -35,6 +35,7 @@ class HttpSession:
             # How many runs ask at once is decided elsewhere; a second limit here would only hide waiting.
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60),
+                cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 auto_decompress=True,
             )
@@ -107,11 +108,13 @@ class OpenAICompatibleClient:
             max_tokens=max_tokens,
             stream=on_delta is not None,
         )
-        async with self._http.post(self._url, data, model=model) as response:
+
+        async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
-                answer = await _streamed(response, on_delta)
-            else:
-                answer = parse_response(await whole_body(response))
+                return await _streamed(response, on_delta)
+            return parse_response(await whole_body(response))
+
+        answer = await self._http.post(self._url, data, read, model=model)
         return understand(self._dialect, answer, tools, strict_native=self._strict_native)
 
 

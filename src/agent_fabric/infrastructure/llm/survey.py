@@ -34,6 +34,7 @@ from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.servers.spec import RunningServer
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.llm.weights.folder import InstalledModel, ModelFolder
+from agent_fabric.infrastructure.own_path import own_path
 
 RUNTIME: Final = "xllamacpp"
 LOOK_S: Final = 1.5
@@ -90,7 +91,7 @@ class LoopbackServers:
                 version = await server.version()
         if version is not None:
             return OllamaFound(base_url, running=True, version=version, models=await _cards(server))
-        startable = shutil.which(self.start_cmd[0], path=self.environ.get("PATH")) is not None
+        startable = shutil.which(self.start_cmd[0], path=own_path(self.environ.get("PATH"))) is not None
         return OllamaFound(base_url, running=False, startable=startable)
 
 

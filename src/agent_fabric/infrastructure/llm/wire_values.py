@@ -95,7 +95,7 @@ def with_ids(calls: Sequence[ToolCallRequest]) -> tuple[ToolCallRequest, ...]:
         while not call_id or call_id in seen:
             call_id = CallId(f"{call_id or 'call'}_{index}")
         seen.add(call_id)
-        named.append(ToolCallRequest(call_id, call.tool, call.arguments))
+        named.append(call if call_id == call.call_id else ToolCallRequest(call_id, call.tool, call.arguments))
     return tuple(named)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     Event,
     ModelFailed,
@@ -69,6 +70,20 @@ _ENTRIES: Final[Mapping[type, _Entry]] = {
         "debug", lambda body: {"specialist_ids": body.specialist_ids, "routing_method": body.routing_method}
     ),
     RunResumed: _Entry("info", lambda body: {"by": body.by, "driver": body.driver}),
+    ApprovalRequested: _Entry(
+        "info",
+        lambda body: {"approval_id": body.approval_id, "tool": body.tool, "rule": body.rule, "agent": body.agent},
+    ),
+    ApprovalDecided: _Entry(
+        "info",
+        lambda body: {
+            "approval_id": body.approval_id,
+            "decision": body.decision.value,
+            "by": body.by,
+            "via": body.via,
+            "reach": body.reach.value,
+        },
+    ),
     RunWaited: _Entry("info", lambda body: {"reason": body.reason}),
     RunCompleted: _Entry("info", lambda body: {"specialist_ids": body.specialist_ids}),
     RunFailed: _Entry("error", lambda body: {"code": body.code, "message": body.message}),

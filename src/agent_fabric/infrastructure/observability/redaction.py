@@ -150,8 +150,12 @@ class Redactor:
                 plain["…"] = f"{len(value) - number} more"
                 break
             name, is_secret = self._name(key if isinstance(key, str) else _name(key))
-            hidden = is_secret and not (item is None or item == "" or isinstance(item, bool))
-            plain[name] = REDACTED if hidden else self.value(item, depth=depth + 1)
+            if is_secret and not (item is None or item == "" or isinstance(item, bool)):
+                plain[name] = REDACTED
+            elif type(item) is str:  # as most are
+                plain[name] = self.text(item)
+            else:
+                plain[name] = self.value(item, depth=depth + 1)
         return plain
 
     def _items(self, value: list[Any], depth: int) -> list[Any]:

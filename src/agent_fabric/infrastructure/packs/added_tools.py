@@ -54,6 +54,17 @@ class PackWithTools:
         return (*self._inner.tool_definitions, *self._added)
 
     @property
+    def compact_prompt(self) -> str | None:
+        """That of the pack, if it has one."""
+        return getattr(self._inner, "compact_prompt", None)
+
+    @property
+    def compact_tools(self) -> Sequence[ToolSpec] | None:
+        """Those of the pack, if it has any, and the added ones: somebody asked for them."""
+        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
+        return None if few is None else (*few, *self._added)
+
+    @property
     def hidden_tools(self) -> Sequence[ToolSpec]:
         """Those of the pack, if it has any."""
         hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())

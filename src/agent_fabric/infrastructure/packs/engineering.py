@@ -6,8 +6,10 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.look import LOOK, Look
+from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -35,7 +37,9 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
             (shell, RunShell(sandbox)),
             (READ_FILE, ReadFile(sandbox)),
             (WRITE_FILE, WriteFile(sandbox)),
+            (EDIT_FILE, EditFile(sandbox)),
             (LIST_FILES, ListFiles(sandbox)),
+            (SEARCH_FILES, SearchFiles(sandbox)),
         ),
         hidden=((LOOK, Look(sandbox)),),
         finish=FINISH_ENGINEERING,

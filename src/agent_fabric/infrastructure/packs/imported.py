@@ -62,8 +62,10 @@ def _asked_for(build: Callable[..., Any]) -> tuple[str, ...]:
 
 def repeated_names(tools: Iterable[ToolSpec]) -> list[str]:
     """Return the names that more than one tool has; `finish_task` is taken as well."""
-    count = Counter([FINISH_TASK, *(spec.name for spec in tools)])
-    return [name for name, times in count.items() if times > 1]
+    names = [FINISH_TASK, *(spec.name for spec in tools)]
+    if len(set(names)) == len(names):  # asked for every run
+        return []
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _checked(pack: Any) -> SpecialistPack:

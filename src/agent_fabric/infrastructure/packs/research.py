@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.packs.prompts.research import (
     SYSTEM_PROMPT_RESEARCH_OFFLINE,
 )
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.tools.browser import PageRecord
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
@@ -64,6 +65,13 @@ class ResearchDesk:
     clock: Clock
     network_allowed: bool
 
+    def page_record(self) -> PageRecord:
+        """Return what keeps the pages that a browser shows, so that they can be cited."""
+        return PageRecord(self.snapshots, self._screening_log(), self.clock)
+
+    def _screening_log(self) -> WorkspaceTable:
+        return WorkspaceTable(self.sandbox, SCREENING_LOG, SCREENING_COLUMNS)
+
     def pack(self, system_prompt: str, *, compact_prompt: str | None = None, also: Tools = ()) -> BaseSpecialistPack:
         """Return a researcher with more tools than the usual ones.
 
@@ -79,7 +87,7 @@ class ResearchDesk:
         )
 
     def _web_tools(self) -> Tools:
-        screening = WorkspaceTable(self.sandbox, SCREENING_LOG, SCREENING_COLUMNS)
+        screening = self._screening_log()
         evidence = WorkspaceTable(self.sandbox, EVIDENCE_TABLE, EVIDENCE_COLUMNS)
         return (
             (WEB_SEARCH, SearchWeb(self.search, screening, self.clock)),

@@ -8,7 +8,7 @@ road through the standard library: whatever a model or tool sent is recorded as 
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -51,6 +51,21 @@ def decode(kind: str, version: int, payload: bytes, blob: Callable[[bytes], byte
 def refers_to_blobs(payload: bytes) -> bool:
     """Tell whether texts of a payload, or what looks like it, have moved elsewhere."""
     return _MARK in payload
+
+
+def blobs_named_in(payload: bytes) -> Iterator[bytes]:
+    """Return the hashes of the blobs that a payload refers to."""
+    waiting = [load_json(payload)] if refers_to_blobs(payload) else []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            reference = value.get(_BLOB_KEY)
+            if isinstance(reference, str) and "chars" in value:
+                yield bytes.fromhex(reference)
+            else:
+                waiting.extend(value.values())
 
 
 def pack(content: bytes) -> bytes:

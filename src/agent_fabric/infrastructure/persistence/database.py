@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -73,6 +73,39 @@ MIGRATIONS: tuple[str, ...] = (
         text, content = '', columnsize = 1, tokenize = 'porter unicode61 remove_diacritics 2'
     );
     """,
+    """
+    CREATE TABLE pending_approvals (
+        id              TEXT NOT NULL PRIMARY KEY,
+        run             INTEGER NOT NULL,
+        execution_id    TEXT NOT NULL,
+        agent_id        TEXT,
+        tool_name       TEXT NOT NULL,
+        arguments       BLOB NOT NULL,
+        status          TEXT NOT NULL,
+        session_id      TEXT,
+        created_at      REAL NOT NULL,
+        expires_at      REAL NOT NULL,
+        card            BLOB NOT NULL,
+        decided_by      TEXT NOT NULL DEFAULT '',
+        decided_at      REAL,
+        decided_because TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    CREATE INDEX approvals_pending ON pending_approvals (expires_at) WHERE status = 'pending';
+    CREATE INDEX approvals_of_run ON pending_approvals (run);
+    CREATE TABLE audit_chain (
+        position   INTEGER PRIMARY KEY AUTOINCREMENT,
+        at         REAL NOT NULL,
+        kind       TEXT NOT NULL,
+        run        INTEGER NOT NULL,
+        run_id     TEXT NOT NULL,
+        events     INTEGER NOT NULL,
+        head       BLOB NOT NULL,
+        note       TEXT NOT NULL,
+        key        TEXT NOT NULL,
+        hash       BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_chain_hash ON audit_chain (hash);
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
 
@@ -84,6 +117,7 @@ def connect(path: Path) -> apsw.Connection:
         StoreUnavailable: it cannot be opened, is not ours, or was written by a newer program.
     """
     with explained(path):
+        _keep_private(path)
         connection = apsw.Connection(_utf8(path))
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         _use_wal(connection)
@@ -91,6 +125,12 @@ def connect(path: Path) -> apsw.Connection:
         connection.execute("PRAGMA journal_size_limit = 67108864")
         _migrate(connection, path)
         return connection
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file such that only its owner can read it; what SQLite keeps beside it gets the same mode."""
+    with suppress(OSError):  # SQLite says better what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _use_wal(connection: apsw.Connection) -> None:

@@ -15,11 +15,14 @@ import apsw
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.errors import DriverConflict, RunHeld, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
+from agent_fabric.infrastructure.persistence.audit_chain import HEAD, UNKEYED, AuditKey, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import dump_json, encode, pack
 from agent_fabric.infrastructure.persistence.event_rows import (
     chained,
@@ -80,9 +83,12 @@ class LogFollower(Protocol):
 class SqliteRunRepository:
     """RunRepository in one SQLite file, shared by any number of processes."""
 
-    def __init__(self, store: Store, clock: Clock, followers: Sequence[LogFollower] = ()) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, followers: Sequence[LogFollower] = (), key: AuditKey = UNKEYED
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._key = key
         self._followers = followers
         self._inbox = Inbox(store, self.flush)
         self._held: set[_SqliteHeldRun] = set()
@@ -91,7 +97,7 @@ class SqliteRunRepository:
     async def create(
         self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
     ) -> HeldRun:
-        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id)
+        held = self._hold(run_id)
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
@@ -131,7 +137,7 @@ class SqliteRunRepository:
                     hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
                 )
             await asyncio.sleep(0.02)
-        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
+        held = self._hold(run_id, number)
         try:
             events = await self._store.read(lambda connection: load_events(connection, number))
             held.continue_from(events, await self._store.read(lambda connection: head_of(connection, number)))
@@ -157,6 +163,9 @@ class SqliteRunRepository:
 
         await self._store.writer.write(write)
 
+    def _hold(self, run_id: RunId, number: int = 0) -> "_SqliteHeldRun":
+        return _SqliteHeldRun(self._store, self._inbox, self._followers, self._key, self._held, run_id, number)
+
     async def flush(self) -> None:
         """Let the mirrors of our runs show what has happened by now."""
         waiting = [held for held in self._held if held.unflushed]
@@ -172,7 +181,7 @@ class SqliteRunRepository:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id in await self._store.read(driven_runs):
             if self._store.locks.acquire(number):
-                held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._held, run_id, number)
+                held = self._hold(run_id, number)
                 since = held.since = self._clock.now()
                 await self._store.writer.write(partial(note_driver, number=number, since=since))
                 held.lagging = True
@@ -187,11 +196,13 @@ class _SqliteHeldRun:
         store: Store,
         inbox: Inbox,
         followers: Sequence[LogFollower],
+        key: AuditKey,
         siblings: "set[_SqliteHeldRun]",
         run_id: RunId,
-        number: int = 0,
+        number: int,
     ) -> None:
         self._store = store
+        self._key = key
         self._siblings = siblings
         siblings.add(self)
         self._inbox = inbox
@@ -227,14 +238,16 @@ class _SqliteHeldRun:
         beside: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
         """See the port; `beside` writes more in the same transaction, before the events."""
-        await self._settle()
-        if events[0].seq != self._next_seq:
+        if self._unsettled:
+            await self._settle()
+        if events and events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
-        status = None
+        status, asking, first = None, False, self._next_seq == 0
         for event in events:
             status = _STATUS_AFTER.get(event.body.kind, status)
+            asking = asking or event.body.kind in _APPROVAL_KINDS
 
         def write(connection: apsw.Connection) -> None:
             if beside is not None:
@@ -250,6 +263,12 @@ class _SqliteHeldRun:
                 ) from None
             if status is not None:
                 connection.execute("UPDATE runs SET status = ? WHERE number = ?", (status, self.number))
+                if status.settled:
+                    cancel_approvals(connection, self.number)
+            if asking:
+                note_approvals(connection, self.number, events)
+            if status is not None or first:
+                self._seal(connection, events[-1], head)
             for row in consumed:
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
@@ -258,7 +277,7 @@ class _SqliteHeldRun:
             self._next_seq += len(events)
             self._head = head
             self._outline += _outline_of(events)
-            if not self.lagging:
+            if events and not self.lagging:
                 self._follow(events, payloads)
             if status is not None and status.settled:
                 self.flush()
@@ -268,11 +287,14 @@ class _SqliteHeldRun:
         await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
         self._unsettled = False
 
+    def _seal(self, connection: apsw.Connection, last: Event, head: bytes) -> None:
+        """Let the chain over all runs know how far this one has come."""
+        seal(connection, self._key, Sealed(last.ts, HEAD, self.number, self.run_id, last.seq + 1, head))
+
     async def _settle(self) -> None:
         """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""
-        if self._unsettled:
-            await self._store.writer.write(lambda _: None)  # writes happen in order, so it is done when this one is
-            self._unsettled = False
+        await self._store.writer.write(lambda _: None)  # writes happen in order, so it is done when this one is
+        self._unsettled = False
 
     def _follow(self, events: Sequence[Event], payloads: Sequence[bytes]) -> None:
         self.unflushed = True
@@ -303,19 +325,22 @@ class _SqliteHeldRun:
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         return self._inbox.receive(self.number)
 
+    async def unread(self) -> Sequence[InboxRow]:
+        return await self._inbox.unread(self.number)
+
     async def abandon(self) -> None:
         """Let go of a run that was not quite taken; a write that is still under way comes first."""
-        with suppress(StoreUnavailable):
-            await self._settle()
+        if self._unsettled:
+            with suppress(StoreUnavailable):
+                await self._settle()
         self._leave()
 
     async def release(self) -> None:
         try:
-            letting_go = self._let_go()
-            if self._settled:
-                letting_go.add_done_callback(_look_away)  # nothing follows from it, so nobody has to wait
-            else:
-                await letting_go
+            if self._settled:  # a row that stays because of a crash only makes the next start look once more
+                self._store.writer.write_along(partial(forget_driver, number=self.number, since=self.since))
+                return
+            await self._let_go()
             if self.lagging:
                 await self.mirror(await self._store.read(lambda connection: load_events(connection, self.number)))
                 await self._let_go()
@@ -326,8 +351,9 @@ class _SqliteHeldRun:
 
     def _leave(self) -> None:
         self._siblings.discard(self)
-        self._inbox.forget(self.number)
-        self._store.locks.release(self.number)
+        if self.number:  # else it has never come to be
+            self._inbox.forget(self.number)
+            self._store.locks.release(self.number)
 
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""
@@ -345,25 +371,22 @@ class _SqliteHeldRun:
         rows: list[tuple[Any, ...]] = []
         stored: list[tuple[bytes, bytes]] = []
         for event in events:
-            payload, blobs = encode(event.body)
-            kind = event.body.kind
+            body = event.body
+            payload, blobs = encode(body)
+            kind = body.kind
             version = version_of(kind)
             head = chained(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
             rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
-            stored.extend((digest, pack(content)) for digest, content in blobs.items())
+            if blobs:
+                stored.extend((digest, pack(content)) for digest, content in blobs.items())
         return rows, stored, head
 
 
 _PAYLOAD = 6
+_APPROVAL_KINDS = frozenset({ApprovalRequested.kind, ApprovalDecided.kind})
 _INSERT_EVENT = (
     "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-
-
-def _look_away(forgotten: "asyncio.Future[None]") -> None:
-    """A driver's row that could not be taken away only makes the next start look after the mirrors once more."""
-    if not forgotten.cancelled():
-        forgotten.exception()
 
 
 def _outline_of(events: Sequence[Event]) -> list[Event]:

@@ -36,6 +36,13 @@ class Inbox:
             self._watch = asyncio.create_task(self._look())
         return future
 
+    async def unread(self, run: int) -> Sequence[InboxRow]:
+        """Return the rows that a run has not been given yet, and count them as given."""
+        rows = await self._store.read(lambda connection: _rows(connection, run, self._seen.get(run, 0)))
+        if rows:
+            self._seen[run] = rows[-1].row_id
+        return rows
+
     def forget(self, run: int) -> None:
         """Learn that nobody here drives a run any more."""
         self._waiting.pop(run, None)

@@ -19,10 +19,15 @@ class SqliteLogInspector:
         self._store = store
 
     async def inspect(self, run_id: RunId) -> LogCondition:
-        return await self._store.read(lambda connection: _inspect(connection, run_id))
+        return await self._store.read(lambda connection: inspect_run(connection, run_id))
 
 
-def _inspect(connection: apsw.Connection, run_id: RunId) -> LogCondition:
+def inspect_run(connection: apsw.Connection, run_id: RunId) -> LogCondition:
+    """Recompute every hash of a run's log.
+
+    Raises:
+        RunNotFound: there is none with this id.
+    """
     number, blob = number_of(connection, run_id), blob_from(connection)
     ((status,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
     query = "SELECT seq, ts, kind, version, lane, step, payload, hash FROM events WHERE run = ? ORDER BY seq"

@@ -10,6 +10,9 @@ import os
 from pathlib import Path
 from threading import Lock
 
+SERVER = 0
+"""No run has this number: its lock says that a server looks after the runs here."""
+
 _guard = Lock()
 _files: dict[Path, tuple[int, set[int]]] = {}
 """Descriptor and held numbers of each lock file that this process has opened."""

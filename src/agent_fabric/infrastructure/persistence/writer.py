@@ -9,13 +9,16 @@ import asyncio
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
 
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, connect, explained
 
 FAST_COMMIT_S = 0.005
@@ -35,6 +38,8 @@ class Writer:
         self._connection = connect(path)
         self._free = threading.Lock()
         """Held while the connection is in use."""
+        self._beside: deque[Write] = deque()
+        """What goes into the next transaction without anybody waiting for it."""
         self._commit_s = 0.0
         """How long the last commit took."""
         self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
@@ -68,6 +73,13 @@ class Writer:
         self._asked.put(asked)
         return future
 
+    def write_along(self, write: Write) -> None:
+        """Run `write` inside the next transaction that anybody asks for, or when the writer is closed.
+
+        For what may as well not happen: it costs no commit of its own, and nobody hears of its end.
+        """
+        self._beside.append(write)
+
     async def between_writes(self, work: Callable[[], None]) -> None:
         """Run `work` on a thread, while nothing is being written."""
 
@@ -81,6 +93,9 @@ class Writer:
         """Finish what was asked for and end the thread."""
         self._asked.put(None)
         self._thread.join()
+        if self._beside:
+            with suppress(StoreUnavailable):
+                self._transact([])
         self._connection.close()
 
     def _run(self) -> None:
@@ -120,6 +135,8 @@ class Writer:
         with explained(self._path):
             connection.execute("BEGIN IMMEDIATE")
             try:
+                while self._beside:
+                    self._beside.popleft()(connection)
                 values = [write(connection) for write in writes]
                 connection.execute("COMMIT")
             except BaseException:

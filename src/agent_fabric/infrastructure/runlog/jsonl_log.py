@@ -11,8 +11,6 @@ from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
-WRITTEN_AT_ONCE = 4
-"""The first events of a run, up to the first question to a model: they are there whatever happens next."""
 MOST_HELD_BACK = 64
 """Lines of a run that wait at most."""
 
@@ -38,7 +36,7 @@ class JsonlRunLog:
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         held_back = self._held_back.setdefault(run_id, [])
         held_back += lines
-        if events[0].seq < WRITTEN_AT_ONCE or len(held_back) >= MOST_HELD_BACK:
+        if len(held_back) >= MOST_HELD_BACK:
             self.flush(run_id)
 
     def flush(self, run_id: RunId) -> None:
@@ -66,7 +64,7 @@ def _append(path: str | Path, lines: Sequence[bytes]) -> None:
     if not lines:
         return
     data = b"\n".join(lines) + b"\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         written = os.write(descriptor, data)
         if written < len(data):

@@ -4,8 +4,10 @@
     fabric.db          every run's events: the truth
     locks              one byte for each run that is being driven
     run_index.jsonl    one line for each settled run
+    changes/           what files of project folders held before runs changed them
     runs/<run id>/
         runlog.jsonl   the run's events, for people and scripts
+        changes/       how the project folder stood before and after, if the run worked in one
         snapshots/     the pages that it fetched, as they came
         workspace/     the run's files
 """
@@ -51,12 +53,22 @@ class Layout:
         """The pages that the run has fetched."""
         return self.root / "runs" / run_id / "snapshots"
 
-    def prepare(self, run_id: RunId) -> None:
-        workspace = self.workspace(run_id)
+    @property
+    def changes(self) -> Path:
+        """What files of project folders held before runs changed them."""
+        return self.root / "changes"
+
+    def changes_of(self, run_id: RunId) -> Path:
+        """How the run's project folder stood before and after."""
+        return self.root / "runs" / run_id / "changes"
+
+    def prepare(self, run_id: RunId, *, at: str = "") -> None:
+        workspace = self.run_dir(run_id) if at else self.workspace(run_id)
         try:
             try:  # on the way of every run: nothing is asked that is almost always so
                 os.mkdir(f"{self.root}/runs/{run_id}")  # noqa: PTH102 - pathlib takes twice as long
-                os.mkdir(workspace)  # noqa: PTH102 - as above
+                if not at:
+                    os.mkdir(workspace)  # noqa: PTH102 - as above
             except (FileNotFoundError, FileExistsError):
                 os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - as above
         except OSError as problem:

@@ -46,7 +46,7 @@ class RunIndex:
 
     def _append(self, entry: dict[str, Any]) -> None:
         data = dump_json(entry) + b"\n"
-        descriptor = os.open(self._layout.run_index, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self._layout.run_index, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # A line that a crash tore off is ended here; readers skip what is not JSON.
             size = os.fstat(descriptor).st_size

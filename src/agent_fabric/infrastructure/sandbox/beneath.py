@@ -3,7 +3,8 @@
 A path is opened in one step by the kernel (`openat2` with RESOLVE_BENEATH) or, where that is missing, component by
 component without following any link. It is never checked first and opened later: that leaks as soon as somebody swaps
 a folder for a link in between. Whatever has to be created is created by its bare name in a folder that is already
-open.
+open. Where some names are hidden or protected, links are taken apart here, step by step, so that the names on the way
+are the real ones.
 """
 
 import ctypes
@@ -34,6 +35,8 @@ _LOOK = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = _LOOK | os.O_DIRECTORY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_MOST_LINKS = 40
+"""As the system has it."""
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4095
 _SHOWN_CHARS = 200
@@ -47,6 +50,17 @@ class _Wanted(NamedTuple):
     is_folder: bool
 
 
+class _Opened(NamedTuple):
+    """Something open, and its names below the root: the real ones, wherever that matters."""
+
+    descriptor: int
+    names: tuple[bytes, ...]
+
+
+class _Refused(OSError):
+    """Not allowed here, whatever the system says; the message goes after the path's name."""
+
+
 class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
@@ -55,18 +69,40 @@ class Beneath:
     """Reads, writes and lists files below a root.
 
     Paths are relative to the root; an absolute path that begins with the root's own is taken as relative to it. Links
-    that stay inside are followed with `openat2`, refused otherwise. Errors name the path as given.
+    that stay inside are followed with `openat2`, or where something is hidden or protected; refused otherwise. Errors
+    name the path as given.
 
     Raises:
-        PermissionError: the path leads out, or is neither a file nor a folder.
+        PermissionError: the path leads out, is hidden or protected, or is neither a file nor a folder.
         ValueError: the path is no path: empty, with a NUL byte, or not valid text.
         OSError: as the system says.
     """
 
-    def __init__(self, root: Path, *, use_openat2: bool | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        use_openat2: bool | None = None,
+        owner: tuple[int, int] | None = None,
+        hidden: frozenset[bytes] = frozenset(),
+        protected: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Work below `root`.
+
+        Files and folders that are made are given to the user and group `owner`. Names in `hidden`, directly below the
+        root, are as if they were not there. Paths of which `protected` says so can be read but not written.
+        """
         self._root = os.path.realpath(os.fsencode(root))
         self._own_paths = {self._root, os.fsencode(root.absolute())}
-        self._open_parts = _open_at_once if (has_openat2() if use_openat2 is None else use_openat2) else _open_by_steps
+        self._owner = owner
+        self._hidden = frozenset(map(_folded, hidden))
+        self._protected = protected
+        if hidden or protected is not None:
+            self._open_parts = self._open_by_real_names
+        elif has_openat2() if use_openat2 is None else use_openat2:
+            self._open_parts = _open_at_once
+        else:
+            self._open_parts = _open_by_steps
 
     @property
     def root(self) -> bytes:
@@ -93,10 +129,10 @@ class Beneath:
         with _errors_naming(path):
             if wanted.is_folder:
                 raise IsADirectoryError(errno.EISDIR, "")
-            folder = self._make_folders(wanted.parts[:-1])
+            folder = self._make_folders(wanted.parts[:-1], wanted.parts[-1])
             try:
                 before = self._replaceable(folder, wanted)
-                _replace(folder, wanted.parts[-1], data, before)
+                _replace(folder, wanted.parts[-1], data, before, self._owner)
             finally:
                 os.close(folder)
         return before is None
@@ -143,11 +179,44 @@ class Beneath:
         return _Wanted(tuple(name for name in names if name not in {b"", b"."}), names[-1] in {b"", b".", b".."})
 
     def _open(self, parts: Sequence[bytes], flags: int) -> int:
+        return self._open_named(parts, flags).descriptor
+
+    def _open_named(self, parts: Sequence[bytes], flags: int) -> _Opened:
         root = os.open(self._root, _FOLDER | os.O_NOFOLLOW)
         try:
             return self._open_parts(root, parts, flags)
         finally:
             os.close(root)
+
+    def _open_by_real_names(self, root: int, parts: Sequence[bytes], flags: int) -> _Opened:
+        """Walk down one name at a time, putting what a link says in its place; the names are those really walked."""
+        way, names = [os.dup(root)], list[bytes]()
+        left, links = deque(parts), 0
+        try:
+            while left:
+                name = left.popleft()
+                if name == b"..":
+                    if not names:
+                        raise OSError(errno.EXDEV, "")
+                    names.pop()
+                    os.close(way.pop())
+                    continue
+                if not names and _folded(name) in self._hidden:
+                    raise _Refused("is not part of the workspace")
+                try:
+                    way.append(_step_into(way[-1], name, _FOLDER if left else flags))
+                    names.append(name)
+                except OSError as problem:
+                    links += 1
+                    if problem.errno != errno.ELOOP or links > _MOST_LINKS:
+                        raise
+                    left.extendleft(reversed(_parts_of_link(way[-1], name)))
+            if flags & os.O_DIRECTORY or names:
+                return _Opened(way.pop(), tuple(names))
+            raise IsADirectoryError(errno.EISDIR, "")
+        finally:
+            for folder in way:
+                os.close(folder)
 
     def _open_regular(self, wanted: _Wanted) -> int:
         """Open a regular file for reading; a pipe or a device is neither waited for nor read."""
@@ -159,12 +228,12 @@ class Beneath:
             raise
         return file
 
-    def _make_folders(self, parts: tuple[bytes, ...]) -> int:
-        """Open a folder, after making those on the way that are missing."""
+    def _make_folders(self, parts: tuple[bytes, ...], name: bytes) -> int:
+        """Open the folder in which `name` is to be written, after making those on the way that are missing."""
         there = len(parts)
         while True:
             try:
-                folder = self._open(parts[:there], _FOLDER)
+                folder, names = self._open_named(parts[:there], _FOLDER)
                 break
             except FileNotFoundError:
                 if not there:
@@ -173,16 +242,35 @@ class Beneath:
         try:
             if b".." in parts[there:]:  # as the system has it: from what is missing there is no way up
                 raise FileNotFoundError(errno.ENOENT, "")
-            for name in parts[there:]:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
-                made = _step_into(folder, name, _FOLDER)
-                os.close(folder)
-                folder = made
+            self._require_writable((*names, *parts[there:], name))
+            for missing in parts[there:]:
+                folder = self._make_folder(folder, missing)
         except OSError:
             os.close(folder)
             raise
         return folder
+
+    def _make_folder(self, parent: int, name: bytes) -> int:
+        """Make a folder and open it in place of its parent."""
+        is_new = False
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+            is_new = True
+        made = _step_into(parent, name, _FOLDER)
+        os.close(parent)
+        if is_new and self._owner is not None:
+            try:
+                os.fchown(made, *self._owner)
+            except OSError:
+                os.close(made)
+                raise
+        return made
+
+    def _require_writable(self, names: tuple[bytes, ...]) -> None:
+        if _folded(names[0]) in self._hidden:
+            raise _Refused("is not part of the workspace")
+        if self._protected is not None and self._protected(b"/".join(names).decode(errors="surrogateescape")):
+            raise _Refused("is protected: other programs obey it, so a run may read it but not change it")
 
     def _replaceable(self, folder: int, wanted: _Wanted) -> os.stat_result | None:
         """Return what the new file will replace, if anything; refuse what it must not."""
@@ -199,11 +287,17 @@ class Beneath:
 
     def _entries(self, parts: tuple[bytes, ...], limit: int) -> list[tuple[tuple[bytes, ...], bool]]:
         """Return the first entries of a folder by name, and whether each is a folder."""
-        folder = self._open(parts, _FOLDER)
+        folder, names = self._open_named(parts, _FOLDER)
+        hidden = frozenset[bytes]() if names else self._hidden
         try:
             with os.scandir(folder) as entries:
                 return heapq.nsmallest(
-                    limit, (((*parts, os.fsencode(one.name)), one.is_dir(follow_symlinks=False)) for one in entries)
+                    limit,
+                    (
+                        ((*parts, name), one.is_dir(follow_symlinks=False))
+                        for one in entries
+                        if _folded(name := os.fsencode(one.name)) not in hidden
+                    ),
                 )
         finally:
             os.close(folder)
@@ -216,7 +310,7 @@ def has_openat2() -> bool:
         return False
     here = os.open("/", _FOLDER)
     try:
-        os.close(_open_at_once(here, (), _FOLDER))
+        os.close(_open_at_once(here, (), _FOLDER).descriptor)
     except OSError:
         return False
     finally:
@@ -224,7 +318,7 @@ def has_openat2() -> bool:
     return True
 
 
-def _open_at_once(root: int, parts: Sequence[bytes], flags: int) -> int:
+def _open_at_once(root: int, parts: Sequence[bytes], flags: int) -> _Opened:
     """Let the kernel resolve the whole path, links included, without ever leaving the root."""
     how = _OpenHow(flags=flags, mode=0, resolve=_RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
@@ -233,14 +327,14 @@ def _open_at_once(root: int, parts: Sequence[bytes], flags: int) -> int:
     for _ in range(_RACES_TOLERATED):
         file = _syscall()(ctypes.c_long(_SYS_OPENAT2), ctypes.c_int(root), path, ctypes.byref(how), size)
         if file >= 0:
-            return file
+            return _Opened(file, tuple(parts))
         number = ctypes.get_errno()
         if number not in {errno.EAGAIN, errno.EINTR}:
             break
     raise OSError(number, os.strerror(number))
 
 
-def _open_by_steps(root: int, parts: Sequence[bytes], flags: int) -> int:
+def _open_by_steps(root: int, parts: Sequence[bytes], flags: int) -> _Opened:
     """Walk down one name at a time; a link anywhere is ELOOP, climbing above the root is EXDEV."""
     way = [os.dup(root)]
     try:
@@ -251,10 +345,23 @@ def _open_by_steps(root: int, parts: Sequence[bytes], flags: int) -> int:
                 os.close(way.pop())
             else:
                 raise OSError(errno.EXDEV, "")
-        return way.pop()
+        return _Opened(way.pop(), tuple(parts))
     finally:
         for folder in way:
             os.close(folder)
+
+
+def _parts_of_link(folder: int, name: bytes) -> list[bytes]:
+    """Return the names that a link stands for; one that begins at the root of the system leads out."""
+    target = os.readlink(name, dir_fd=folder)
+    if target.startswith(b"/"):
+        raise OSError(errno.EXDEV, "")
+    return [part for part in target.split(b"/") if part not in {b"", b"."}]
+
+
+def _folded(name: bytes) -> bytes:
+    """Return a name as file systems compare it that take upper and lower case as the same."""
+    return name.decode(errors="surrogateescape").casefold().encode(errors="surrogateescape")
 
 
 def _step_into(folder: int, name: bytes, flags: int) -> int:
@@ -282,13 +389,19 @@ def _read(file: int, max_bytes: int) -> bytes:
     return bytes(data)
 
 
-def _replace(folder: int, name: bytes, data: bytes, before: os.stat_result | None) -> None:
+def _replace(
+    folder: int, name: bytes, data: bytes, before: os.stat_result | None, owner: tuple[int, int] | None
+) -> None:
     """Write beside the target, then put it in the target's place in one step."""
     beside = f".{secrets.token_hex(8)}.part".encode()
     file = os.open(beside, _NEW, 0o666, dir_fd=folder)
     try:
         try:
+            if owner is not None:
+                os.fchown(file, *owner)
             if before is not None and stat.S_ISREG(before.st_mode):
+                if owner is None:
+                    _keep_owner(file, before)
                 os.fchmod(file, before.st_mode & 0o777)
             rest = memoryview(data)
             while rest:
@@ -304,6 +417,13 @@ def _replace(folder: int, name: bytes, data: bytes, before: os.stat_result | Non
     os.fsync(folder)
 
 
+def _keep_owner(file: int, before: os.stat_result) -> None:
+    now = os.fstat(file)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):  # only root can give files away
+            os.fchown(file, before.st_uid, before.st_gid)
+
+
 def _require_regular(mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "")
@@ -316,6 +436,8 @@ def _errors_naming(path: str) -> Iterator[None]:
     """Let errors of the system name the path as given, and nothing of where the root lies."""
     try:
         yield
+    except _Refused as refused:
+        raise PermissionError(f"{_short(path)!r} {refused}") from None
     except OSError as error:
         raise _plain_error(error.errno or errno.EIO, path) from None
 

@@ -27,6 +27,7 @@ READ_FILE = ToolSpec(
         "additionalProperties": False,
     },
     effect=Effect.READS,
+    path_arguments=("path",),
 )
 
 WRITE_FILE = ToolSpec(
@@ -42,6 +43,7 @@ WRITE_FILE = ToolSpec(
         "additionalProperties": False,
     },
     effect=Effect.IDEMPOTENT,
+    path_arguments=("path",),
 )
 
 LIST_FILES = ToolSpec(
@@ -53,6 +55,7 @@ LIST_FILES = ToolSpec(
         "additionalProperties": False,
     },
     effect=Effect.READS,
+    path_arguments=("path",),
 )
 
 

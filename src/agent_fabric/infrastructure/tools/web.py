@@ -14,7 +14,7 @@ from agent_fabric.domain.citations import SHORTEST_QUOTE, ReadPages, address_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS, problem_with
@@ -38,6 +38,7 @@ WEB_SEARCH = ToolSpec(
     },
     effect=Effect.IDEMPOTENT,
     timeout_s=30.0,
+    trust=Trust.WEB,
 )
 
 FETCH_URL = ToolSpec(
@@ -55,6 +56,8 @@ FETCH_URL = ToolSpec(
     },
     effect=Effect.IDEMPOTENT,
     timeout_s=60.0,
+    url_argument="url",
+    trust=Trust.WEB,
 )
 
 RECORD_EVIDENCE = ToolSpec(
@@ -148,7 +151,7 @@ class FetchUrl:
         told = (source.url, source.sha256)
         sources = () if told in self._told else (source,)
         self._told.add(told)
-        return ToolResult(output=output, sources=sources)
+        return ToolResult(output=output, sources=sources, origin=source.final_url)
 
     async def _fetch(self, url: str, reason: str, context: ToolContext) -> tuple[Source, bool]:
         try:

@@ -17,8 +17,8 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.infrastructure.egress.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to

@@ -1,15 +1,21 @@
 """`fabric config`: the configuration in force."""
 
 import json
+import os
 import sys
 from typing import Annotated
 
 import typer
 
+from agent_fabric.config.files import project_file, read_settings
 from agent_fabric.config.show import show_config, show_origins
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.made_here import mark
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.output import print_json
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
 
 app = new_app("Show the configuration and where it comes from.")
 
@@ -17,6 +23,31 @@ app = new_app("Show the configuration and where it comes from.")
 @app.callback()
 def config() -> None:
     """Show the configuration and where it comes from."""
+
+
+@app.command()
+def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Trust a fabric folder that you did not make yourself: obey its configuration and go on with its runs."""
+    require_a_person()
+    root = fabric_root(workspace)
+    if not root.is_dir():
+        raise ConfigError(f"There is no folder {root}", hint="Change to the project whose .fabric you mean.")
+    file = project_file(root)
+    settings = {} if file is None else read_settings(file)
+    try:
+        mark(root, audit_key(os.environ))
+    except OSError as problem:
+        raise ConfigError(
+            f"{root} cannot be marked: {problem.strerror}", hint="You must be able to write there."
+        ) from None
+    if as_json:
+        print_json({"trusted": str(root), "sets": sorted(settings)})
+        return COMPLETED
+    says = (
+        f"its configuration sets {', '.join(map(plain, sorted(settings)))}" if settings else "it has no configuration"
+    )
+    sys.stdout.write(f"{plain(str(root))} is trusted from now on; {says}.\n")
+    return COMPLETED
 
 
 @app.command()

@@ -3,14 +3,14 @@
 import asyncio
 import sys
 
-from agent_fabric.application.models.check_health import CheckHealth, Egress, Finding, Level, can_run
+from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.machine import ThisMachine
-from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
@@ -57,10 +57,11 @@ def _examine(workspace: str | None) -> list[Finding]:
 async def _models(root: str, config: FabricConfig) -> list[Finding]:
     fallback = config.cloud_fallback
     telemetry = config.telemetry if config.telemetry is not None and config.telemetry.enabled else None
+    choice = await asyncio.to_thread(choose_level, config.sandbox)
     check = CheckHealth(
         machine=ThisMachine(),
         root=root,
-        sandbox_level=UnconfinedSandbox.level,
+        box=Box(choice.level, choice.sentence, (*choice.problems, *_network(config, choice.level))),
         egress=Egress(
             offline=config.offline,
             fallback=None if fallback is None else f"`{fallback.model_key}`, {_POLICIES[fallback.policy]}",
@@ -70,6 +71,14 @@ async def _models(root: str, config: FabricConfig) -> list[Finding]:
     )
     async with open_models(config) as here:
         return check(await here.list_models())
+
+
+def _network(config: FabricConfig, level: str) -> tuple[str, ...]:
+    if config.shell.network != "allowlist":
+        return ()
+    if level == "A":
+        return ("By `shell.network`, they reach the hosts under `egress`, and no others.",)
+    return (f"`shell.network: allowlist` has no effect at level {level}: only A has a way out.",)
 
 
 _POLICIES = {

@@ -17,6 +17,7 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.interfaces.cli.asking import ask_person, somebody_is_there
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
@@ -53,10 +54,10 @@ def drive_in_foreground(
 
     async def go() -> RunResult:
         observers = build_observers(loaded.config, () if view is None else (view,), log_to_stderr=False)
-        fabric = build_local(root, loaded.config, sink=observers.sink, left_out=loaded.left_out)
+        fabric = build_local(root, loaded.config, sink=observers.sink, left_out=loaded.left_out, origins=loaded.origins)
         try:
             await fabric.records.runs.catch_up()
-            task = asyncio.ensure_future(work(fabric, seen.append))
+            task = asyncio.ensure_future(_answered(fabric, work, seen.append, view, asks=not as_json))
             stop.cancels(task)
             try:
                 return await task
@@ -85,6 +86,20 @@ def drive_in_foreground(
                 view.finish()
         _present(result, Layout(root).run_dir(result.run_id), as_json=as_json)
         return EXIT_CODES[result.status]
+
+
+async def _answered(
+    fabric: LocalFabric, work: Work, on_created: Callable[[RunId], None], view: LiveView | None, *, asks: bool
+) -> RunResult:
+    """Drive a run, and ask the person at the terminal whenever it needs one."""
+    result = await work(fabric, on_created)
+    while result.status is RunStatus.WAITING and asks and somebody_is_there():
+        if view is not None:
+            view.finish()
+        if not await ask_person(result.run_id, fabric.records.approvals, fabric.decide_approval):
+            break
+        result = await fabric.resume_run(result.run_id)
+    return result
 
 
 def _present(result: RunResult, run_dir: str, *, as_json: bool) -> None:

@@ -18,11 +18,18 @@ COMMANDS = {
     "run": "Do a task.",
     "resume": "Go on with a run that stopped.",
     "cancel": "End a run.",
+    "approvals": "Answer what runs ask: list, show, approve, deny, done.",
+    "diff": "Show what a run changed.",
+    "undo": "Take back what a run changed.",
     "serve": "Serve runs over HTTP.",
+    "audit": "See who did what, and check that the record is whole: list, verify.",
+    "gc": "Take old runs away.",
     "verify": "Check again what a run claims.",
     "doctor": "Check whether a task could run here.",
     "logs": "Look at runs: list, show, search, export.",
     "models": "See and choose models: list, pull, use, probe, rm, stop.",
+    "mcp": "See and trust tool servers: list, inspect, trust.",
+    "policy": "See what may happen and why: check, show, simulate.",
     "config": "Show the configuration and where it comes from.",
 }
 """Each command is the module of this name beside this one; its `app` is the command."""

@@ -1,5 +1,6 @@
 """Options that several commands have, and what they mean."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -7,17 +8,32 @@ import typer
 
 from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import Loaded, load_config
-from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.layout import find_root
+from agent_fabric.infrastructure.runlog.made_here import require_made_here, require_ours
 from agent_fabric.interfaces.cli.output import print_warning
 
 Workspace = Annotated[
     str | None,
     typer.Option("--workspace", metavar="DIR", help="The fabric folder; by default the nearest .fabric upwards."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object to standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value to standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the model says and what tools print.")]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
+
+
+def require_a_person() -> None:
+    """Refuse what only a person may do when a command of a run calls us.
+
+    Raises:
+        ApprovalRefused: we are inside a run.
+    """
+    if "FABRIC_RUN_ID" in os.environ:
+        raise ApprovalRefused(
+            "A run cannot answer its own questions, nor trust anything",
+            hint="A person does that, in a terminal of their own.",
+        )
 
 
 def fabric_root(workspace: str | None) -> Path:
@@ -46,12 +62,27 @@ def existing_root(workspace: str | None) -> Path:
     return root
 
 
+def own_root(workspace: str | None) -> Path:
+    """Return the fabric folder of a command that changes files because of what is recorded there.
+
+    Raises:
+        RunNotFound: there is none.
+        ConfigError: it came from somewhere else, and nobody has said that it can be trusted.
+    """
+    root = existing_root(workspace)
+    require_made_here(root, audit_key(os.environ))
+    return root
+
+
 def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loaded:
     """Return the configuration in force for a fabric folder; warn of packs that had to be left out.
 
     Raises:
         ConfigProblem: it is wrong.
+        ConfigError: the folder or its configuration came from somewhere else, and nobody has said that it can be
+            trusted.
     """
+    require_ours(root, audit_key(os.environ))
     loaded = load_config(overrides, fabric_folder=root, packages=installed_packs)
     for sentence in loaded.left_out.values():
         print_warning(sentence)

@@ -40,7 +40,8 @@ def plain_lines(text: str) -> str:
 def shortened(text: str, width: int) -> str:
     """Return text as one line of at most `width` characters."""
     line = " ".join(plain(text[: 4 * width]).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    whole = not text[4 * width :].strip()  # what stands behind many blanks is not nothing
+    return line if whole and len(line) <= width else line[: width - 1] + "…"
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:

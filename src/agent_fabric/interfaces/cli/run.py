@@ -2,16 +2,20 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agent_fabric.bootstrap.local import LocalFabric, task_from
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.domain.runs.task import TaskForceMode as Mode
+from agent_fabric.infrastructure.changes.project_folder import project_folder
+from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
@@ -39,9 +43,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     explain_routing: Annotated[
         bool, typer.Option("--explain-routing", help="Say why these specialists were chosen.")
     ] = False,
+    here: Annotated[
+        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
+    ] = False,
     workspace: Workspace = None,
     no_ensure: Annotated[
-        bool, typer.Option("--no-ensure", help="Do not start a local model server (none is started yet).")
+        bool, typer.Option("--no-ensure", help="Start no model server, and download nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -65,12 +72,23 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         model_key=model_key,
         network_allowed=network_allowed,
         priority=priority,
+        project=_project(root, loaded.config) if here else None,
     )
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await fabric.execute_task(task, on_created=on_created)
 
     return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
+
+
+def _project(root: Path, config: FabricConfig) -> Path:
+    folder = project_folder(Path.cwd(), fabric_root=root)
+    if root.is_relative_to(folder) and choose_level(config.sandbox).level == "B":
+        raise ConfigError(
+            f"At sandbox level B nothing in a folder can be hidden, and {root} lies in this one",
+            hint="Install bubblewrap for level A, or keep fabric's folder elsewhere: --workspace DIR.",
+        )
+    return folder
 
 
 def _standard_input() -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
     CloudFallbackUsed,
     ContextCompacted,
@@ -35,7 +36,12 @@ from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shor
 _WIDTH = 100
 _NOTICE_EVERY_S = 5.0
 """How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
-_BOXES = {"C": "sandbox C: commands run with your rights"}
+_BOXES = {
+    "A": "sandbox A: a box of its own, no network",
+    "A+": "sandbox A+: a container, no network",
+    "B": "sandbox B: kept in by the kernel, no network",
+    "C": "sandbox C: commands run with your rights",
+}
 """What a level of the sandbox means, said aloud."""
 
 
@@ -116,7 +122,7 @@ class LiveView:
             case PackFailed() as body:
                 self._line(f"{label}  {styled('failed:', 'red', self._stream)} {shortened(body.message, _WIDTH)}")
             case PackStarted() as body:
-                self._line(f"     {body.specialist_id} · {plain(_model(body))}")
+                self._line(_started(body, self._stream))
             case ToolCalled() as body:
                 if body.tool != FINISH_TASK:
                     self._pass(f"{label}  {_call(body)} …")
@@ -129,14 +135,14 @@ class LiveView:
             case ToolErred() as body:
                 text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
                 self._line(f"{label}  {self._what(body)}  {styled(text, 'yellow', self._stream)}")
+            case ApprovalRequested() | ApprovalDecided() as body:
+                self._line(f"{label}  {_approval(body, self._stream)}")
             case GuidanceGiven() as body:
                 self._line(
                     f"{label}  {styled('told the model:', 'yellow', self._stream)} {shortened(body.message, _WIDTH)}"
                 )
             case ContextCompacted() as body:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
-            case SecurityViolated():
-                pass  # the tool_error beside it has been shown
             case _:
                 self._show_model(label, event)
 
@@ -164,6 +170,8 @@ class LiveView:
                 lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
                 self._line(f"{label}  {styled('truncated:', 'yellow', self._stream)} {lost}")
                 self._line(f"       {body.hint}")
+            case SecurityViolated():
+                pass  # the tool_error beside it has been shown
             case _:
                 if self._verbose:
                     self._line(f"{label}  {event.body.kind}")
@@ -240,11 +248,19 @@ def summary(result: RunResult) -> str:
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
             lines.append(f"  hint: {plain_lines(result.error.hint)}")
+    for approval in result.waiting_for:
+        lines.append(f"needs a person: fabric approvals show {approval}, then approve or deny it")
     if result.status in (RunStatus.INTERRUPTED, RunStatus.RUNNING, RunStatus.WAITING):
         lines.append(f"Go on with: fabric resume {result.run_id}")
     lines.append(f"files: {result.workspace}")
     lines.append(f"log:   fabric logs show {result.run_id}")
     return "\n".join(lines) + "\n"
+
+
+def _started(body: PackStarted, stream: TextIO) -> str:
+    """Say who works with which model, and what a person should know about the tools."""
+    notes = [f"     {styled('note:', 'yellow', stream)} {shortened(sentence, _WIDTH)}" for sentence in body.notices]
+    return "\n".join((f"     {body.specialist_id} · {plain(_model(body))}", *notes))
 
 
 def _model(body: PackStarted) -> str:
@@ -263,6 +279,13 @@ def _usage(body: ModelAnswered) -> str:
         f"read {new} new and {usage.cached_tokens} known tokens, wrote {usage.completion_tokens} "
         f"in {body.duration_s:.1f} s ({body.tool_dialect})"
     )
+
+
+def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
+    if isinstance(body, ApprovalRequested):
+        return f"{styled('asks a person:', 'yellow', stream)} {shortened(f'{body.tool}: {body.subject}', _WIDTH)}"
+    said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
+    return f"{styled('answered:', 'yellow', stream)} {shortened(said, _WIDTH)}"
 
 
 def _fallback(body: CloudFallbackUsed) -> str:

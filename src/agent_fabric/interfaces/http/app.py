@@ -13,6 +13,8 @@ from agent_fabric.interfaces.http import errors
 from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
+from agent_fabric.interfaces.http.routes.approvals import add_approvals
+from agent_fabric.interfaces.http.routes.changes import add_changes
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
@@ -45,9 +47,11 @@ def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: S
     # No routers: finding a route through them costs as much as most answers.
     add_health(app, fabric)
     add_search(app, fabric)
-    add_model_server(app, fabric)
     add_runs(app, fabric, live)
+    add_model_server(app, fabric)
     add_models(app, fabric)
+    add_approvals(app, fabric)
+    add_changes(app, fabric)
     app.add_documentation()
     return app
 
@@ -56,7 +60,11 @@ def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: S
 async def _lifespan(fabric: ServerFabric, live: LiveRuns) -> AsyncIterator[None]:
     unfinished = await fabric.catalogue.unfinished()
     fabric.dispatch.expect(unfinished)
-    tasks = [asyncio.create_task(watch(fabric, live)), asyncio.create_task(fabric.take_up(unfinished))]
+    tasks = [
+        asyncio.create_task(watch(fabric, live)),
+        asyncio.create_task(fabric.take_up(unfinished)),
+        asyncio.create_task(fabric.wake_answered_runs()),
+    ]
     try:
         yield
     finally:

@@ -7,6 +7,8 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
+from agent_fabric.interfaces.http.change_schemas import UndoRequest
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
 from agent_fabric.interfaces.http.model_server_schemas import ModelServerChange
 from agent_fabric.interfaces.http.schemas import CancelRequest, Problem, ResumeRequest, RunRequest
@@ -53,7 +55,7 @@ class DescribedApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
         _, answers = models_json_schema([(Problem, "serialization")], ref_template=_REF)
-        taken = (RunRequest, ResumeRequest, CancelRequest, ModelServerChange)
+        taken = (RunRequest, ResumeRequest, CancelRequest, ModelServerChange, UndoRequest, ApprovalAnswer)
         _, bodies = models_json_schema([(model, "validation") for model in taken], ref_template=_REF)
         schema["components"]["schemas"] |= answers["$defs"] | bodies["$defs"]
         return schema

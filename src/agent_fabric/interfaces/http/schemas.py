@@ -97,6 +97,8 @@ class Meta(BaseModel):
     """Time spent in model and tool calls."""
     proof: str | None
     """The command whose success proves the result."""
+    approvals: list[str]
+    """The approvals that it waits for; see `GET /approvals`."""
 
 
 class ErrorInfo(BaseModel):
@@ -132,6 +134,7 @@ class Result(BaseModel):
                         "egress": [],
                         "duration_s": 7.9,
                         "proof": "python3 hello.py",
+                        "approvals": [],
                     },
                 }
             ]

@@ -236,6 +236,15 @@ def test_after_a_failure_the_task_cannot_be_called_done() -> None:
     assert names_open_after(*failed, *repeated) == {"search"}
 
 
+def test_a_call_that_worked_and_is_made_again_at_once_leads_to_the_finish() -> None:
+    made = called("shell", {"command": "mkdir a"}, {"exit_code": 0, "stdout": "", "changed_files": {"a/": "(folder)"}})
+    again = called("shell", {"command": "mkdir a"}, {"note": "You made this call.", "result": made[1].content})
+    assert names_open_after(*made, *again) == {FINISH_TASK}
+    found = called("search", {"query": "a"}, {"pages": ["b"]})
+    searched = called("search", {"query": "a"}, {"note": "You made this call.", "result": found[1].content})
+    assert names_open_after(*found, *searched) == {"shell", FINISH_TASK}
+
+
 def test_a_program_that_was_written_is_run_before_the_finish() -> None:
     tools = (WRITE, RUN, FINISH)
     wrote = called("write_file", {"path": "a.py", "content": "print(1)"}, {"path": "a.py", "created": True})
@@ -252,11 +261,28 @@ def test_a_repeat_is_shown_with_what_it_gave_the_first_time() -> None:
     assert seen.startswith("You made this call.\nResult of shell:\nstdout: a.txt\n")
 
 
-def test_a_command_without_any_effect_is_said_to_have_changed_nothing() -> None:
+def test_a_command_that_changed_no_content_is_neither_said_to_have_worked_nor_to_have_failed() -> None:
+    """`chmod` has done its work all the same; `sed` that hit nothing has not."""
     result = {"exit_code": 0, "stdout": "", "stderr": "", "changed_files": {}}
-    seen = shape(SCHEMA, [*START, *called("shell", {"command": "sed -i s/a/b/ x"}, result)], TOOLS).messages[-1].content
+    seen = shape(SCHEMA, [*START, *called("shell", {"command": "chmod +x x"}, result)], TOOLS).messages[-1].content
     assert "changed_files: none" in seen
-    assert "That changed nothing." in seen
+    assert "That worked." not in seen
+    assert "That failed." not in seen
+    assert FINISH_TASK in names_open_after(*called("shell", {"command": "chmod +x x"}, result))
+
+
+def test_where_the_workspace_and_programs_lie_is_not_shown() -> None:
+    stderr = "/opt/py/3.11/bin/python3: can't open file '/home/me/.fabric/runs/9c2f/workspace/a.py': [Errno 2]\n"
+    result = {"exit_code": 2, "stdout": "", "stderr": stderr}
+    seen = shape(SCHEMA, [*START, *called("shell", {"command": "python3 a.py"}, result)], TOOLS).messages[-1].content
+    assert "stderr: python3: can't open file 'a.py': [Errno 2]\n" in seen
+
+
+@pytest.mark.parametrize("text", ["#!/usr/bin/env python3", "src/workspace/a.txt", "PATH=/usr/bin", "/etc/hosts"])
+def test_other_paths_are_shown_as_they_are(text: str) -> None:
+    result = {"exit_code": 0, "stdout": f"{text}\n", "stderr": ""}
+    seen = shape(SCHEMA, [*START, *called("shell", {"command": "cat x"}, result)], TOOLS).messages[-1].content
+    assert f"stdout: {text}\n" in seen
 
 
 def test_changed_files_are_shown_with_their_content() -> None:

@@ -70,7 +70,7 @@ def schema_of(hint: Any) -> Any:
     return tool(example).spec.parameters["properties"]["value"]
 
 
-@pytest.mark.proves("AF-111", "C13")
+@pytest.mark.proves("AF-111", "C13", "A33-080")
 async def test_a_tool_is_a_function_with_a_docstring_and_type_hints() -> None:
     @tool(effect=Effect.READS, timeout_s=5)
     def repeat(
@@ -190,7 +190,7 @@ def test_a_command_argument_must_be_one_that_the_policy_can_read() -> None:
         tool(timeout_s=0)(run)
 
 
-@pytest.mark.proves("AF-111")
+@pytest.mark.proves("AF-111", "A33-081")
 async def test_sandbox_and_context_are_given_and_the_model_does_not_see_them() -> None:
     @tool(effect=Effect.READS)
     async def size(sandbox: "Sandbox", path: str, context: ToolContext) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def registry(**specialists: Mapping[str, Any]) -> ConfigSpecialistRegistry:
     web = DictionaryWeb()
     return ConfigSpecialistRegistry(
         configs,
-        lambda run_id, workspace: UnconfinedSandbox(Path(workspace), run_id),
+        lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
         shell_timeout_s=7,
         research=ResearchParts(
             fetcher=web,
@@ -53,7 +53,9 @@ def get(
 @pytest.mark.proves("AF-100", "AF-062", "AF-107")
 async def test_the_engineering_pack_works_in_its_workspace(tmp_path: Path) -> None:
     pack = build_engineering_pack(UnconfinedSandbox(tmp_path, RUN))
-    assert [tool.name for tool in pack.tool_definitions] == ["shell", "read_file", "write_file", "list_files"]
+    assert [tool.name for tool in pack.tool_definitions] == [
+        *("shell", "read_file", "write_file", "edit_file", "list_files", "search_files")
+    ]
     assert list(pack.finish.parameters["properties"]) == ["summary", "artifacts", "next_steps", "notes"]
     assert pack.finish.needs_proof
     assert "plan, implement, test, review, iterate" in pack.system_prompt

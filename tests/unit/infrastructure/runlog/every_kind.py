@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
@@ -37,7 +39,7 @@ from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequ
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.persistence.codec import dump_json
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
@@ -394,6 +396,135 @@ def small_model() -> list[Event]:
     ]
 
 
+def question(number: int, args: dict[str, str], *, about: Question = Question.MAY_IT_RUN) -> ApprovalRequested:
+    return ApprovalRequested(
+        approval_id=f"{number:012x}",
+        call_id=CallId(f"call_{number}"),
+        tool="shell" if "command" in args else "mcp_post",
+        args=args,
+        question=about,
+        reason="It reaches the world outside.",
+        rule="pushes",
+        subject=" ".join(args.values()),
+        alike="git push" if "command" in args else "",
+        agent="engineering",
+        target="/home/me/.fabric/runs/1/workspace",
+        sandbox="A",
+        untrusted=("web: http://a.example/",),
+        policy_version="p2",
+        binding="1" * 64,
+        args_hash="2" * 64,
+        expires_at=1_700_086_400.5,
+    )
+
+
+def with_a_person() -> list[Event]:
+    """Return the log of a run that asks a person: who agrees for the run, refuses, says what happened, and is late."""
+    created, recruited, started = (_STEPS[number][1] for number in range(3))
+    assert isinstance(started, PackStarted)
+    post = ToolSpec(
+        name="mcp_post",
+        description="Post.",
+        parameters={"type": "object", "properties": {"text": {"type": "string"}}},
+        effect=Effect.LEAVES_SANDBOX,
+        path_arguments=("file",),
+        url_argument="url",
+        trust=Trust.MCP,
+    )
+    push, force, text = {"command": "git push"}, {"command": "git push --force"}, {"text": "hello"}
+    payload = {"summary": "Pushed."}
+
+    def asks(number: int, tool: str, args: dict[str, str]) -> ModelAnswered:
+        return answered(call(number, tool, dump_json(args).decode()))
+
+    def waits(number: int, args: dict[str, str], about: Question = Question.MAY_IT_RUN) -> list[Body]:
+        asked_of = question(number, args, about=about)
+        return [asked_of, RunWaited(reason="an approval", approvals=(asked_of.approval_id,))]
+
+    def decided(number: int, decision: Decision, by: str = "me", reason: str = "", via: str = "cli") -> ApprovalDecided:
+        return ApprovalDecided(approval_id=f"{number:012x}", decision=decision, by=by, reason=reason, via=via)
+
+    resumed = RunResumed(by="server", driver="process 1 on host")
+    pushed = ToolCalled(
+        tool="shell",
+        args=force,
+        call_id=CallId("call_1"),
+        rule="pushes",
+        args_hash="3" * 64,
+        approval_id=f"{1:012x}",
+        approved_by="me",
+    )
+    refused = ToolErred(
+        tool="shell",
+        error_type="Denied",
+        error_message="A person has refused this call: not now",
+        call_id=CallId("call_2"),
+        rule="pushes",
+    )
+    posted = ToolReturned(
+        tool="mcp_post",
+        result={"note": "it did happen"},
+        call_id=CallId("call_3"),
+        trust=Trust.MCP,
+        origin="mcp: board",
+        signals=("orders",),
+    )
+    late = ToolErred(
+        tool="mcp_post",
+        error_type="ApprovalExpired",
+        error_message="Nobody agreed to this call in time",
+        call_id=CallId("call_4"),
+        proposal="hello",
+        origin="mcp: board",
+    )
+    steps: Sequence[Sequence[Body]] = (
+        (
+            *(asked(0, 2), asks(1, "shell", push), *waits(1, push)),
+            replace(decided(1, Decision.APPROVE), reach=Reach.RUN, args=force, via="terminal"),
+            *(resumed, pushed, returned(1, "shell")),
+        ),
+        (
+            *(asked(1, 4), asks(2, "shell", push), *waits(2, push)),
+            *(decided(2, Decision.DENY, reason="not now", via="http"), resumed),
+            *(ToolCalled(tool="shell", args=push, call_id=CallId("call_2")), refused),
+        ),
+        (
+            *(asked(2, 6), asks(3, "mcp_post", text)),
+            *(ToolCalled(tool="mcp_post", args=text, call_id=CallId("call_3")), resumed),
+            *waits(3, text, Question.DID_IT_HAPPEN),
+            *(decided(3, Decision.DONE), resumed, posted),
+        ),
+        (
+            *(asked(3, 8), asks(4, "mcp_post", text), *waits(4, text)),
+            *(decided(4, Decision.EXPIRED, by="", via="clock"), resumed),
+            *(ToolCalled(tool="mcp_post", args=text, call_id=CallId("call_4")), late),
+        ),
+        (
+            *(asked(4, 10), answered(call(5, "finish_task", dump_json(payload).decode()))),
+            ToolCalled(tool="finish_task", args=payload, call_id=CallId("call_5")),
+            ToolReturned(
+                tool="finish_task", result={**payload, "proposed_actions": ["hello"]}, call_id=CallId("call_5")
+            ),
+        ),
+    )
+    end = RunCompleted(run_id=RUN, specialist_ids=(ENGINEERING,), task_force_mode="sequential", payload=payload)
+    bodies: list[tuple[int | None, Body]] = [
+        (None, created),
+        (None, recruited),
+        (None, replace(started, tools=(*started.tools, post), notices=("The tools of 'wiki' are missing.",))),
+        *(
+            (None if isinstance(body, RunWaited | RunResumed) else number, body)
+            for number, step in enumerate(steps)
+            for body in step
+        ),
+        (None, end),
+    ]
+    return [
+        Event(seq, 1_700_000_000.25 + seq, None if step is None else LANE, "" if step is None else f"step_{step}", body)
+        for seq, (step, body) in enumerate(bodies)
+    ]
+
+
 def all_ends() -> list[list[Event]]:
     """Return logs that together hold every kind."""
-    return [*(rich_run(end) for end in _ENDS), task_force(), small_model()]
+    return [*(rich_run(end) for end in _ENDS), task_force(), small_model(), with_a_person()]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_fabric.domain.protected import is_protected
 from agent_fabric.infrastructure.sandbox.beneath import Beneath, has_openat2
 
 SECRET = b"outside"
@@ -351,3 +352,110 @@ def test_a_folder_swapped_for_a_link_out_never_leaks(beneath: Beneath, root: Pat
     assert outside(root) == before
     assert read > 0
     assert refused > 0
+
+
+@pytest.fixture
+def guarded(root: Path) -> Beneath:
+    """A project folder: `.fabric` is hidden, and what other programs obey is protected."""
+    for folder in (".fabric/runs", ".git/hooks", "sub/.git"):
+        (root / folder).mkdir(parents=True)
+    (root / ".fabric" / "token").write_bytes(SECRET)
+    (root / ".git" / "config").write_bytes(b"[core]")
+    (root / "to_hidden").symlink_to(".fabric")
+    (root / "to_here").symlink_to(".")
+    (root / "folder" / "to_git").symlink_to("../.git")
+    return Beneath(root, hidden=frozenset({b".fabric"}), protected=is_protected)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".fabric/token", "folder/../.fabric/token", "to_hidden/token", "to_here/.fabric/token", ".FABRIC/token"),
+        *("to_here/to_here/to_hidden/token", "folder/in/../.fabric/token", "./.fabric//token"),
+    ],
+)
+def test_what_is_hidden_cannot_be_reached_by_any_name(guarded: Beneath, root: Path, path: str) -> None:
+    with pytest.raises(PermissionError, match="not part of the workspace"):
+        guarded.read_file(path, 10)
+    with pytest.raises(PermissionError, match="not part of the workspace"):
+        guarded.write_file(path, b"x")
+    with pytest.raises(PermissionError, match="not part of the workspace"):
+        guarded.list_files(os.path.dirname(path), 10)  # noqa: PTH120 - Path would take the dots away
+    assert (root / ".fabric" / "token").read_bytes() == SECRET
+
+
+def test_a_listing_does_not_name_what_is_hidden(guarded: Beneath) -> None:
+    for folder in (".", "to_here", "folder/.."):
+        names, _ = guarded.list_files(folder, 1000)
+        assert names
+        assert not any(".fabric" in name for name in names)
+
+
+def test_what_is_hidden_at_the_top_is_an_ordinary_name_below(guarded: Beneath) -> None:
+    guarded.write_file("sub/file", b"x")
+    with pytest.raises(PermissionError, match="is protected"):
+        guarded.write_file("sub/.fabric/file", b"x")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/config", ".git/hooks/pre-commit", "folder/to_git/config", "to_here/.git/config", ".git", ".vscode/x"),
+        *(
+            "folder/../.git/config",
+            "folder/to_git/../.git/hooks/x",
+            "new/.git/config",
+            "sub/.git",
+            ".bashrc",
+            ".Mcp.json",
+        ),
+    ],
+)
+def test_what_other_programs_obey_can_be_read_but_not_written(guarded: Beneath, root: Path, path: str) -> None:
+    before = sorted(root.rglob("*"))
+    with pytest.raises(PermissionError, match="is protected"):
+        guarded.write_file(path, b"x")
+    assert sorted(root.rglob("*")) == before
+    assert guarded.read_file(".git/config", 100)[0] == b"[core]"
+    assert guarded.read_file("folder/to_git/config", 100)[0] == b"[core]"
+
+
+def test_a_guarded_folder_is_as_usable_as_any_other(guarded: Beneath, root: Path) -> None:
+    assert guarded.write_file("folder/in/new/file", b"x")
+    assert (root / "folder" / "new" / "file").read_bytes() == b"x"
+    assert guarded.read_file("in/file", 10)[0] == b"inside"
+    assert not guarded.write_file(".git/HEAD", b"ref") or (root / ".git" / "HEAD").exists()
+    with pytest.raises(PermissionError, match="link that is not followed"):
+        guarded.read_file("loop", 10)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@given(path=HOSTILE)
+def test_no_path_leads_out_of_a_guarded_folder_or_into_what_is_hidden(guarded: Beneath, root: Path, path: str) -> None:
+    for shown in (path, f"to_here/{path}", f"to_hidden/{path}", f"folder/../{path}/../.fabric/token"):
+        with suppress(OSError, ValueError):
+            assert guarded.read_file(shown, 100)[0] != SECRET
+        with suppress(OSError, ValueError):
+            guarded.write_file(shown + "/../../.fabric/token", b"overwritten")
+    assert (root / ".fabric" / "token").read_bytes() == SECRET
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_made_belongs_to_the_owner_that_was_named(root: Path, way: bool) -> None:
+    files = Beneath(root, use_openat2=way, owner=(1234, 4321))
+    files.write_file("made/by/us", b"x")
+    files.write_file("file", b"changed")
+    for path in ("made", "made/by", "made/by/us", "file"):
+        status = (root / path).stat()
+        assert (status.st_uid, status.st_gid) == (1234, 4321), path
+    assert (root / "folder").stat().st_uid == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_file_that_is_replaced_keeps_its_owner(root: Path) -> None:
+    os.chown(root / "file", 1234, 4321)
+    (root / "file").chmod(0o640)
+    Beneath(root).write_file("file", b"changed")
+    status = (root / "file").stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 4321, 0o640)

@@ -33,13 +33,10 @@ class EmbeddingServer:
             ModelError: there is no usable answer.
         """
         # Searches are rare, so connections are not kept: then nobody has to remember to close them.
-        async with (
-            aiohttp.ClientSession() as session,
-            ModelHttp(session, self._address).post(
-                self.base_url + path, orjson.dumps(body), model=self.model, silent_s=SILENT_S
-            ) as response,
-        ):
-            data = await whole_body(response)
+        async with aiohttp.ClientSession() as session:
+            data = await ModelHttp(session, self._address).post(
+                self.base_url + path, orjson.dumps(body), whole_body, model=self.model, silent_s=SILENT_S
+            )
         try:
             return orjson.loads(data)
         except orjson.JSONDecodeError:

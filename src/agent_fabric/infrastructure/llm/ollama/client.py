@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import aiohttp
+
 from agent_fabric.application.ports.llm import ChatClient, OnDelta
 from agent_fabric.domain.dialects.shape import shape
 from agent_fabric.domain.dialects.understand import understand
@@ -50,7 +52,7 @@ class OllamaChatClient:
         return understand(self._dialect, answer, tools, strict_native=self._strict_native)
 
     async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
-        async with self._http.post(self._url, data, model=model) as response:
+        async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is None:
                 return parse_chat(await whole_body(response))
             answer = StreamedChat()
@@ -61,6 +63,8 @@ class OllamaChatClient:
                 if answer.done:
                     break
             return answer.answer()
+
+        return await self._http.post(self._url, data, read, model=model)
 
 
 @dataclass(frozen=True, slots=True)

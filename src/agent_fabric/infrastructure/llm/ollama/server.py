@@ -133,14 +133,18 @@ class OllamaServer:
         """
         data = orjson.dumps({"model": name, "stream": True})
         progress = PullNotices(name, notice)
-        status = ""
+
+        async def follow(response: aiohttp.ClientResponse) -> str:
+            status = ""
+            async for line in lines_of(response):
+                step = read_pull(line)
+                if step is not None:
+                    status = step.status
+                    progress.show(step)
+            return status
+
         try:
-            async with self._http.post(f"{self.root}/api/pull", data, model=name, silent_s=_SILENT_PULL_S) as response:
-                async for line in lines_of(response):
-                    step = read_pull(line)
-                    if step is not None:
-                        status = step.status
-                        progress.show(step)
+            status = await self._http.post(f"{self.root}/api/pull", data, follow, model=name, silent_s=_SILENT_PULL_S)
         except PullFailed as problem:
             raise ModelRefused(
                 f"Ollama could not pull {name!r}: {problem}",
@@ -163,15 +167,18 @@ class OllamaServer:
         # Both names of the field: servers before 0.1.45 know only the second.
         data = orjson.dumps({"model": model.name, "name": model.name})
         try:
-            async with self._http.post(
-                f"{self.root}/api/show", data, model=model.name, silent_s=_LOOK_UP_S
-            ) as response:
-                shown = read_show(await whole_body(response))
+            shown = await self._http.post(
+                f"{self.root}/api/show", data, _read_show, model=model.name, silent_s=_LOOK_UP_S
+            )
         except ModelError:
             return {}  # it was removed in this moment, or its file is broken: its name still tells something
         if model.digest:
             self._shown[model.digest] = shown
         return shown
+
+
+async def _read_show(response: aiohttp.ClientResponse) -> Mapping[str, Any]:
+    return read_show(await whole_body(response))
 
 
 def native_root(base_url: str) -> str:

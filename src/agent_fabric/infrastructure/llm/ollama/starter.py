@@ -21,6 +21,7 @@ from agent_fabric.infrastructure.llm.servers.folder import prepare_folder
 from agent_fabric.infrastructure.llm.servers.locks import FileLock
 from agent_fabric.infrastructure.llm.servers.place import Place
 from agent_fabric.infrastructure.observability.redaction import Redactor
+from agent_fabric.infrastructure.own_path import own_path
 
 DEFAULT_WAIT_S = 30.0
 """How long a server may take to answer after it was started."""
@@ -44,7 +45,7 @@ class OllamaStarter:
 
     def __init__(self, command: Sequence[str], *, environ: Mapping[str, str], wait_s: float = DEFAULT_WAIT_S) -> None:
         self._command = tuple(command)
-        self._environ = environ
+        self._environ = {**environ, "PATH": own_path(environ.get("PATH"))}
         self._wait_s = wait_s
         self._attempts: dict[str, tuple[float, Started]] = {}
         self._locks: dict[str, asyncio.Lock] = {}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.infrastructure.llm.weights.mirrors import MirrorFailed
+from agent_fabric.infrastructure.own_path import own_path
 
 _LEASH: Final = str(Path(__file__).with_name("leash.py"))
 _OPTIONS: Final = (
@@ -42,7 +43,7 @@ def pip_command(path: str | None) -> list[str]:
         # -P: whatever lies in the current folder must not be taken for pip.
         return [sys.executable, "-P", "-m", "pip"]
     for name in ("pip3", "pip"):
-        if found := shutil.which(name, path=path):
+        if found := shutil.which(name, path=own_path(path)):
             return [found]
     raise MirrorFailed(f"pip, which asks the package index, is not installed: {sys.executable} -m ensurepip")
 

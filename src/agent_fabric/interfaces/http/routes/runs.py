@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Header, Path, Query, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, BeforeValidator, Field, FiniteFloat, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, FiniteFloat, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
@@ -23,6 +22,7 @@ from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError
 from agent_fabric.interfaces.http.live import LiveRuns, event_line
 from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
@@ -39,8 +39,6 @@ from agent_fabric.interfaces.http.schemas import (
 )
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.views import answer, detailed, listed, look_at, status_of
-
-Body = TypeVar("Body", bound=BaseModel)
 
 _NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
 LAST = 2**63 - 1
@@ -77,7 +75,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     refusals = problems(404, 413, 415, 503, 507)
 
     async def start(request: Request) -> Drive:
-        wish = await _body(request, RunRequest)
+        wish = await body_of(request, RunRequest)
         task = fabric.task(
             wish.prompt,
             pack=wish.pack,
@@ -241,7 +239,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         wait: Annotated[Flag, Query(description="Whether to wait for its result.")] = False,
     ) -> Response:
         """A run that has ended just answers with its result."""
-        await _body(request, ResumeRequest, absent=ResumeRequest())
+        await body_of(request, ResumeRequest, absent=ResumeRequest())
         found = await fabric.find(run_id)
         with _about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
@@ -263,27 +261,11 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def cancel(request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
-        wish = await _body(request, CancelRequest, absent=CancelRequest())
+        wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id)
         with _about(found):
             result = await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
         return _answer(fabric, result)
-
-
-async def _body(request: Request, model: type[Body], *, absent: Body | None = None) -> Body:
-    """Return the body, checked. FastAPI's own way takes twice as long.
-
-    Raises:
-        RequestValidationError: something is wrong with it.
-    """
-    data = await request.body()
-    if absent is not None and not data:
-        return absent
-    try:
-        return model.model_validate_json(data)
-    except ValidationError as problem:
-        errors = problem.errors(include_url=False, include_context=False, include_input=False)
-        raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
 
 
 def _wants_stream(accept: str) -> bool:

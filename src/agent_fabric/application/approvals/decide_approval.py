@@ -1,0 +1,77 @@
+"""Answers what a run has asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.tools.call_site import CallSite
+from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.errors import ApprovalRefused
+from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.policy.calls import Policy
+from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.runs.evolve import fold
+
+
+@dataclass(frozen=True, slots=True)
+class DecideApproval:
+    """Use case: let a person answer. The run goes on when somebody drives it."""
+
+    book: ApprovalBook
+    runs: RunRepository
+    policy: Callable[[], Policy]
+    """Read only when a person has changed arguments."""
+
+    async def __call__(self, prefix: str, answer: Answer) -> ApprovalCard:
+        """Settle the question and return it as it was asked.
+
+        Raises:
+            ApprovalNotFound: there is no such question, or more than one begins so.
+            ApprovalSettled: it has been answered already, or time has run out.
+            ApprovalRefused: the answer does not fit the question.
+        """
+        card = await self.book.find(prefix)
+        _require_fitting(card, answer)
+        if answer.args is not None:
+            await self._require_usable(card, answer)
+        await self.book.answer(card.approval_id, answer)
+        return card
+
+    async def _require_usable(self, card: ApprovalCard, answer: Answer) -> None:
+        """Tell a person at once what the run would refuse later."""
+        assert answer.args is not None
+        state = fold(card.run_id, await self.runs.read(card.run_id))
+        lane = state.lanes.get(LaneId(card.agent))
+        spec = lane.tools.get(card.tool) if lane is not None else None
+        if spec is None:
+            return  # the run will say so
+        problems = problems_with(answer.args, spec.parameters)
+        if problems:
+            raise ApprovalRefused(
+                f"The changed arguments do not fit {card.tool}: {'; '.join(problems)}",
+                hint="Give all arguments, not only the changed ones, as one JSON object.",
+            )
+        site = CallSite(run_id=card.run_id, lane=LaneId(card.agent), step=0, agent=card.agent, target=card.target)
+        ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
+        if ruling.verdict is Verdict.BLOCK:
+            raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
+
+
+def _require_fitting(card: ApprovalCard, answer: Answer) -> None:
+    if answer.decision is Decision.DONE and card.question is not Question.DID_IT_HAPPEN:
+        raise ApprovalRefused(
+            "Only a call that was under way during a crash can be counted as done", hint="Approve or deny it."
+        )
+    if answer.reach is Reach.RUN and not card.alike:
+        raise ApprovalRefused(
+            "This can only be agreed to once", hint="Approve it without `--for-run`: every such call is another one."
+        )
+    if answer.reach is Reach.RUN and answer.args is not None:
+        raise ApprovalRefused(
+            "Changed arguments are for one call only", hint="Leave out `--for-run`, or the changed arguments."
+        )
+    if answer.args is not None and answer.decision is not Decision.APPROVE:
+        raise ApprovalRefused("Arguments can be changed only when approving", hint="Leave them out, or approve.")

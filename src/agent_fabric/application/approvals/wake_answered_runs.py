@@ -1,0 +1,48 @@
+"""Goes on with runs as soon as somebody has answered what they asked."""
+
+import logging
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.approvals import ApprovalBook
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.ids import RunId
+
+LOOK_EVERY_S = 0.5
+"""A run goes on within a second of its answer."""
+TRY_AGAIN_AFTER_S = 30.0
+"""A run that cannot be taken up, because its pack or its workspace is gone, is not tried twice a second."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAnsweredRuns:
+    """Use case: watch for answers, whichever process they come from, and for questions whose time has run out."""
+
+    book: ApprovalBook
+    dispatch: DispatchRuns
+    take_up_runs: TakeUpRuns
+    clock: Clock
+
+    async def __call__(self) -> None:
+        """Watch until cancelled."""
+        not_before: dict[RunId, float] = {}
+        while True:
+            now = self.clock.monotonic()
+            not_before = {run_id: at for run_id, at in not_before.items() if at > now}
+            answered = [run_id for run_id in await self._answered() if run_id not in not_before]
+            if answered:
+                self.dispatch.expect(answered)
+                left = await self.take_up_runs(answered)
+                not_before.update(dict.fromkeys(left, self.clock.monotonic() + TRY_AGAIN_AFTER_S))
+            await self.clock.sleep(LOOK_EVERY_S)
+
+    async def _answered(self) -> list[RunId]:
+        try:
+            return [run_id for run_id in await self.book.answered_runs() if run_id not in self.dispatch]
+        except StoreUnavailable as problem:
+            _log.warning("Answers cannot be looked up: %s", problem.message)
+            return []

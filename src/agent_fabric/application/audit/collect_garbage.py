@@ -1,0 +1,42 @@
+"""Takes old runs away, and leaves a trace of each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.audit import Attic
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.errors import RunHeld, RunNotFound
+from agent_fabric.domain.ids import RunId
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was taken away, or would be."""
+
+    runs: Sequence[RunId]
+    freed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CollectGarbage:
+    """Use case: remove runs that settled long ago. Each leaves a tombstone that the audit verifies."""
+
+    attic: Attic
+    clock: Clock
+
+    async def __call__(self, *, older_than_s: float, by: str, keep: int = 0, dry_run: bool = False) -> Collected:
+        """Remove what settled more than `older_than_s` ago, but for the newest `keep` of it."""
+        found = await self.attic.settled_before(self.clock.now() - older_than_s)
+        chosen = found[: max(len(found) - keep, 0)]
+        if dry_run:
+            return Collected(chosen, 0)
+        removed: list[RunId] = []
+        freed = 0
+        for run_id in chosen:
+            try:
+                freed += await self.attic.remove(run_id, by=by, reason="old")
+            except (RunHeld, RunNotFound):
+                continue  # somebody looks after it at this moment, or was faster
+            removed.append(run_id)
+        freed += await self.attic.sweep()
+        return Collected(removed, freed)

@@ -1,0 +1,91 @@
+"""The questions that runs have asked people, and what became of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.ids import RunId
+
+
+class ApprovalStatus(StrEnum):
+    """Where a question stands."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    DONE = "done"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    """Its run ended before anybody answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalCard:
+    """Everything that a person has to know before they answer, and the answer if there is one."""
+
+    approval_id: str
+    run_id: RunId
+    call_id: str
+    tool: str
+    args: Mapping[str, Any]
+    question: Question
+    reason: str
+    rule: str
+    subject: str
+    alike: str
+    """What agreeing for the whole run would cover; empty: nothing beyond this call."""
+    agent: str
+    target: str
+    sandbox: str
+    untrusted: Sequence[str]
+    policy_version: str
+    args_hash: str
+    created_at: float
+    expires_at: float
+    status: ApprovalStatus
+    decided_by: str = ""
+    decided_at: float | None = None
+    decided_because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a person says to a question."""
+
+    decision: Decision
+    by: str
+    via: str
+    reason: str = ""
+    reach: Reach = Reach.ONCE
+    args: Mapping[str, Any] | None = None
+
+
+class ApprovalBook(Protocol):
+    """All questions of one fabric folder, shared by many processes."""
+
+    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
+        """Return questions, the oldest first."""
+        ...
+
+    async def find(self, prefix: str) -> ApprovalCard:
+        """Return the one question whose id begins so.
+
+        Raises:
+            ApprovalNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    async def answer(self, approval_id: str, answer: Answer) -> None:
+        """Settle a question and put the answer into its run's inbox, in one transaction: the first answer wins.
+
+        Raises:
+            ApprovalNotFound: there is no such question.
+            ApprovalSettled: somebody has answered, time has run out, or the run has ended; the message says which.
+        """
+        ...
+
+    async def answered_runs(self) -> Sequence[RunId]:
+        """Return the waiting runs that have mail, or a question whose time has run out: somebody should drive them."""
+        ...

@@ -1,0 +1,96 @@
+"""Tells what a run changed."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.domain.changes import Change, Picture, Stretch, changes_of
+from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.task import RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDiff:
+    """What a run did to the folder it worked in."""
+
+    run_id: RunId
+    folder: str
+    status: RunStatus
+    changes: Sequence[Change]
+    left_alone: Sequence[str]
+    """Folders that nobody looked into."""
+    seen_now: bool
+    """The end is not recorded: it is the folder as it stands now."""
+    undos: Sequence[UndoRecord] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRun:
+    """Use case: compare the folder before and after each drive of a run."""
+
+    runs: RunRepository
+    history: ChangeHistory
+    undoing: Undoing
+
+    async def __call__(self, run_id: RunId) -> RunDiff:
+        """Return what the run changed, whether it was by a tool or by a command.
+
+        Raises:
+            RunNotFound: there is no such run.
+            StoreUnavailable: what was recorded cannot be read.
+        """
+        events = await self.runs.read(run_id)
+        state = fold(run_id, events)
+        return await asyncio.to_thread(self._look, run_id, folder_of(events), state.status, events)
+
+    async def folder(self, run_id: RunId) -> str:
+        """Return where a run works.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        return folder_of(await self.runs.read(run_id))
+
+    def content(self, found: RunDiff, change: Change) -> tuple[bytes | None, bytes | None]:
+        """Return what a file held before and after; None where it was no file, or that is not known any more."""
+        before, after = (
+            None if entry is None else self.history.content(found.folder, change.path, entry)
+            for entry in (change.before, change.after)
+        )
+        return before, after
+
+    def _look(self, run_id: RunId, folder: str, status: RunStatus, events: Sequence[Event]) -> RunDiff:
+        drives = self.history.drives(run_id)
+        seen_now = not drives or drives[-1].after is None
+        now = self.history.picture_of(folder) if seen_now else Picture()
+        stretches = [] if drives else [Stretch(Picture(), now, _nanoseconds(events[-1]))]
+        for nth, drive in enumerate(drives):
+            after, sure_until = drive.after, None
+            if after is None:
+                # Killed: the next driver, or we, see the folder as it and whoever came after it left it.
+                after = drives[nth + 1].before if nth + 1 < len(drives) else now
+                sure_until = max(_nanoseconds(one) for one in events if _nanoseconds(one) <= after.taken_at_ns)
+            stretches.append(Stretch(drive.before, after, sure_until))
+        return RunDiff(
+            run_id=run_id,
+            folder=folder,
+            status=status,
+            changes=changes_of(stretches),
+            left_alone=sorted({path for one in stretches for path in (*one.before.left_alone, *one.after.left_alone)}),
+            seen_now=seen_now,
+            undos=self.undoing.records(run_id),
+        )
+
+
+def folder_of(events: Sequence[Event]) -> str:
+    """Return where a run works."""
+    body = events[0].body
+    return body.workspace if isinstance(body, RunCreated) else ""
+
+
+def _nanoseconds(event: Event) -> int:
+    return int(event.ts * 1e9)

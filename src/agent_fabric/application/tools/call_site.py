@@ -1,0 +1,33 @@
+"""Where a call comes from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Grant
+from agent_fabric.domain.ids import LaneId, RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSite:
+    """What the run knows about a call beside the call itself."""
+
+    run_id: RunId
+    lane: LaneId
+    step: int
+    attempt: int = 0
+    """How often the call has been begun."""
+    began_with: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments of the attempt before; a person may have changed them."""
+    agent: str
+    target: str
+    """Where the call would happen: the workspace, or another machine."""
+    untrusted: Sequence[str] = ()
+    """Where text came from that the run has read and nobody vouches for."""
+    grants: Sequence[Grant] = ()
+    asked: ApprovalRequested | None = None
+    """What a person was asked about this call."""
+    decided: ApprovalDecided | None = None
+    scopes: frozenset[str] = frozenset()
+    """What the person behind the run may do; empty: nobody has limited it."""

@@ -1,0 +1,19 @@
+"""Joins what is needed to see and take back what runs changed: no model, no network, no configuration."""
+
+from agent_fabric.application.runs.diff_run import DiffRun
+from agent_fabric.application.runs.undo_run import UndoRun
+from agent_fabric.bootstrap.local import Records
+from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
+from agent_fabric.infrastructure.changes.undoing import FolderUndoing
+from agent_fabric.infrastructure.clock import SystemClock
+
+
+def diff_run(records: Records) -> DiffRun:
+    """Return the use case that tells what a run changed."""
+    recorder = ChangeRecorder(records.layout)
+    return DiffRun(records.runs, recorder, FolderUndoing(records.layout, recorder))
+
+
+def undo_run(records: Records) -> UndoRun:
+    """Return the use case that takes back what a run changed."""
+    return UndoRun(diff_run(records), SystemClock())

@@ -1,0 +1,40 @@
+"""Joins what talks to tool servers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_fabric.config.environment import CONFIG_PATH
+from agent_fabric.config.files import user_file
+from agent_fabric.config.folders import base_folder, temporary_folder
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.infrastructure.mcp.identity import content_hash
+from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+
+
+def open_tool_servers(config: FabricConfig, origins: Mapping[str, str], environ: Mapping[str, str]) -> LazyToolServers:
+    """Return the tool servers of a configuration; for `origins` see `Loaded`. Nothing is started yet."""
+    return LazyToolServers(
+        folder=mcp_folder(environ), environ=environ, asked_by_project=asked_by_project(config, origins, environ)
+    )
+
+
+def mcp_folder(environ: Mapping[str, str]) -> Path:
+    """Return the user's folder for what is known about tool servers, and for what they write."""
+    return (base_folder(environ, "XDG_DATA_HOME", ".local", "share") or temporary_folder()) / "mcp"
+
+
+def asked_by_project(config: FabricConfig, origins: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return, by `content_hash`, the servers that a project's file asks for, and that file.
+
+    The user's own file, one chosen by FABRIC_CONFIG_PATH, variables, flags and installed packages are the user's doing;
+    a file that lies in a project may have come with it.
+    """
+    if environ.get(CONFIG_PATH):
+        return {}
+    own = user_file(environ)
+    found: dict[str, str] = {}
+    for name, specialist in config.specialists.items():
+        kind, _, file = origins.get(f"specialists.{name}.mcp_servers", "").partition(" ")
+        if kind == "file" and (own is None or file != str(own)):
+            found |= {content_hash(server): file for server in specialist.mcp_servers}
+    return found

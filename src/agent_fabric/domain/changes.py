@@ -1,0 +1,186 @@
+"""What a run did to a folder: what was there before, what was there after, and what that means for taking it back.
+
+A run may be driven several times, with people at work in between. Each drive is a *stretch* with a picture of the
+folder at its beginning and at its end; only what differs within stretches is the run's.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Kind(StrEnum):
+    """What lies at a path."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"
+    """A pipe, a socket, a device: noticed, never opened."""
+
+
+class Entry(NamedTuple):
+    """One path of a folder, as it was at some moment."""
+
+    kind: Kind
+    mode: int
+    """Permission bits."""
+    size: int
+    digest: str
+    """Of a file's content, if it was read; of a link, where it leads."""
+    kept: bool = False
+    """The content can be had again."""
+    mtime_ns: int = 0
+    ctime_ns: int = 0
+    inode: int = 0
+    uid: int = -1
+    gid: int = -1
+
+    @property
+    def restorable(self) -> bool:
+        """Whether it could be put back as it was."""
+        return self.kind in (Kind.FOLDER, Kind.LINK) or (self.kind is Kind.FILE and self.kept)
+
+    def same_as(self, other: "Entry") -> bool:
+        """Tell whether nothing that matters differs; a content that was not read is the same if nobody touched it."""
+        if self.kind is not other.kind:
+            return False
+        match self.kind:
+            case Kind.FOLDER:
+                return self.mode == other.mode
+            case Kind.LINK:
+                return self.digest == other.digest
+            case Kind.OTHER:
+                return self.mode == other.mode
+            case Kind.FILE:
+                return self.mode == other.mode and self.same_content(other)
+
+    def same_content(self, other: "Entry") -> bool:
+        """Tell whether two files hold the same."""
+        if self.digest and other.digest:
+            return self.digest == other.digest
+        return self.untouched_since(other)
+
+    def untouched_since(self, other: "Entry") -> bool:
+        """Tell whether the system says that nobody has written since."""
+        mine = (self.kind, self.size, self.mtime_ns, self.ctime_ns, self.inode)
+        return mine == (other.kind, other.size, other.mtime_ns, other.ctime_ns, other.inode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """A folder at one moment."""
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """By path from the folder on, with slashes; bytes that are no text as surrogates."""
+    left_alone: tuple[str, ...] = ()
+    """Folders that were not looked into."""
+    taken_at_ns: int = 0
+
+    @property
+    def not_kept(self) -> list[str]:
+        """Files whose content could not be had again if it changed."""
+        return sorted(path for path, entry in self.entries.items() if entry.kind is Kind.FILE and not entry.kept)
+
+
+class Stretch(NamedTuple):
+    """One drive of a run."""
+
+    before: Picture
+    after: Picture
+    sure_until_ns: int | None = None
+    """The last sign of life of a driver whose end nobody saw: what changed later may be somebody else's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a run did to one path."""
+
+    path: str
+    before: Entry | None
+    after: Entry | None
+    mixed: bool = False
+    """Somebody else changed it too, between two changes of the run."""
+    doubtful: bool = False
+    """It may have been somebody else, after the run was killed."""
+
+    @property
+    def what(self) -> str:
+        """The change in one word."""
+        if self.before is None:
+            return "created"
+        if self.after is None:
+            return "deleted"
+        if self.before.kind is not self.after.kind:
+            return "replaced"
+        if self.before.kind is Kind.FILE and self.before.same_content(self.after):
+            return "mode"
+        return "mode" if self.before.kind is Kind.FOLDER else "modified"
+
+    @property
+    def why_final(self) -> str:
+        """Why it cannot be taken back; empty if it can."""
+        if self.before is not None and not self.before.restorable:
+            if self.before.kind is Kind.OTHER:
+                return "it is neither a file nor a folder"
+            if self.what != "mode":
+                return "its former content was too large to be kept"
+        return ""
+
+
+def compare(before: Picture, after: Picture) -> list[Change]:
+    """Return what differs, by path. What lies in a folder that one of the pictures left alone is not compared."""
+    alone = frozenset((*before.left_alone, *after.left_alone))
+    found: list[Change] = []
+    for path in before.entries.keys() | after.entries.keys():
+        was, is_ = before.entries.get(path), after.entries.get(path)
+        if was is not None and is_ is not None and was.same_as(is_):
+            continue
+        if not (alone and _below(path, alone)):
+            found.append(Change(path=path, before=was, after=is_))
+    return sorted(found, key=lambda change: change.path)
+
+
+def changes_of(stretches: Sequence[Stretch]) -> list[Change]:
+    """Return what a run changed in all its stretches together; what it took back itself is no change."""
+    together: dict[str, Change] = {}
+    for stretch in stretches:
+        for change in compare(stretch.before, stretch.after):
+            earlier = together.get(change.path)
+            together[change.path] = Change(
+                path=change.path,
+                before=change.before if earlier is None else earlier.before,
+                after=change.after,
+                mixed=earlier is not None and (earlier.mixed or not same(earlier.after, change.before)),
+                doubtful=_in_doubt(change.after, stretch.sure_until_ns) or (earlier is not None and earlier.doubtful),
+            )
+    return sorted(
+        (change for change in together.values() if not same(change.before, change.after)),
+        key=lambda change: change.path,
+    )
+
+
+def below_any(path: str, wanted: Iterable[str]) -> bool:
+    """Tell whether a path is one of those wanted, or lies below one."""
+    return any(not one or path == one or path.startswith(f"{one}/") for one in wanted)
+
+
+def same(one: Entry | None, other: Entry | None) -> bool:
+    """Tell whether two moments of a path differ in nothing that matters."""
+    if one is None or other is None:
+        return one is other
+    return one.same_as(other)
+
+
+def _in_doubt(after: Entry | None, sure_until_ns: int | None) -> bool:
+    return sure_until_ns is not None and after is not None and after.ctime_ns > sure_until_ns
+
+
+def _below(path: str, folders: frozenset[str]) -> bool:
+    end = path.find("/")
+    while end >= 0:
+        if path[:end] in folders:
+            return True
+        end = path.find("/", end + 1)
+    return path in folders

@@ -1,0 +1,150 @@
+"""What holds where nobody has written a rule: the profiles.
+
+Two kinds of built-in ruling. A *floor* holds whatever the rules say. A *default* holds only where no rule is about the
+part.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place, removes_outside
+from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.outward import outward_effect, sends
+from agent_fabric.domain.policy.parts import Part
+from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
+from agent_fabric.domain.policy.read_only import only_reads
+from agent_fabric.domain.policy.sending import carries_data, named_sources, only_from
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools import Effect
+
+_PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
+_AGREE = "a person has to agree"
+
+
+class Profile(StrEnum):
+    """How much happens without a question (C07)."""
+
+    WORKSPACE = "workspace"
+    """In a box, programs of the allowlist run; what leaves the machine asks."""
+    NODE = "node"
+    """On machines that matter: only what surely reads runs without a question."""
+    OPEN = "open"
+    """Everything runs but what would be a catastrophe. To be chosen on purpose."""
+
+    def for_call(self, call: ProposedCall) -> "Profile":
+        """Return the profile that holds for a call: other machines are never treated as a workspace."""
+        return Profile.NODE if call.node and self is Profile.WORKSPACE else self
+
+
+def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tuple[str, ...]) -> Iterator[Ruling]:
+    """Yield what holds whatever the rules say."""
+    subject = part.subject
+    if part.problem:
+        yield Ruling(Verdict.ASK, f"The command is not understood: {part.problem}. {_PLAINLY}", "unparsable", subject)
+        return
+    invocation = part.invocation
+    if invocation is None:
+        yield from _call_floors(call, part, trusted_domains)
+        return
+    if reason := catastrophe(invocation):
+        yield Ruling(Verdict.BLOCK, f"{subject!r} is never run: {reason}.", "catastrophe", subject)
+    if invocation.dynamic:
+        reason = f"Which program runs is only known at run time: {invocation.program}. {_PLAINLY}"
+        yield Ruling(Verdict.ASK, reason, "dynamic_program", subject)
+        return
+    if hidden := hidden_program(invocation):
+        yield Ruling(Verdict.ASK, f"In {subject!r} {hidden}: {_AGREE}.", "hidden_program", subject)
+    if profile is not Profile.OPEN and (variable := poisoned(invocation)):
+        reason = f"{subject!r} sets {variable}, which can make other programs run something: {_AGREE}."
+        yield Ruling(Verdict.ASK, reason, "poisoned_environment", subject)
+    if profile is Profile.WORKSPACE:
+        yield from _workspace_floors(invocation, part)
+    if call.untrusted and (effect := sends(invocation)):
+        yield _sending(call, part, effect)
+
+
+def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
+    """Yield what holds where there is no wall around commands, whatever the rules say: only reading needs no question.
+
+    Tools that only touch files below the workspace have a wall of their own.
+    """
+    if part.invocation is None or part.problem or call.sandbox in BOXES or only_reads(part.invocation):
+        return
+    reason = f"There is no wall around commands here (level {call.sandbox}), and {part.subject!r} may do more than read"
+    yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "no_sandbox", part.subject, part.alike)
+
+
+def _workspace_floors(invocation: Invocation, part: Part) -> Iterator[Ruling]:
+    if reason := odd_place(invocation.program):
+        yield Ruling(Verdict.BLOCK, reason, "program_path", part.subject)
+    if target := removes_outside(invocation):
+        reason = f"{part.subject!r} would remove {target!r}, which is not in the workspace. Use paths inside of it."
+        yield Ruling(Verdict.BLOCK, reason, "removes_outside", part.subject)
+    if invocation.name in BECOMES_SOMEBODY_ELSE:
+        reason = f"{part.subject!r} would act as another user. Do without it."
+        yield Ruling(Verdict.BLOCK, reason, "other_user", part.subject)
+
+
+def _call_floors(call: ProposedCall, part: Part, trusted_domains: tuple[str, ...]) -> Iterator[Ruling]:
+    if call.untrusted:
+        for url in call.urls:
+            if reason := carries_data(url, trusted_domains):
+                yield _sending(call, part, reason)
+                return
+        server = call.tool.split("__")[1] if call.tool.startswith("mcp__") and call.tool.count("__") > 1 else ""
+        if call.effect is Effect.LEAVES_SANDBOX and not (server and only_from(server, call.untrusted)):
+            yield _sending(call, part, "its effect leaves the box")
+
+
+def _sending(call: ProposedCall, part: Part, effect: str) -> Ruling:
+    reason = (
+        f"{part.subject!r} could send something out ({effect}), and this run has read text that nobody vouches for: "
+        f"{named_sources(call.untrusted)}. So {_AGREE}."
+    )
+    alike = f"{part.alike}, also after untrusted text" if part.alike else ""
+    return Ruling(Verdict.ASK, reason, "untrusted_text", part.subject, alike)
+
+
+def default(profile: Profile, call: ProposedCall, part: Part, allowed_commands: frozenset[str]) -> Ruling:
+    """Return what holds if no rule is about the part."""
+    if part.invocation is None:
+        return _call_default(profile, call, part)
+    if profile is Profile.OPEN:
+        return Ruling(Verdict.ALLOW, "Nothing forbids it.", "open_profile", part.subject, part.alike)
+    if profile is Profile.NODE:
+        return _node_default(part.invocation, part)
+    return _workspace_default(part.invocation, part, allowed_commands)
+
+
+def _workspace_default(invocation: Invocation, part: Part, allowed_commands: frozenset[str]) -> Ruling:
+    subject, name = part.subject, invocation.name
+    if effect := outward_effect(invocation):
+        reason = f"{subject!r} {effect}: {_AGREE}."
+        return Ruling(Verdict.ASK, reason, "outward_effect", subject, part.alike)
+    in_workspace = "/" in invocation.program and not invocation.program.startswith("/") and not part.elsewhere
+    if not invocation.words or in_workspace or name in SHELL_BUILTINS or name in allowed_commands:
+        return Ruling(Verdict.ALLOW, f"{name!r} is allowed.", "command_allowlist", subject, part.alike)
+    reason = f"{name!r} is not on the list of allowed commands: {_AGREE}. Use an allowed one if there is one."
+    return Ruling(Verdict.ASK, reason, "unknown_program", subject, part.alike)
+
+
+def _node_default(invocation: Invocation, part: Part) -> Ruling:
+    if only_reads(invocation):
+        return Ruling(Verdict.ALLOW, f"{part.subject!r} only reads.", "read_only", part.subject, part.alike)
+    reason = f"{part.subject!r} may change something: {_AGREE}."
+    return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)
+
+
+def _call_default(profile: Profile, call: ProposedCall, part: Part) -> Ruling:
+    reads = call.effect is Effect.READS or (bool(call.urls) and call.effect is Effect.IDEMPOTENT)
+    if profile is Profile.NODE and not reads:
+        reason = f"{call.tool!r} may change something: {_AGREE}."
+        return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)
+    # Whoever configures a tool server wants its tools used; an address is judged by what it carries.
+    expected = bool(call.urls) or call.tool.startswith("mcp__")
+    if profile is Profile.WORKSPACE and call.effect is Effect.LEAVES_SANDBOX and not expected:
+        reason = f"What {call.tool!r} does leaves the box: {_AGREE}."
+        return Ruling(Verdict.ASK, reason, "leaves_sandbox", part.subject, part.alike)
+    return Ruling(Verdict.ALLOW, f"{call.tool!r} is allowed.", "tools", part.subject, part.alike)

@@ -1,0 +1,111 @@
+"""The policy: decides about calls by rules, a profile, capabilities and scopes; the strictest of what fits wins.
+
+This is comfort and audit: it keeps mistakes from happening and says why. What a command can reach is limited by the
+sandbox, not here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
+from agent_fabric.domain.policy.calls import Allowlists, ProposedCall
+from agent_fabric.domain.policy.defaults import Profile, default, floors, unboxed
+from agent_fabric.domain.policy.parts import Part, parts_of
+from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
+from agent_fabric.domain.policy.rules import Fit, Rule
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+
+_STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.BLOCK: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was said about one part of a call."""
+
+    decided: Ruling
+    said: tuple[Ruling, ...]
+    """Everything that had a say, the decided one among it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePolicy:
+    """A `Policy` made of rules."""
+
+    version: str = "builtin-2"
+    """Recorded with every decision, so that it can be told which rules held."""
+    profile: Profile = Profile.WORKSPACE
+    rules: tuple[Rule, ...] = ()
+    allowed_commands: frozenset[str] = DEFAULT_ALLOWED_COMMANDS
+    """Programs that need no rule in a box."""
+    capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By agent; one that is not named here is not limited by any."""
+
+    @property
+    def allowlists(self) -> Allowlists:
+        """What is allowed by name: programs, and the paths and hosts of rules that allow."""
+        allowing = [rule for rule in self.rules if rule.allows]
+        return Allowlists(
+            commands=tuple(sorted(self.allowed_commands)),
+            paths=tuple(path for rule in allowing for path in rule.paths),
+            domains=tuple(domain for rule in allowing for domain in rule.domains),
+        )
+
+    def judge(self, call: ProposedCall) -> Ruling:
+        """Decide about one call; never raises."""
+        return strictest_part([judgement.decided for judgement in self.explain(call)])
+
+    def explain(self, call: ProposedCall) -> tuple[Judgement, ...]:
+        """Tell for each part of a call what was said about it; never raises."""
+        profile = self.profile.for_call(call)
+        limits = tuple(_limits(call, self.capabilities))
+        return tuple(self._part(profile, call, part, limits) for part in parts_of(call))
+
+    def _part(self, profile: Profile, call: ProposedCall, part: Part, limits: tuple[Ruling, ...]) -> Judgement:
+        said = [*limits, *floors(profile, call, part, self._trusted_domains())]
+        ruled = (
+            [] if part.problem else [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
+        )
+        if not ruled and not part.problem:
+            ruled = [default(profile, call, part, self.allowed_commands)]
+        said += [*ruled, *unboxed(call, part)]
+        return Judgement(strictest(said), tuple(said))
+
+    def _trusted_domains(self) -> tuple[str, ...]:
+        return tuple(domain for rule in self.rules if rule.allows for domain in rule.domains)
+
+
+def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> Iterator[Ruling]:
+    if reason := lacks_capability(call, capabilities):
+        yield Ruling(Verdict.BLOCK, reason, "capability", call.tool)
+    if reason := lacks_scope(call):
+        yield Ruling(Verdict.BLOCK, reason, "scope", call.tool)
+
+
+def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: Part) -> Iterator[Ruling]:
+    fit = rule.fit(call, part.invocation)
+    if fit is Fit.NO or (fit is Fit.MAYBE and rule.allows):
+        return
+    if rule.allows and profile is Profile.NODE and part.writes and not rule.paths:
+        # A rule that lets `cat` run does not let it write into any file.
+        return
+    if fit is Fit.MAYBE:
+        reason = f"{part.subject!r} may be what the rule {rule.id!r} is about; that is only known at run time."
+        yield Ruling(Verdict.ASK, reason, rule.id, part.subject)
+        return
+    reason = rule.reason or f"The rule {rule.id!r} says {rule.verdict.value}."
+    yield Ruling(rule.verdict, reason, rule.id, part.subject, part.alike)
+
+
+def strictest(rulings: Sequence[Ruling]) -> Ruling:
+    """Return the strictest ruling; of equals the first."""
+    return max(rulings, key=lambda ruling: _STRICTNESS[ruling.verdict])
+
+
+def strictest_part(rulings: Sequence[Ruling]) -> Ruling:
+    """Return the ruling on a whole call; what a person agrees to for a run covers every part that asks."""
+    decided = strictest(rulings)
+    if decided.verdict is not Verdict.ASK:
+        return decided
+    asked = [ruling for ruling in rulings if ruling.verdict is Verdict.ASK]
+    alike = " + ".join(sorted({ruling.alike for ruling in asked})) if all(ruling.alike for ruling in asked) else ""
+    return Ruling(decided.verdict, decided.reason, decided.rule, decided.subject, alike)

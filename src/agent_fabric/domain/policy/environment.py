@@ -1,0 +1,53 @@
+"""Variables that make other programs run something, or change what a command line means.
+
+`export PAGER=./x; git log` runs `./x`. So a command that sets one of them is not only what it looks like.
+"""
+
+import re
+
+from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.variables import assigned
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_POISONOUS = _names(
+    "BASH_ENV BASHOPTS BROWSER CARGO_BUILD_RUSTC_WRAPPER CDPATH DYLD_INSERT_LIBRARIES DYLD_LIBRARY_PATH EDITOR ENV "
+    "EXECIGNORE FCEDIT FPATH GCONV_PATH GIO_EXTRA_MODULES GLOBIGNORE HISTFILE IFS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS "
+    "LESSCLOSE LESSOPEN LOCPATH MAKEFILES MAKEFLAGS MANPAGER MANPATH NODE_OPTIONS PAGER PERL5DB PERL5LIB PERL5OPT PS0 "
+    "PROMPT_COMMAND PS1 PS2 PS3 PS4 PYTHONBREAKPOINT PYTHONHOME PYTHONINSPECT PYTHONSTARTUP PYTHONWARNINGS "
+    "RIPGREP_CONFIG_PATH RSYNC_RSH RUBYLIB RUBYOPT RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER SHELL SHELLOPTS SSH_ASKPASS "
+    "SUDO_ASKPASS SYSTEMD_PAGER TAR_OPTIONS VISUAL XDG_CONFIG_HOME ZDOTDIR http_proxy https_proxy HTTP_PROXY "
+    "HTTPS_PROXY ALL_PROXY all_proxy BASH_CMDS BASH_ALIASES HOME BASH_FUNC PSModulePath"
+)
+_POISONOUS_STARTS = ("LD_", "GIT_", "BASH_FUNC_", "DYLD_", "NPM_CONFIG_", "npm_config_", "PIP_", "UV_", "CARGO_TARGET_")
+_HARMLESS = _names(
+    "GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_AUTHOR_DATE GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_COMMITTER_DATE "
+    "GIT_TERMINAL_PROMPT GIT_PAGER_IN_USE GIT_OPTIONAL_LOCKS LD_LIBRARY_PATH PIP_DISABLE_PIP_VERSION_CHECK "
+    "PIP_NO_INPUT PIP_NO_CACHE_DIR PIP_QUIET UV_OFFLINE UV_NO_CACHE UV_LINK_MODE UV_CACHE_DIR"
+)
+_QUIET_PATH = re.compile(
+    r"(?:\$\{?(?:PATH|PWD|HOME|VIRTUAL_ENV)\}?|\$\(pwd\)|\.|~|/usr|/bin|/sbin|[A-Za-z0-9_][A-Za-z0-9_.-]*)"
+    r"(?:/[A-Za-z0-9_.@+-]+)*/?"
+)
+
+
+def poisoned(invocation: Invocation) -> str:
+    """Return the variable that a command sets and that could make others run something; empty if there is none."""
+    return next((name for name, value in assigned(invocation) if _is_poisonous(name, value)), "")
+
+
+def _is_poisonous(name: str, value: str | None) -> bool:
+    if name == "PATH":
+        return value is None or not all(
+            _QUIET_PATH.fullmatch(part) and ".." not in part.split("/") for part in value.split(":") if part
+        )
+    if name == "IFS":
+        # What it is usually set to, to read lines.
+        return value not in {"", "\n", ",", ":", "\t", "$'\\n'", None}
+    if value == "" and name not in {"IFS", "ENV", "HOME"}:
+        # Emptied, or only marked: `GIT_PAGER= git log`, `export PAGER`.
+        return False
+    return name in _POISONOUS or (name.startswith(_POISONOUS_STARTS) and name not in _HARMLESS)

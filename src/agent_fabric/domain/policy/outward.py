@@ -1,0 +1,202 @@
+"""Deploy, push, publish and their like, told by what a command means (AF-125)."""
+
+import re
+from dataclasses import dataclass
+
+from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_module, operands
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outward:
+    """Commands whose effect leaves this machine."""
+
+    programs: frozenset[str]
+    actions: frozenset[str] = frozenset()
+    """Its subcommands that do so; all of them if empty. May be several words."""
+    effect: str
+
+    def matches(self, invocation: Invocation) -> bool:
+        if not self.actions:
+            return True
+        words, unknown = invocation.words, invocation.unknown
+        places = operands(words, VALUED.get(invocation.name, frozenset()))
+        # What follows a word that may be several words, or none, may be anything.
+        doubtful = (n for n in range(1, len(words)) if n in invocation.splits or (n in unknown and n in places))
+        last = next(doubtful, len(words))
+        known = [words[n] for n in places if n < last]
+        for action in self.actions:
+            parts = action.split()
+            if known[: len(parts)] == parts:
+                return True
+            if last < len(words) and len(known) < len(parts) and known == parts[: len(known)]:
+                return True
+        return False
+
+
+_PUBLISHES = "publishes a package"
+_OUTWARD = (
+    _Outward(
+        programs=_names("git"),
+        actions=frozenset(
+            {"push", "send-email", "send-pack", "subtree push", "lfs push", "svn dcommit", "p4 submit", "imap-send"}
+        ),
+        effect="sends commits to another place",
+    ),
+    _Outward(
+        programs=_names("npm pnpm yarn bun"),
+        actions=frozenset(
+            {"publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "npm publish", "npm tag", "deploy"}
+        ),
+        effect=_PUBLISHES,
+    ),
+    _Outward(
+        programs=_names("cargo"),
+        actions=frozenset({"publish", "yank", "owner", "release"}),
+        effect=_PUBLISHES,
+    ),
+    _Outward(
+        programs=_names("uv poetry pdm hatch flit rye maturin"),
+        actions=frozenset({"publish", "upload"}),
+        effect=_PUBLISHES,
+    ),
+    _Outward(programs=_names("twine"), actions=frozenset({"upload", "register"}), effect=_PUBLISHES),
+    _Outward(programs=_names("gem"), actions=frozenset({"push", "yank", "owner"}), effect=_PUBLISHES),
+    _Outward(programs=_names("dotnet"), actions=frozenset({"nuget push", "nuget delete"}), effect=_PUBLISHES),
+    _Outward(programs=_names("goreleaser semantic-release release-it lerna changeset"), effect=_PUBLISHES),
+    _Outward(
+        programs=_names("docker podman nerdctl buildah skopeo"),
+        actions=frozenset({"push", "image push", "compose push", "manifest push", "stack deploy", "copy", "login"}),
+        effect="pushes an image",
+    ),
+    _Outward(
+        programs=_names("kubectl oc"),
+        actions=_names(
+            "annotate apply autoscale cordon cp create debug delete drain edit exec expose label patch replace "
+            "rollout run scale set taint uncordon"
+        ),
+        effect="changes a cluster",
+    ),
+    _Outward(
+        programs=_names("helm helmfile"),
+        actions=frozenset(
+            {"install", "upgrade", "uninstall", "delete", "rollback", "push", "apply", "sync", "destroy"}
+        ),
+        effect="changes a cluster",
+    ),
+    _Outward(
+        programs=_names("terraform tofu terragrunt pulumi cdk serverless sls"),
+        actions=_names("apply bootstrap deploy destroy import refresh remove state taint untaint up update"),
+        effect="changes infrastructure",
+    ),
+    _Outward(programs=_names("aws gcloud gsutil az doctl oci ibmcloud heroku"), effect="acts on a cloud account"),
+    _Outward(programs=_names("fly flyctl vercel netlify wrangler firebase surge railway eb"), effect="deploys"),
+    _Outward(
+        programs=_names("ansible ansible-playbook ansible-pull salt puppet chef-client fab cap"), effect="deploys"
+    ),
+    _Outward(programs=_names("gh glab hub"), effect="acts on a code host"),
+    _Outward(programs=_names("ssh scp sftp mosh rclone lftp ftp telnet"), effect="reaches another machine"),
+    _Outward(programs=_names("mail mailx mutt sendmail msmtp"), effect="sends mail"),
+)
+"""Deploy, push and their like (AF-125): a person decides, whether or not the program is on the allowlist."""
+
+_RUNNERS = {
+    name: _names(options)
+    for name, options in {
+        "make": "-C -f -I -j -l -o -W --directory --file --makefile",
+        "gmake": "-C -f -I -j -l -o -W --directory --file --makefile",
+        "just": "-f -d --justfile --working-directory",
+        "task": "-d -t --dir --taskfile",
+        "rake": "-f -C --rakefile",
+        "invoke": "-c -r",
+        "npm": "--prefix -w --workspace",
+        "pnpm": "-C --dir -F --filter",
+        "yarn": "--cwd",
+        "bun": "--cwd",
+        "mvn": "-f -P -pl --file",
+        "gradle": "-p -b -P",
+        "tox": "-c",
+        "nox": "-f",
+        "bash": "-o -O",
+        "sh": "-o",
+        "python": "-W -X",
+    }.items()
+}
+"""Programs that run a target, a task or a script by its name, and their options whose value is the next word."""
+
+_SOCKETS = ("/dev/tcp/", "/dev/udp/")
+"""Bash opens a connection where a redirect names one of these."""
+_SENDERS = _names(
+    "aria2c axel curl dig drill finger ftp host http https httpie irssi nc ncat netcat nslookup openssl ping socat "
+    "tftp traceroute wget whois xh"
+)
+"""Programs that can carry text to another machine."""
+
+_OUTWARD_NAMES = _names("deploy deployment publish push release rollout ship upload")
+_HARMLESS_NAMES = _names("test tests check lint build dry mock fake")
+_REMOTE = re.compile(r"[^/]*:|rsync://")
+
+
+def outward_effect(invocation: Invocation) -> str:
+    """Say what a command does to the world outside, or nothing."""
+    if any(redirect.target.startswith(_SOCKETS) for redirect in invocation.redirects):
+        return "opens a connection"
+    if not invocation.words:
+        return ""
+    inner = as_module(invocation)
+    for row in _BY_PROGRAM.get(inner.name, ()):
+        if row.matches(inner):
+            return row.effect
+    if _is_outward_otherwise(inner):
+        return "reaches out of this machine"
+    return "looks like a deployment" if _runs_outward_name(inner) else ""
+
+
+def sends(invocation: Invocation) -> str:
+    """Say what a command may send out, or nothing: more than deploys and pushes."""
+    return outward_effect(invocation) or ("reaches another machine" if invocation.name in _SENDERS else "")
+
+
+def _is_outward_otherwise(invocation: Invocation) -> bool:
+    """Where not the subcommand but an option or operand tells."""
+    words = invocation.words
+    match invocation.name:
+        case "docker" | "podman":
+            return any(word.startswith("--push") for word in words)
+        case "rsync":
+            return any(_REMOTE.match(word) for word in words[1:] if not word.startswith("-"))
+        case _:
+            return False
+
+
+def _runs_outward_name(invocation: Invocation) -> bool:
+    """`make deploy`, `npm run publish`, `./release.sh`: the name of what runs is all there is to go by."""
+    words, name = invocation.words, invocation.name
+    if "/" in invocation.program and not invocation.program.startswith("/"):
+        return _is_outward_name(name)
+    name = "python" if PYTHON.fullmatch(name) else name
+    if name not in _RUNNERS or "-c" in words:
+        return False
+    run = [words[n] for n in operands(words, _RUNNERS[name]) if "=" not in words[n]]
+    if name in {"npm", "pnpm", "bun", "yarn"}:
+        run = run[1:2] if run[:1] in (["run"], ["run-script"]) else run[: name == "yarn"]
+    elif name in {"bash", "sh", "python"}:
+        run = run[:1]
+    return any(_is_outward_name(target.rpartition("/")[2]) for target in run)
+
+
+def _is_outward_name(name: str) -> bool:
+    parts = re.split(r"[-_.:]", name.lower())
+    if parts[0] in _HARMLESS_NAMES:
+        return False
+    return parts[0] in _OUTWARD_NAMES or bool({"deploy", "publish", "push"} & set(parts))
+
+
+_BY_PROGRAM: dict[str, list[_Outward]] = {}
+for _row in _OUTWARD:
+    for _program in _row.programs:
+        _BY_PROGRAM.setdefault(_program, []).append(_row)

@@ -1,0 +1,112 @@
+"""The parts of a call that are judged one by one: every command of a command line, or the call as a whole."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.wrappers import started_by
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.dangers import hidden_program
+from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.subcommands import kind_of_command
+
+MOST_COMMANDS = 1_000
+"""In one line; nobody reads more, and each is judged."""
+MOST_SHOWN_CHARS = 500
+"""Of a part, in reasons and logs; the call itself is recorded whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Something that a verdict is about."""
+
+    subject: str
+    """How it is shown."""
+    invocation: Invocation | None = None
+    """The command; None: the call as a whole."""
+    problem: str = ""
+    """Why the command line is not understood; then there is nothing else to judge."""
+    alike: str = ""
+    """What calls of the same kind have in common."""
+    writes: bool = False
+    """A redirect of it writes a file."""
+    elsewhere: bool = False
+    """The line may have left the workspace: `cd /x && ./y`."""
+
+
+def parts_of(call: ProposedCall) -> tuple[Part, ...]:
+    """Take a call apart; there is always at least one part."""
+    if not call.command.strip():
+        return (Part(subject=_shown(call), alike=_kind(call)),)
+    return _commands(call.command)
+
+
+@lru_cache(maxsize=256)
+def _commands(command: str) -> tuple[Part, ...]:
+    # A call is judged when it is proposed, when a person has agreed to it, and again after a crash.
+    try:
+        found = started_by(command)
+    except UnparsableCommand as error:
+        return (Part(subject=_short(command), problem=str(error)),)
+    if len(found) > MOST_COMMANDS:
+        return (Part(subject=_short(command), problem=f"it consists of more than {MOST_COMMANDS} commands"),)
+    elsewhere = any(map(_leaves, found))
+    parts = tuple(
+        Part(
+            elsewhere=elsewhere,
+            subject=_short(_text(invocation)),
+            invocation=invocation,
+            alike=_kind_of(invocation),
+            writes=any(map(_writes_file, invocation.redirects)),
+        )
+        for invocation in found
+        if invocation.words or invocation.assignments or invocation.redirects
+    )
+    return parts or (Part(subject=command, invocation=Invocation()),)
+
+
+def _leaves(invocation: Invocation) -> bool:
+    """Tell whether a command may lead out of the workspace."""
+    if invocation.name not in {"cd", "pushd", "popd"}:
+        return False
+    targets = [word for word in invocation.words[1:] if word not in {"-L", "-P", "-e", "--"}]
+    return not targets or any(
+        n in invocation.unknown or word.startswith(("/", "~", "-", "+")) or ".." in word.split("/")
+        for n, word in enumerate(invocation.words)
+        if n and word in targets
+    )
+
+
+def _kind_of(invocation: Invocation) -> str:
+    """Return the kind of a command; what hides something, or writes where it likes, is one of a kind."""
+    if any(map(_writes_file, invocation.redirects)) or hidden_program(invocation) or poisoned(invocation):
+        return ""
+    return kind_of_command(invocation)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN_CHARS else f"{text[: MOST_SHOWN_CHARS - 1]}…"
+
+
+def _text(invocation: Invocation) -> str:
+    """Show a command; of what stands around it, only what matters."""
+    written = [f"{redirect.operator}{redirect.target}" for redirect in invocation.redirects if _writes_file(redirect)]
+    if invocation.words:
+        return " ".join([*invocation.words, *written])
+    assignments = [f"{name}={value}" for name, value in invocation.assignments]
+    read = [redirect.operator for redirect in invocation.redirects if not _writes_file(redirect)]
+    return " ".join([*assignments, *written, *read])
+
+
+def _writes_file(redirect: Redirect) -> bool:
+    return redirect.operator in {">", ">>", ">|", "&>", "&>>", "<>"} and redirect.target != "/dev/null"
+
+
+def _shown(call: ProposedCall) -> str:
+    return _short(" ".join([call.tool, *call.paths[:3], *call.urls[:3]]))
+
+
+def _kind(call: ProposedCall) -> str:
+    hosts = sorted({host for url in call.urls if (host := host_of(url))})
+    return " ".join([call.tool, *hosts])

@@ -1,0 +1,214 @@
+"""Rules that people write: a verdict, and what a call must be like for it.
+
+Rules that forbid or ask fit when *any* part of a call fits; rules that allow only when *all* of it does. So a mistake
+in reading a call ends in a question, not in a surprise.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.globs import any_name, domain_fits, path_fits, plain_path
+from agent_fabric.domain.policy.hosts import host_of, hosts_in
+from agent_fabric.domain.policy.subcommands import VALUED, as_module, operands
+from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.tools import Effect
+
+Matcher = Callable[[str], bool]
+
+
+class Fit(IntEnum):
+    """How sure it is that a rule is about something."""
+
+    NO = 0
+    MAYBE = 1
+    """It depends on what a word holds at run time."""
+    YES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandPattern:
+    """Which commands a rule is about."""
+
+    text: str
+    """As written: `curl`, `git push`, `rm -r`, or a regular expression."""
+    expression: Matcher | None = None
+    """The regular expression, made ready; without it `text` is a program and what must stand behind it."""
+    whole: Matcher | None = None
+    """The same, for the whole command: rules that allow are not content with a part."""
+
+    def fit(self, invocation: Invocation, *, allows: bool) -> Fit:
+        """Tell whether a command is one of these; `allows` asks for more."""
+        if not invocation.words or self._is_plainly_another(invocation):
+            return Fit.NO
+        forms = (invocation,) if allows else (invocation, as_module(invocation))
+        return max(self._fit(form, allows=allows) for form in forms)
+
+    def _is_plainly_another(self, invocation: Invocation) -> bool:
+        """Tell quickly that the program is another one: there may be many rules."""
+        if self.expression is not None or invocation.dynamic:
+            return False
+        name, program = invocation.name, _plain_program(self.text)
+        return bool(program) and name != program and not name.startswith(("python", "pypy"))
+
+    def _fit(self, invocation: Invocation, *, allows: bool) -> Fit:
+        if self.expression is not None and self.whole is not None:
+            if allows:
+                return Fit.YES if not invocation.unknown and self.whole(" ".join(invocation.words)) else Fit.NO
+            if self.expression(" ".join(invocation.words)):
+                return Fit.YES
+            return Fit.MAYBE if invocation.dynamic else Fit.NO
+        program, *rest = _split(self.text)
+        if invocation.dynamic:
+            return Fit.NO if allows else Fit.MAYBE
+        if not fnmatchcase(invocation.program if "/" in program else invocation.name, program):
+            return Fit.NO
+        if allows:
+            exact = invocation.words[1 : 1 + len(rest)] == tuple(rest) and not invocation.unknown & set(
+                range(1, 1 + len(rest))
+            )
+            return Fit.YES if exact else Fit.NO
+        options = [word for word in rest if word.startswith("-")]
+        said = [word for word in rest if not word.startswith("-")]
+        return min(_options_fit(invocation, options), _operands_fit(invocation, said))
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+@lru_cache(maxsize=4096)
+def _plain_program(text: str) -> str:
+    """Return the name of the program in a pattern; empty if several would do."""
+    program = _split(text)[0]
+    return "" if any(sign in program for sign in "*?[") else program.rpartition("/")[2]
+
+
+def _options_fit(invocation: Invocation, wanted: Sequence[str]) -> Fit:
+    if not wanted:
+        return Fit.YES
+    given = [word for n, word in enumerate(invocation.words) if n and word.startswith("-")]
+    letters = {letter for word in given if not word.startswith("--") for letter in word[1:]}
+    for option in wanted:
+        if option.startswith("--"):
+            # Most programs take the beginning of a long option for the whole.
+            names = [word.partition("=")[0] for word in given if word.startswith("--") and word != "--"]
+            found = any(option.startswith(name) for name in names)
+        else:
+            found = option in given or set(option[1:]) <= letters
+        if not found:
+            return Fit.MAYBE if invocation.unknown else Fit.NO
+    return Fit.YES
+
+
+def _operands_fit(invocation: Invocation, wanted: Sequence[str]) -> Fit:
+    """Look for the subcommand; where options may take values that we do not know of, look behind those, too."""
+    if not wanted:
+        return Fit.YES
+    words = invocation.words
+    places = operands(words, VALUED.get(invocation.name, frozenset()))
+    best = Fit.NO
+    for start, place in enumerate(places):
+        window = places[start : start + len(wanted)]
+        fit = Fit.YES if len(window) == len(wanted) else Fit.NO
+        for at, pattern in zip(window, wanted, strict=False):
+            if at in invocation.unknown:
+                # It may be what is looked for, and more words than one.
+                fit = Fit.MAYBE
+                break
+            if not fnmatchcase(words[at], pattern):
+                fit = Fit.NO
+                break
+        best = max(best, fit)
+        if best is Fit.YES or not words[place - 1].startswith("-"):
+            break
+    first = places[0] if places else len(words)
+    if best is Fit.NO and any(n <= first for n in invocation.splits):
+        # What stands before the subcommand may turn out to hold it.
+        return Fit.MAYBE
+    return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A verdict on calls; every condition that is set must hold."""
+
+    id: str
+    verdict: Verdict
+    reason: str = ""
+    """A sentence for the model or a person."""
+    tools: tuple[str, ...] = ()
+    commands: tuple[CommandPattern, ...] = ()
+    paths: tuple[str, ...] = ()
+    """Relative to the workspace, or absolute."""
+    domains: tuple[str, ...] = ()
+    effects: frozenset[Effect] = frozenset()
+    agents: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    matches: tuple[str, ...] = ()
+    """Examples that it must fit; checked when it is loaded."""
+    matches_not: tuple[str, ...] = ()
+    """Examples that it must not fit."""
+    origin: str = "built in"
+    """Where it is written."""
+
+    @property
+    def allows(self) -> bool:
+        return self.verdict is Verdict.ALLOW
+
+    def fit(self, call: ProposedCall, invocation: Invocation | None = None) -> Fit:
+        """Tell whether the rule is about a call, or about one command of it."""
+        if (
+            (self.tools and not any_name(self.tools, call.tool))
+            or (self.agents and not any_name(self.agents, call.agent))
+            or (self.nodes and not any_name(self.nodes, call.node))
+            or (self.effects and call.effect not in self.effects)
+        ):
+            return Fit.NO
+        fit = Fit.YES
+        if self.allows and invocation is not None and not self.commands and (self.paths or self.domains):
+            # Where a command may work says nothing about which commands may.
+            return Fit.NO
+        if self.commands:
+            if invocation is None:
+                return Fit.NO
+            fit = max(pattern.fit(invocation, allows=self.allows) for pattern in self.commands)
+        if self.paths:
+            fit = min(fit, self._paths_fit(call, invocation))
+        if self.domains:
+            fit = min(fit, self._domains_fit(call, invocation))
+        return fit
+
+    def _paths_fit(self, call: ProposedCall, invocation: Invocation | None) -> Fit:
+        if invocation is None:
+            return self._all_or_any([self._path_fits(path) for path in call.paths])
+        targets = [redirect for redirect in invocation.redirects if not redirect.operator.startswith("<<")]
+        named = [
+            (word.partition("=")[2] if word.startswith("-") else word)
+            for word in invocation.words[1:]
+            if not word.startswith("-") or "=" in word
+        ]
+        if self.allows and (
+            any(n for n in invocation.unknown) or any(r.unknown for r in targets) or any(".." in p for p in named)
+        ):
+            return Fit.NO
+        return self._all_or_any([self._path_fits(path) for path in (*named, *(r.target for r in targets))])
+
+    def _domains_fit(self, call: ProposedCall, invocation: Invocation | None) -> Fit:
+        hosts = [host_of(url) for url in call.urls] if invocation is None else hosts_in(invocation.words)
+        if self.allows and invocation is not None and invocation.unknown:
+            return Fit.NO
+        return self._all_or_any([any(domain_fits(pattern, host) for pattern in self.domains) for host in hosts])
+
+    def _path_fits(self, path: str) -> bool:
+        path = plain_path(path)
+        return any(path_fits(pattern, path) for pattern in self.paths)
+
+    def _all_or_any(self, fits: Sequence[bool]) -> Fit:
+        found = bool(fits) and (all(fits) if self.allows else any(fits))
+        return Fit.YES if found else Fit.NO

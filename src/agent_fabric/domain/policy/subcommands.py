@@ -1,0 +1,90 @@
+"""Finding the subcommand of a program among its options."""
+
+import re
+
+from agent_fabric.domain.commands.invocation import Invocation
+
+PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PACKAGES = _names(
+    "--prefix -C --dir -w --workspace --cwd -F --filter --registry --userconfig --tag --otp --cache --loglevel"
+)
+_PYTHON_PROJECTS = _names(
+    "--directory --project --config-file --color -C -P -p -e --env --cache-dir --data-dir --config"
+)
+_CONTAINERS = _names("-H --host -c --context --config -l --log-level --connection --url --identity --root --runroot")
+_CLUSTER = _names(
+    "-n --namespace --context --cluster --user --kubeconfig -s --server --token --request-timeout --as --as-group "
+    "--cache-dir --certificate-authority --client-certificate --client-key --tls-server-name -v"
+)
+_HELM = _names("-n --namespace --kube-context --kubeconfig -f --file -e --environment --registry-config")
+_INFRASTRUCTURE = _names("-C --cwd -s --stack --profile -a --app")
+
+VALUED: dict[str, frozenset[str]] = {
+    "git": _names("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path"),
+    "cargo": _names("-C -Z --config --color --manifest-path"),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _PACKAGES),
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "flit", "rye", "maturin"), _PYTHON_PROJECTS),
+    **dict.fromkeys(("docker", "podman", "nerdctl", "buildah", "skopeo"), _CONTAINERS),
+    **dict.fromkeys(("kubectl", "oc"), _CLUSTER),
+    **dict.fromkeys(("helm", "helmfile"), _HELM),
+    **dict.fromkeys(("terraform", "tofu", "terragrunt", "pulumi", "cdk", "serverless", "sls"), _INFRASTRUCTURE),
+    "systemctl": _names("-H --host -M --machine -t --type -p --property -n --lines -o --output"),
+    **dict.fromkeys(("gh", "glab", "hub", "twine", "gem", "dotnet", "apt", "apt-get", "pip", "pip3", "go"), _names("")),
+}
+"""Options before the subcommand whose value is the next word, by program. Programs that are not here have no known
+subcommands."""
+
+
+def operands(words: tuple[str, ...], valued: frozenset[str]) -> list[int]:
+    """Return the positions of the words that are neither options nor their values."""
+    found: list[int] = []
+    at = 1
+    while at < len(words):
+        if words[at] in valued:
+            at += 1
+        elif not words[at].startswith(("-", "+")):
+            found.append(at)
+        at += 1
+    return found
+
+
+def as_module(invocation: Invocation) -> Invocation:
+    """Return `python -m twine upload` as what it is: `twine upload`."""
+    words = invocation.words
+    if not words or not PYTHON.fullmatch(invocation.name):
+        return invocation
+    for at, word in enumerate(words[1:], start=1):
+        if not word.startswith("-"):
+            return invocation
+        if word.startswith("-m") and not word.startswith("--"):
+            glued = word[2:]
+            start = at if glued else at + 1
+            if start >= len(words) and not glued:
+                return invocation
+            inner = (glued, *words[at + 1 :]) if glued else words[start:]
+            unknown = frozenset(n - start for n in invocation.unknown if n >= start)
+            return Invocation(words=inner, unknown=unknown, redirects=invocation.redirects)
+        if word.startswith("-c"):
+            return invocation
+    return invocation
+
+
+def kind_of_command(invocation: Invocation) -> str:
+    """Return what commands of the same kind have in common, such as `git push`; empty if that is not known."""
+    inner = as_module(invocation)
+    if not inner.words or inner.dynamic:
+        return ""
+    name = inner.name
+    valued = VALUED.get(name)
+    if valued is None:
+        return inner.program if inner.program.startswith((".", "/")) or "/" in inner.program else name
+    said = operands(inner.words, valued)
+    if not said:
+        return name
+    return "" if said[0] in inner.unknown else f"{name} {inner.words[said[0]]}"

@@ -1,0 +1,234 @@
+"""Records how a project folder stands before and after each drive of a run, also for those who come after a kill -9."""
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.application.ports.changes import Drive
+from agent_fabric.domain.changes import Entry, Picture
+from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks
+from agent_fabric.infrastructure.changes.inner_repositories import Orders, inner_repositories, put_back_orders
+from agent_fabric.infrastructure.changes.objects import Objects
+from agent_fabric.infrastructure.changes.pictures import (
+    MAX_FILE_BYTES,
+    MOST_ENTRIES,
+    PictureTaking,
+    TooManyFiles,
+    dump_picture,
+    entry_at,
+    load_picture,
+    open_folder,
+)
+from agent_fabric.infrastructure.runlog.layout import Layout
+
+_MOST_NAMED = 3
+_DIGEST = re.compile(r'"([0-9a-f]{64})"')
+
+
+@dataclass(slots=True)
+class OpenStretch:
+    """A drive under way, with its folder locked."""
+
+    run_id: RunId
+    folder: Path
+    number: int
+    before: Picture
+    repositories: Mapping[str, Orders]
+    """What git obeyed below the folder when the drive began."""
+    mode: int
+    """Of the folder itself, which is in no picture."""
+    hold: FolderHold
+
+
+class ChangeRecorder:
+    """Keeps the pictures of one fabric folder's runs; implements ChangeHistory."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.locks = FolderLocks(layout.changes / "locks")
+        self.objects = Objects(layout.changes / "objects")
+
+    def begin(self, run_id: RunId, folder: Path) -> OpenStretch:
+        """Lock a project folder for a run and keep what is in it. Blocks: seconds for a large folder's first time.
+
+        Raises:
+            FolderHeld: another run works there.
+            ConfigError: there are too many files.
+            StoreFull, StoreUnavailable: the picture cannot be kept.
+        """
+        hold = self.locks.hold(folder, f"Run {run_id}")
+        try:
+            before = PictureTaking(self.objects, self._latest(folder))(folder)
+            repositories = inner_repositories(folder)
+            mode = stat.S_IMODE(folder.stat().st_mode)
+            kept = self._layout.changes_of(run_id)
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
+            data = dump_picture(before)
+            write_whole(kept / f"{number:04}-before.z", data)
+            self._remember(folder, data)
+        except BaseException as problem:
+            hold.release()
+            if isinstance(problem, OSError):
+                raise _explained(problem, folder) from None
+            if isinstance(problem, TooManyFiles):
+                raise _too_many(folder) from None
+            raise
+        return OpenStretch(run_id, folder, number, before, repositories, mode, hold)
+
+    def end(self, stretch: OpenStretch) -> list[str]:
+        """Keep how the run leaves the folder, then let others in; return what was put aside, since git would obey it.
+
+        Raises:
+            StoreFull, StoreUnavailable: it cannot be kept; the folder is free all the same.
+        """
+        try:
+            if stat.S_IMODE(stretch.folder.stat().st_mode) != stretch.mode:
+                stretch.folder.chmod(stretch.mode)  # or the run could lock its owner out
+            refused = put_back_orders(stretch.folder, stretch.repositories)
+            after = PictureTaking(self.objects, stretch.before)(stretch.folder)
+            data = dump_picture(after)
+            write_whole(self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-after.z", data)
+            self._remember(stretch.folder, data)
+        except TooManyFiles:
+            raise _too_many(stretch.folder) from None
+        except OSError as problem:
+            raise _explained(problem, stretch.folder) from None
+        else:
+            return refused
+        finally:
+            stretch.hold.release()
+
+    def abandon(self, stretch: OpenStretch) -> None:
+        """Forget a drive that did not come about."""
+        with suppress(OSError):
+            (self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-before.z").unlink()
+        stretch.hold.release()
+
+    def picture_of(self, folder: str) -> Picture:
+        """Return how a folder stands now; an empty picture if it is gone.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+            ConfigError: there are too many files.
+        """
+        try:
+            return PictureTaking(None, self._latest(Path(folder)))(Path(folder))
+        except FileNotFoundError:
+            return Picture()
+        except OSError as problem:
+            raise _explained(problem, Path(folder)) from None
+        except TooManyFiles:
+            raise _too_many(Path(folder)) from None
+
+    def drives(self, run_id: RunId) -> list[Drive]:
+        """Return how the folder stood before and after each drive of a run; None where the driver was killed.
+
+        Raises:
+            StoreUnavailable: a picture is damaged.
+        """
+        found: list[Drive] = []
+        for before in sorted(self._layout.changes_of(run_id).glob("[0-9]*-before.z")):
+            after = before.with_name(f"{before.name[:4]}-after.z")
+            found.append(Drive(_load(before), _load(after) if after.exists() else None))
+        return found
+
+    def content(self, folder: str, path: str, entry: Entry) -> bytes | None:
+        """Return what a file held when an entry was made: as it was kept, or as it still is; None if it is gone."""
+        data = self.objects.get(entry.digest) if entry.digest else None
+        if data is None and entry.digest:
+            with suppress(OSError), open_folder(Path(folder), path) as (inside, name):
+                now = entry_at(inside, name)
+                data = now[1] if now is not None and now[0].digest == entry.digest else None
+        return data
+
+    def forget_unused(self) -> int:
+        """Remove contents to which no picture and no undo of any run refers; return how many there were.
+
+        Raises:
+            FolderHeld: a run works in some project folder, so that its picture may not be written yet.
+            StoreUnavailable: a picture is damaged; nothing was removed.
+        """
+        with self.locks.hold(Path("/"), "Cleaning up"):  # which is around every project folder
+            runs = self._layout.root / "runs"
+            pictures = [*runs.glob("*/changes/*.z"), *(self._layout.changes / "folders").glob("*")]
+            wanted = {entry.digest for path in pictures for entry in _load(path).entries.values()}
+            for undos in runs.glob("*/changes/undos.jsonl"):
+                wanted.update(_DIGEST.findall(undos.read_text(encoding="utf-8")))
+            return self.objects.forget_all_but(wanted)
+
+    def _latest(self, folder: Path) -> Picture:
+        with suppress(OSError, ValueError):
+            return load_picture(self._latest_file(folder).read_bytes())
+        return Picture()
+
+    def _remember(self, folder: Path, data: bytes) -> None:
+        path = self._latest_file(folder)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, data)
+
+    def _latest_file(self, folder: Path) -> Path:
+        return self._layout.changes / "folders" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+
+
+def said_of(picture: Picture) -> str:
+    """Tell a person, before a run starts, what it could not take back; empty if there is nothing to say."""
+    said: list[str] = []
+    if missing := picture.not_kept:
+        size = f"{MAX_FILE_BYTES // 2**20} MiB"
+        said.append(f"cannot be undone (larger than {size}, unreadable, or no space): {some(missing)}")
+    if picture.left_alone:
+        said.append(f"not watched: {some(sorted(picture.left_alone))}")
+    return "; ".join(said)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole, or not at all."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns()}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+def some(names: list[str]) -> str:
+    """Return names for a sentence, not too many."""
+    shown = ", ".join(names[:_MOST_NAMED])
+    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
+
+
+def _load(path: Path) -> Picture:
+    try:
+        return load_picture(path.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Bring the file back from a backup.") from None
+
+
+def _too_many(folder: Path) -> ConfigError:
+    return ConfigError(
+        f"{folder} holds more than {MOST_ENTRIES:,} files", hint="Change to the folder of one project inside it."
+    )
+
+
+def _explained(problem: OSError, folder: Path) -> StoreUnavailable:
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull("The disk is full: what the run changes could not be undone", hint="Free some space.")
+    return StoreUnavailable(
+        f"What {folder} holds cannot be recorded: {problem.strerror or problem}",
+        hint="Check that you may read it, and write to the fabric folder.",
+    )

@@ -1,0 +1,129 @@
+"""A RunRepository that watches the project folders in which runs work."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.application.ports.runs import HeldRun, InboxRow, RunRepository
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenStretch, said_of, some
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.threads import on_own_thread
+
+Notice = Callable[[RunId, str], None]
+"""Tells the person behind a run what is going on."""
+
+
+def say_nothing(run_id: RunId, text: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRuns:
+    """RunRepository that keeps what a project folder holds while a run is held that works in it.
+
+    Runs with a workspace of their own, which starts empty, are passed through at no cost.
+    """
+
+    inner: RunRepository
+    layout: Layout
+    recorder: ChangeRecorder
+    notice: Notice = say_nothing
+
+    async def create(
+        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
+    ) -> HeldRun:
+        """Create a run as `inner` does, its project folder locked and recorded first.
+
+        Raises:
+            FolderHeld: another run works there; none is created.
+        """
+        stretch = await self._begin(run_id, events)
+        if stretch is None:
+            return await self.inner.create(run_id, events, first=first)
+        try:
+            held = await self.inner.create(run_id, events, first=first)
+        except BaseException:
+            self.recorder.abandon(stretch)
+            raise
+        return WatchedRun(held, self.recorder, stretch, self.notice)
+
+    async def take(self, run_id: RunId) -> HeldRun:
+        """Hold a run as `inner` does, and lock and record its project folder.
+
+        Raises:
+            FolderHeld: another run works there.
+        """
+        held = await self.inner.take(run_id)
+        try:
+            stretch = await self._begin(run_id, await self.inner.read(run_id))
+        except BaseException:
+            await held.release()
+            raise
+        return held if stretch is None else WatchedRun(held, self.recorder, stretch, self.notice)
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        return await self.inner.read(run_id, after=after)
+
+    async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
+        await self.inner.post(run_id, kind, payload)
+
+    async def _begin(self, run_id: RunId, events: Sequence[Event]) -> OpenStretch | None:
+        body = events[0].body
+        if not isinstance(body, RunCreated) or body.workspace == self.layout.workspace(run_id):
+            return None
+        folder = Path(body.workspace)
+        if not folder.is_dir():  # noqa: ASYNC240 - one look
+            return None  # whoever drives the run says so, in better words
+        beginning = asyncio.ensure_future(on_own_thread(lambda: self.recorder.begin(run_id, folder)))
+        try:
+            stretch = await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            beginning.add_done_callback(self._give_up)
+            raise
+        if text := said_of(stretch.before):
+            self.notice(run_id, text)
+        return stretch
+
+    def _give_up(self, beginning: "asyncio.Future[OpenStretch]") -> None:
+        if not beginning.cancelled() and beginning.exception() is None:
+            self.recorder.abandon(beginning.result())
+
+
+@dataclass(slots=True)
+class WatchedRun:
+    """HeldRun that records how it leaves its project folder."""
+
+    inner: HeldRun
+    recorder: ChangeRecorder
+    stretch: OpenStretch | None
+    notice: Notice
+
+    @property
+    def run_id(self) -> RunId:
+        return self.inner.run_id
+
+    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
+        await self.inner.append(events, consumed=consumed)
+
+    def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
+        return self.inner.receive()
+
+    async def unread(self) -> Sequence[InboxRow]:
+        return await self.inner.unread()
+
+    async def release(self) -> None:
+        stretch, self.stretch = self.stretch, None
+        try:
+            if stretch is not None:
+                refused = await asyncio.shield(on_own_thread(lambda: self.recorder.end(stretch)))
+                if refused:
+                    self.notice(self.run_id, f"put aside or back, since git would obey it: {some(refused)}")
+        except FabricError as problem:
+            self.notice(self.run_id, f"what the run changed is not recorded: {problem.message}")
+        finally:
+            await self.inner.release()

@@ -1,0 +1,193 @@
+"""The table of questions, kept beside the logs: a row is written in the transaction of the event that it mirrors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import APPROVAL
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.store import Store
+
+SHORTEST_PREFIX = 4
+"""Of an id, this much has to be given."""
+_AFTER = {
+    Decision.APPROVE: ApprovalStatus.APPROVED,
+    Decision.DENY: ApprovalStatus.DENIED,
+    Decision.DONE: ApprovalStatus.DONE,
+    Decision.EXPIRED: ApprovalStatus.EXPIRED,
+}
+_WORDS = {
+    ApprovalStatus.APPROVED: "approved",
+    ApprovalStatus.DENIED: "denied",
+    ApprovalStatus.DONE: "counted as done",
+    ApprovalStatus.EXPIRED: "expired",
+    ApprovalStatus.CANCELLED: "cancelled with its run",
+}
+_ON_THE_CARD = ("question", "reason", "rule", "subject", "alike", "agent", "target", "sandbox", "untrusted")
+_ALSO = ("policy_version", "args_hash")
+
+
+def note_approvals(connection: apsw.Connection, run: int, events: Sequence[Event]) -> None:
+    """Bring the table to what events say."""
+    for event in events:
+        match event.body:
+            case ApprovalRequested() as body:
+                card = {name: getattr(body, name) for name in (*_ON_THE_CARD, *_ALSO)}
+                connection.execute(
+                    "INSERT OR REPLACE INTO pending_approvals "
+                    "(id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        body.approval_id,
+                        run,
+                        body.call_id,
+                        body.tool,
+                        dump_json(dict(body.args)),
+                        ApprovalStatus.PENDING,
+                        event.ts,
+                        body.expires_at,
+                        dump_json(card),
+                    ),
+                )
+            case ApprovalDecided() as body:
+                _settle(connection, body.approval_id, _AFTER[body.decision], body.by, body.reason, event.ts)
+            case _:
+                pass
+
+
+def cancel_approvals(connection: apsw.Connection, run: int) -> None:
+    """Settle the open questions of a run that has ended."""
+    connection.execute(
+        "UPDATE pending_approvals SET status = ? WHERE run = ? AND status = ?",
+        (ApprovalStatus.CANCELLED, run, ApprovalStatus.PENDING),
+    )
+
+
+def _settle(
+    connection: apsw.Connection, approval_id: str, status: ApprovalStatus, by: str, reason: str, at: float
+) -> None:
+    connection.execute(
+        "UPDATE pending_approvals SET status = ?, decided_by = ?, decided_because = ?, decided_at = ? WHERE id = ?",
+        (status, by, reason, at, approval_id),
+    )
+
+
+class SqliteApprovalBook:
+    """ApprovalBook in the file that the runs are in."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
+        conditions, values = ["1"], list[str]()
+        if run_id is not None:
+            conditions.append("runs.run_id = ?")
+            values.append(run_id)
+        if pending_only:
+            conditions.append("approval.status = 'pending'")
+        query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY approval.created_at, approval.id"
+        return await self._store.read(lambda connection: _cards(connection, query, values))
+
+    async def find(self, prefix: str) -> ApprovalCard:
+        if len(prefix) < SHORTEST_PREFIX:  # an empty variable in a script must not agree to whatever waits
+            raise ApprovalNotFound(
+                f"{prefix!r} is too short for an approval",
+                hint=f"Give at least {SHORTEST_PREFIX} characters of its id. See them with `fabric approvals list`.",
+            )
+        query = f"{_SELECT} WHERE substr(approval.id, 1, ?) = ? LIMIT 2"
+        wanted = (len(prefix), prefix.encode(errors="replace").decode())  # half a character is nobody's
+        found = await self._store.read(lambda connection: _cards(connection, query, wanted))
+        if len(found) != 1:
+            which = "More than one approval begins" if found else "No approval begins"
+            raise ApprovalNotFound(f"{which} with {prefix!r}", hint="See them with `fabric approvals list`.")
+        return found[0]
+
+    async def answer(self, approval_id: str, answer: Answer) -> None:
+        now, status = self._clock.now(), _AFTER[answer.decision]
+        row = dump_json(
+            {
+                "approval_id": approval_id,
+                "decision": answer.decision,
+                "by": answer.by,
+                "via": answer.via,
+                "reason": answer.reason,
+                "reach": answer.reach,
+                "args": None if answer.args is None else dict(answer.args),
+            }
+        )
+
+        def write(connection: apsw.Connection) -> None:
+            query = "SELECT run, status, decided_by, expires_at FROM pending_approvals WHERE id = ?"
+            found = connection.execute(query, (approval_id,)).fetchone()
+            if found is None:
+                raise ApprovalNotFound(f"There is no approval {approval_id!r}", hint="See `fabric approvals list`.")
+            run, standing, by, expires_at = found
+            if standing != ApprovalStatus.PENDING:
+                who = f" by {by}" if by else ""
+                raise ApprovalSettled(
+                    f"Approval {approval_id} has been {_WORDS[ApprovalStatus(standing)]}{who} already",
+                    hint="The first answer counts. See it with `fabric approvals show`.",
+                )
+            if float(expires_at) <= now:
+                raise ApprovalSettled(
+                    f"Approval {approval_id} has expired",
+                    hint="Go on with the run: the model is told, and may ask again.",
+                )
+            _settle(connection, approval_id, status, answer.by, answer.reason, now)
+            connection.execute(
+                "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", (run, APPROVAL, row, now)
+            )
+
+        await self._store.writer.write(write)
+
+    async def answered_runs(self) -> Sequence[RunId]:
+        now = self._clock.now()
+        return await self._store.read(lambda connection: _answered(connection, now))
+
+
+def _answered(connection: apsw.Connection, now: float) -> list[RunId]:
+    query = (
+        "SELECT DISTINCT runs.run_id FROM runs WHERE runs.status = ? AND (runs.number IN (SELECT run FROM inbox) OR "
+        "runs.number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?))"
+    )
+    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, (RunStatus.WAITING, now))]
+
+
+_SELECT = (
+    "SELECT approval.id, runs.run_id, approval.execution_id, approval.tool_name, approval.arguments, approval.status, "
+    "approval.created_at, approval.expires_at, approval.card, approval.decided_by, approval.decided_at, "
+    "approval.decided_because FROM pending_approvals AS approval JOIN runs ON runs.number = approval.run"
+)
+
+
+def _cards(connection: apsw.Connection, query: str, values: Sequence[Any]) -> list[ApprovalCard]:
+    return [_card(row) for row in connection.execute(query, values)]
+
+
+def _card(row: tuple[Any, ...]) -> ApprovalCard:
+    approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because = row
+    shown: Mapping[str, Any] = load_json(card)
+    return ApprovalCard(
+        approval_id=approval_id,
+        run_id=RunId(run_id),
+        call_id=call_id,
+        tool=tool,
+        args=load_json(arguments),
+        created_at=created_at,
+        expires_at=expires_at,
+        status=ApprovalStatus(status),
+        decided_by=by,
+        decided_at=at,
+        decided_because=because,
+        **{**shown, "question": Question(shown["question"])},
+    )

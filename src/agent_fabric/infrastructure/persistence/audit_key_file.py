@@ -1,0 +1,63 @@
+"""The user's own key for the audit chain, outside every fabric folder."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric.config.folders import base_folder
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
+
+_BYTES = 32
+
+
+def audit_key(environ: Mapping[str, str]) -> AuditKey:
+    """Return the user's key, making it when it is first needed; a user without a home, or a full disk, has none.
+
+    Raises:
+        ConfigError: there is a key that cannot be used; to go on without it would mean to trust everything.
+    """
+    folder = base_folder(environ, "XDG_DATA_HOME", ".local", "share")
+    if folder is None:
+        return UNKEYED
+    path = folder / "audit.key"
+    with suppress(OSError):
+        return _read(path) or _make(path)
+    return UNKEYED
+
+
+def _read(path: Path) -> AuditKey | None:
+    try:
+        value = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        if not path.exists():
+            raise  # the home is somebody else's, so there is no key of ours in it
+        raise ConfigError(
+            f"{path} cannot be read", hint="Make it yours again: it may have been made with sudo."
+        ) from None
+    if len(value) != _BYTES:
+        raise ConfigError(
+            f"{path} is damaged: it has {len(value)} bytes instead of {_BYTES}",
+            hint="Bring it back from a backup. Without one, remove it: a new one is made, and what was recorded "
+            "before cannot be checked any more.",
+        )
+    return AuditKey.of(value)
+
+
+def _make(path: Path) -> AuditKey:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".audit.key.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, secrets.token_bytes(_BYTES))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    with suppress(FileExistsError):  # another process was faster: its key counts
+        os.link(fresh, path)
+    fresh.unlink()
+    return _read(path) or UNKEYED

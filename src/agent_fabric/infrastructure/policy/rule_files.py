@@ -1,0 +1,155 @@
+"""Reads rules from files and from the configuration, and tries their examples."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agent_fabric.config.files import parse_settings, read_text
+from agent_fabric.config.plain import dotted
+from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
+from agent_fabric.config.schema.policy import PolicyFile, RuleConfig
+from agent_fabric.config.structure import nearest
+from agent_fabric.domain.policy.examples import misfits
+from agent_fabric.domain.policy.rules import CommandPattern, Rule
+from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.tools import Effect
+from agent_fabric.infrastructure.policy.expressions import expression
+
+MAX_RULES = 1_000
+"""Every call is held against every rule."""
+_SUFFIXES = {".yaml", ".yml", ".json"}
+
+
+def rules_in(path: Path) -> tuple[Rule, ...]:
+    """Read a policy file.
+
+    Raises:
+        ConfigProblem: it cannot be read, holds what is not known, or an example does not come out as it says.
+    """
+    if path.suffix not in _SUFFIXES:
+        raise ConfigProblem(f"{path}: a policy file ends in .yaml, .yml or .json")
+    text = read_text(path)
+    settings = parse_settings(text, path)
+    try:
+        written = PolicyFile.model_validate(settings)
+    except ValidationError as error:
+        raise combine(
+            [_explained(path, text, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
+            count=error.error_count(),
+        ) from None
+    return checked_rules(written.rules, str(path))
+
+
+def checked_rules(written: Sequence[RuleConfig], origin: str) -> tuple[Rule, ...]:
+    """Make rules of what was written, once their examples come out right.
+
+    Raises:
+        ConfigProblem: a rule says nothing, an expression cannot be used, or an example does not come out as it says.
+    """
+    if len(written) > MAX_RULES:
+        raise ConfigProblem(f"{origin}: there are more than {MAX_RULES} rules")
+    rules: list[Rule] = []
+    problems: list[ConfigProblem] = []
+    for each in written:
+        try:
+            rules.append(_rule(each, origin))
+        except ConfigProblem as problem:
+            problems.append(ConfigProblem(f"{origin}: rule {each.id!r} {problem.message}", hint=problem.hint))
+    if problems:
+        raise combine(problems)
+    _refuse_twins(rules)
+    return tuple(rules)
+
+
+def _rule(written: RuleConfig, origin: str) -> Rule:
+    patterns = [CommandPattern(text=text) for text in written.commands if text.split()]
+    patterns += [expression(text) for text in written.commands_matching]
+    rule = Rule(
+        id=written.id,
+        verdict=Verdict(written.verdict),
+        reason=written.reason,
+        tools=written.tools,
+        commands=tuple(patterns),
+        paths=written.paths,
+        domains=written.domains,
+        effects=frozenset(Effect(effect) for effect in written.effects),
+        agents=written.agents,
+        nodes=written.nodes,
+        matches=written.matches,
+        matches_not=written.matches_not,
+        origin=origin,
+    )
+    if rule.allows and not (rule.tools or rule.commands or rule.paths or rule.domains or rule.effects):
+        raise ConfigProblem("allows everything", hint="Name tools, commands, paths, domains or effects.")
+    if wrong := misfits(rule):
+        raise ConfigProblem(
+            f"{'fits' if wrong.fits else 'does not fit'} its example {wrong.example!r}",
+            hint=f"The example stands under `{'matches_not' if wrong.fits else 'matches'}`: correct it or the rule.",
+        )
+    return rule
+
+
+def refuse_doubles(rules: Iterable[Rule]) -> None:
+    """See to it that every rule has a name of its own.
+
+    Raises:
+        ConfigProblem: two have the same.
+    """
+    _refuse_twins(rules)
+
+
+def _refuse_twins(rules: Iterable[Rule]) -> None:
+    seen: dict[str, Rule] = {}
+    for rule in rules:
+        other = seen.setdefault(rule.id, rule)
+        if other is not rule:
+            places = " and ".join(dict.fromkeys((other.origin, rule.origin)))
+            raise ConfigProblem(
+                f"two rules are called {rule.id!r} ({places})",
+                hint="Rules never replace each other, the strictest one wins. Give one of them another id.",
+            )
+
+
+def _explained(path: Path, text: str, details: Any) -> ConfigProblem:
+    loc: tuple[str | int, ...] = details["loc"]
+    line = line_of(text, loc)
+    place = f"{path} (line {line})" if line else str(path)
+    if details["type"] == "extra_forbidden":
+        known = list((PolicyFile if len(loc) == 1 else RuleConfig).model_fields)
+        meant = nearest(str(loc[-1]), known)
+        guess = f"; did you mean {meant!r}?" if meant else ""
+        return ConfigProblem(
+            f"{place}: unknown key {str(loc[-1])!r}{guess}", hint=f"Valid keys here: {', '.join(known)}."
+        )
+    if details["type"] == "missing":
+        return ConfigProblem(f"{place}: {dotted(loc)} is missing")
+    problem = details.get("ctx", {}).get("error")
+    if isinstance(problem, ConfigProblem):
+        return ConfigProblem(f"{place}: {dotted(loc)} {problem.message}", hint=problem.hint)
+    return ConfigProblem(f"{place}: {dotted(loc)}: {details['msg'][:1].lower()}{details['msg'][1:]}")
+
+
+def line_of(text: str, loc: Sequence[str | int]) -> int:
+    """Return the line where something stands in a file, or the nearest thing around it; 0 if that is not known."""
+    import yaml  # noqa: PLC0415 - only to explain a mistake; JSON is YAML enough for that
+
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return 0
+    line = 0
+    for part in loc:
+        found: yaml.Node | None = None
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value == str(part):
+                    found, line = value, key.start_mark.line + 1
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            found = node.value[part]
+            line = found.start_mark.line + 1
+        if found is None:
+            break
+        node = found
+    return line

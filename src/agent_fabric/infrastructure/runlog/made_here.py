@@ -1,0 +1,148 @@
+"""Whether a fabric folder was made by this user on this machine, or came with somebody's project.
+
+What lies in a fabric folder is obeyed: its configuration can name programs to start, its runs can be resumed. One that
+was unpacked or cloned with a project must not be. So a folder that we make gets a mark, keyed with a key that only this
+user has and bound to its place; without it, the folder is used only after the person has said so.
+
+The mark is bound to the configuration too: a later `git pull` can bring one into a folder that we made.
+"""
+
+import hashlib
+import hmac
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric.config.files import MAX_FILE_BYTES
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
+
+FOLDER = "made-here"
+_SUFFIXES = (".json", ".yaml", ".yml", ".toml")
+"""Of files that are obeyed."""
+
+
+def mark(root: Path, key: AuditKey) -> None:
+    """Write down that this user made a folder, or trusts it and the configuration that is in it now.
+
+    Raises:
+        OSError: the mark cannot be written.
+    """
+    path = _mark(root, key)
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    with fresh.open("x") as file:
+        file.write("\n".join(_said(root, key)))
+    fresh.replace(path)
+
+
+def claim(root: Path, key: AuditKey) -> None:
+    """Mark a folder that has nothing in it yet."""
+    if key != UNKEYED and _is_new(root):
+        with suppress(OSError):  # a full disk is noticed, and explained, by whatever comes next
+            mark(root, key)
+
+
+def is_ours(root: Path, key: AuditKey) -> bool:
+    """Tell whether a folder may be obeyed: nothing is in it yet, or it has this user's mark for this configuration."""
+    return key == UNKEYED or _is_new(root) or _marked(root, key) == _said(root, key)
+
+
+def require_made_here(root: Path, key: AuditKey) -> None:
+    """Refuse a folder whose runs somebody else may have made up.
+
+    Raises:
+        ConfigError: nobody has said that it can be trusted.
+    """
+    if key == UNKEYED or _is_new(root) or _marked(root, key)[:1] == _said(root, key)[:1]:
+        return
+    raise ConfigError(
+        f"{root} was not made by you on this machine, so nothing in it is obeyed",
+        hint="If you moved it or know its origin: fabric config trust. If not, remove it or name another --workspace.",
+    )
+
+
+def require_ours(root: Path, key: AuditKey) -> None:
+    """Refuse a folder that somebody else may have filled, or whose configuration somebody else may have changed.
+
+    Raises:
+        ConfigError: nobody has said that it can be trusted.
+    """
+    require_made_here(root, key)
+    if not is_ours(root, key):
+        raise ConfigError(
+            f"The configuration in {root} is not the one that you trusted, so it is not obeyed",
+            hint="Look at it. If it is as you want it: fabric config trust.",
+        )
+
+
+def _is_new(root: Path) -> bool:
+    """Whether there is nothing in a folder but what we put there before we mark it.
+
+    A link is not: it may lead to any folder, and links in it to any other.
+    """
+    try:
+        if root.is_symlink():
+            return False
+        with os.scandir(root) as entries:
+            return all(_is_of_making(entry) for entry in entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return True  # whoever makes it says what is wrong with it
+    except OSError:
+        return False
+
+
+def _is_of_making(entry: os.DirEntry[str]) -> bool:
+    match entry.name:
+        case ".gitignore":
+            return entry.is_file(follow_symlinks=False)
+        case "runs":
+            return entry.is_dir(follow_symlinks=False) and not os.listdir(entry.path)  # noqa: PTH208 - names only
+        case "made-here":  # perhaps of somebody who marks it just now
+            return entry.is_dir(follow_symlinks=False)
+        case _:
+            return False
+
+
+def _mark(root: Path, key: AuditKey) -> Path:
+    return root / FOLDER / key.name
+
+
+def _marked(root: Path, key: AuditKey) -> list[str]:
+    """Return what the mark says; nothing without one."""
+    with suppress(OSError, ValueError):
+        return _mark(root, key).read_text().split()
+    return []
+
+
+def _said(root: Path, key: AuditKey) -> list[str]:
+    """Return what a mark must say of the place, and of the configuration in it."""
+    # Not only where a link leads to: a project could lead us to another fabric folder of the same user.
+    itself = os.path.join(os.path.realpath(root.parent), root.name)  # noqa: PTH118 - as it is compared
+    place = b"agent-fabric folder\0" + os.fsencode(itself) + b"\0" + os.fsencode(os.path.realpath(root))
+    try:
+        return [hmac.digest(key.value, said, "sha256").hex() for said in (place, place + b"\0" + _configured(root))]
+    except OSError:
+        return [hmac.digest(key.value, place, "sha256").hex(), "unreadable"]
+
+
+def _configured(root: Path) -> bytes:
+    """Return what tells one configuration from another; policies that it names lie beside it."""
+    found = hashlib.sha256()
+    for name in sorted(name for name in os.listdir(root) if name.endswith(_SUFFIXES)):  # noqa: PTH208 - names only
+        found.update(os.fsencode(name) + b"\0")
+        file = os.open(root / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                found.update(hashlib.sha256(_read(file)).digest())
+        finally:
+            os.close(file)
+    return found.digest()
+
+
+def _read(file: int) -> bytes:
+    with os.fdopen(os.dup(file), "rb") as whole:
+        return whole.read(MAX_FILE_BYTES + 1)

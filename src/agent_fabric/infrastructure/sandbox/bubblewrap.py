@@ -1,0 +1,343 @@
+"""Boxes of level A: bubblewrap, hardened, with one warm worker per run."""
+
+import asyncio
+import errno
+import os
+import secrets
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+from agent_fabric.application.ports.sandbox import CommandOutcome
+from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.infrastructure.sandbox import idmapped
+from agent_fabric.infrastructure.sandbox.beneath import Beneath
+from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX, BOX_OF, BoxPlan, Built, build
+from agent_fabric.infrastructure.sandbox.command_line import BASH, bash_arguments
+from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, Drain
+from agent_fabric.infrastructure.sandbox.dropping import (
+    DEFAULT_UID,
+    give,
+    maker_for,
+    may_give,
+    needs_mapping,
+    owner_for,
+)
+from agent_fabric.infrastructure.sandbox.limits import LOOK_EVERY_S, Watch
+from agent_fabric.infrastructure.sandbox.limits_cgroup import ControlGroup, make_control_group, remove_left_groups
+from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
+from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
+from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
+from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
+from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+
+T = TypeVar("T")
+
+
+class BubblewrapSandbox:
+    """Sandbox of level A.
+
+    Commands see the system read-only, their workspace at its own place, private folders in memory and nothing else: no
+    home folder, no network, no other processes. They never run as root. All commands of a run share one box, which is
+    made by the first one and made anew if it ends. `aclose` ends it.
+    """
+
+    level = "A"
+
+    def __init__(
+        self,
+        workspace: Path,
+        run_id: str,
+        *,
+        limits: SandboxLimits | None = None,
+        uid: int = DEFAULT_UID,
+        hidden: Path | None = None,
+        egress_socket: Path | None = None,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a box for a run's workspace; nothing is started yet.
+
+        Args:
+            workspace: The folder that commands may change.
+            run_id: Whose box it is.
+            limits: How much the commands may use.
+            uid: Who runs the commands of a workspace of root's when we are root.
+            hidden: A folder that commands must not see: fabric's own.
+            egress_socket: The unix socket of a proxy; then programs that ask for a proxy reach the network through it.
+            max_output_bytes: What is kept of each of stdout and stderr.
+            environment: What commands may see a part of; not given: our own.
+
+        Raises:
+            ConfigError: the workspace is the system's, or what must be hidden lies deep in it.
+        """
+        require_workspace(workspace)
+        self._given_workspace = workspace
+        self._run_id = run_id
+        self._limits = limits or SandboxLimits()
+        self._uid = uid
+        self._hidden = hidden
+        self._hidden_names = _hidden_names(workspace, hidden)
+        self._egress_socket = egress_socket
+        self._max_output_bytes = max_output_bytes
+        self._given_environment = environment
+        self._mark = secrets.token_hex(8)
+        self._starting = asyncio.Lock()
+        self._box: WorkerLink | None = None
+        self._watch: Watch | None = None
+        self._group: ControlGroup | None = None
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self._running = 0
+        self._was_remade = False
+        self._is_mapped = False
+        self._undone_meanwhile: list[str] = []
+
+    # A box is made for every run, and many runs use only a part of it: so each part when it is first needed.
+
+    @cached_property
+    def _workspace(self) -> Path:
+        return self._given_workspace.resolve()
+
+    @cached_property
+    def _protected(self) -> ProtectedPaths:
+        return ProtectedPaths(self._workspace, (*PROTECTED_AT_TOP, *self._hidden_names))
+
+    @cached_property
+    def _own_program(self) -> tuple[PurePath, ...]:
+        return own_program(self._given_workspace)
+
+    def _is_protected(self, path: str) -> bool:
+        return is_protected(path) or any(PurePath(path).is_relative_to(own) for own in self._own_program)
+
+    @property
+    def _files(self) -> Beneath:  # made each time: a container of the same run may have been given the workspace
+        return Beneath(
+            self._workspace,
+            owner=maker_for(self._workspace, self._uid),
+            hidden=frozenset(map(os.fsencode, self._hidden_names)),
+            protected=self._is_protected,
+        )
+
+    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+        """Run one bash command line with the workspace as its current folder.
+
+        Raises:
+            ValueError: the command is not valid text.
+            OSError: the command could not be started.
+            ConfigError: there is no bubblewrap, or the workspace is no place for a box, or it is root's and so are we,
+                and it cannot be shown to another user.
+        """
+        arguments = [b"/bin/bash", *BASH, *bash_arguments(command)]
+        with ExitStack() as pipes:
+            out = pipes.enter_context(Drain(self._max_output_bytes))
+            err = pipes.enter_context(Drain(self._max_output_bytes))
+            box = self._usable
+            if box is None:
+                box = await self._to_its_end(self._started())
+            remade, self._was_remade = self._was_remade, False
+            killed_before, undone = self._killed_for_memory(), list[str]()
+            try:
+                self._running += 1
+                async with self._watching(box, undone):
+                    ending = await box.run(arguments, out, err, timeout_s)
+            finally:
+                self._running -= 1
+                undone += self._undone_meanwhile + self._protected.undo(has_ended=True)
+                self._undone_meanwhile.clear()
+        return CommandOutcome(
+            exit_code=ending.exit_code,
+            stdout=out.kept,
+            stderr=err.kept + self._remark(box, ending, killed_before, undone, remade=remade),
+            stdout_dropped=out.dropped,
+            stderr_dropped=err.dropped,
+            timed_out=ending.timed_out,
+        )
+
+    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
+        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
+
+    async def write_file(self, path: str, data: bytes) -> bool:
+        return await asyncio.to_thread(self._files.write_file, path, data)
+
+    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
+        return await asyncio.to_thread(self._files.list_files, path, max_entries)
+
+    async def end_leftovers(self) -> int:
+        """End boxes that an earlier driver of this run left behind."""
+        return await asyncio.to_thread(self._end_leftovers)
+
+    async def aclose(self) -> None:
+        """End the box and everything in it. A command that comes later makes a new one."""
+        await self._to_its_end(self._closed())
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """Make or end a box to the end of it, even if the caller is cancelled: half a box would be nobody's."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # or it would be logged
+            raise
+
+    @property
+    def _usable(self) -> WorkerLink | None:
+        box = self._box
+        if box is None or not box.is_alive:
+            return None
+        with suppress(OSError):  # gone; making a new box will tell
+            if self._is_mapped != needs_mapping(self._workspace):
+                return None
+        return box if self._running or not self._protected.is_changed() else None
+
+    async def _closed(self) -> None:
+        async with self._starting:
+            await self._end_box()
+
+    async def _started(self) -> WorkerLink:
+        async with self._starting:
+            if (box := self._usable) is not None:
+                return box
+            self._was_remade = self._box is not None and self._box.is_alive
+            await self._end_box()
+            try:
+                self._box = await self._start_shown_or_given()
+            except BaseException:
+                await asyncio.to_thread(self._release)
+                raise
+            watch = Watch(self._limits, self._box.top, self._workspace)
+            if self._watch is not None:
+                await asyncio.to_thread(watch.carry_on, self._watch)
+            self._watch = watch
+            return self._box
+
+    async def _start_shown_or_given(self) -> WorkerLink:
+        """Start a box; where root's files cannot be shown to another user, a run's own workspace is given to them."""
+        try:
+            return await self._start()
+        except ConfigError as error:
+            if idmapped.REFUSED not in error.message or not may_give(self._workspace, self._hidden):
+                raise
+        await asyncio.to_thread(self._release)
+        owner = owner_for(self._workspace, self._uid)
+        await asyncio.to_thread(give, self._workspace, owner, fabric=self._hidden)
+        return await self._start()
+
+    async def _start(self) -> WorkerLink:
+        with ExitStack() as open_files:
+            try:
+                built = await asyncio.to_thread(self._build, open_files)
+                return await WorkerLink.start(built, self._group.add if self._group is not None else None)
+            except OSError as error:
+                # The system's own message would name the workspace's place on this machine.
+                words = error.strerror or str(error)
+                if idmapped.REFUSED in words:
+                    raise ConfigError(words, hint=idmapped.HINT) from None
+                if error.filename is not None or error.errno is not None:
+                    words = f"the command cannot be started: {os.strerror(error.errno or 0)}"
+                raise OSError(error.errno or 0, words.replace(str(self._workspace), "the workspace")) from None
+
+    def _build(self, open_files: ExitStack) -> Built:
+        if not self._workspace.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        require_workspace(self._workspace)  # again: links may have changed
+        if self._running:
+            # Whoever ended the last box may have made something first; now it would count as having been there.
+            self._undone_meanwhile += self._protected.undo(has_ended=True)
+        self._is_mapped = needs_mapping(self._workspace)
+        hidden = [self._workspace / name for name in self._hidden_names]
+        self._group = make_control_group(self._run_id, self._mark, self._limits)
+        return build(
+            BoxPlan(
+                workspace=self._workspace,
+                run_id=self._run_id,
+                mark=self._mark,
+                owner=owner_for(self._workspace, self._uid),
+                mapped=self._is_mapped,
+                limits=self._limits,
+                covers=[
+                    *covers_of(self._workspace, self._own_program),
+                    *(cover for cover in self._protected.cover() if cover[0] not in hidden),
+                ],
+                hidden=[path for path in hidden if path.is_dir() and not path.is_symlink()],
+                egress_socket=self._egress_socket,
+                waits=self._group is not None,
+                environment=os.environ if self._given_environment is None else self._given_environment,
+            ),
+            open_files,
+        )
+
+    async def _end_box(self) -> None:
+        box, self._box = self._box, None
+        if box is not None:
+            box.end("the box of this run was closed")
+            await box.wait()
+            await asyncio.to_thread(self._release)
+
+    def _release(self) -> None:
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
+
+    @asynccontextmanager
+    async def _watching(self, box: WorkerLink, undone: list[str]) -> AsyncIterator[None]:
+        looks = asyncio.create_task(self._look_now_and_then(box, undone))
+        try:
+            yield
+        finally:
+            looks.cancel()
+            await asyncio.wait([looks])
+
+    async def _look_now_and_then(self, box: WorkerLink, undone: list[str]) -> None:
+        watch = self._watch
+        while watch is not None and box.is_alive:
+            await asyncio.sleep(LOOK_EVERY_S)
+            undone += self._protected.undo(has_ended=False)
+            if too_much := await asyncio.to_thread(watch.look):
+                box.end(f"the commands of this run used {too_much}")
+
+    def _killed_for_memory(self) -> int:
+        return self._group.killed_for_memory() if self._group is not None else 0
+
+    def _remark(
+        self, box: WorkerLink, ending: Ending, killed_before: int, undone: Sequence[str], *, remade: bool
+    ) -> bytes:
+        """Return what a command's output must be followed by, so that its reader knows what was done to it."""
+        remarks = [f"undone: {name!r} is protected" for name in dict.fromkeys(undone)]
+        if remade:
+            remarks.append("the box was made anew, to protect files that have appeared: /tmp and home are empty again")
+        if self._killed_for_memory() > killed_before:
+            limit = self._limits.total_memory_mb
+            remarks.append(f"ended: the commands of this run used more than {limit} MB of memory in all")
+        elif not ending.is_known:
+            remarks.append(f"ended: {box.why_ended or 'the box ended'}; the next command gets a new box")
+        return "".join(f"\n[{remark}]\n" for remark in remarks).encode()
+
+    def _end_leftovers(self) -> int:
+        ended = kill_marked(entry(BOX_OF, self._run_id), spare={entry(BOX, self._mark)})
+        remove_left_groups(self._run_id)
+        return ended
+
+
+def _hidden_names(workspace: Path, hidden: Path | None) -> tuple[str, ...]:
+    """Return the names directly in the workspace that commands must not see.
+
+    Raises:
+        ConfigError: what must be hidden lies deeper, or is the workspace.
+    """
+    names = set(map(os.fsdecode, HIDDEN))
+    if hidden is not None:
+        inner, outer = hidden.resolve(), workspace.resolve()
+        if inner.is_relative_to(outer):
+            if inner.parent != outer:
+                raise ConfigError(
+                    f"fabric's own folder {inner.name!r} cannot be hidden from commands where it is",
+                    hint="Keep it outside the project, or directly in the project's folder.",
+                )
+            names.add(inner.name)
+    return tuple(sorted(names))

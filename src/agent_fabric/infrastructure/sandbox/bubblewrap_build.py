@@ -1,0 +1,200 @@
+"""How a box of level A is made: what bubblewrap is told, and the files it is handed."""
+
+import marshal
+import os
+import socket
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.abc import SourceLoader
+from importlib.util import MAGIC_NUMBER
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.sandbox import egress_bridge, worker
+from agent_fabric.infrastructure.sandbox.dropping import Launch, Owner
+from agent_fabric.infrastructure.sandbox.environment import box_environment
+from agent_fabric.infrastructure.sandbox.limits import process_limits
+from agent_fabric.infrastructure.sandbox.marked import RUN
+from agent_fabric.infrastructure.sandbox.mounts import HOME, OWN, View, made_files, mount_arguments
+from agent_fabric.infrastructure.sandbox.mounts_toolchains import SYSTEM, interpreter, toolchains, within
+from agent_fabric.infrastructure.sandbox.seccomp import filter_bytes, supported
+
+PROGRAMS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
+"""Where bubblewrap is looked for. Not on PATH: a workspace may be there, and only the system's own may be allowed."""
+BOX, BOX_OF = "FABRIC_BOX", "FABRIC_BOX_OF"
+"""Variables by which a box is found from outside: which one, and whose."""
+
+_ISOLATED = (
+    *("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--clearenv"),
+    *("--hostname", "box", "--cap-drop", "ALL"),
+)
+_REST_OF_HEADER = 12
+_WORKER, _BRIDGE, _EGRESS = f"{OWN}/worker.pyc", f"{OWN}/bridge.pyc", f"{OWN}/egress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxPlan:
+    """What a box is to be."""
+
+    workspace: Path
+    run_id: str
+    mark: str
+    """Tells this box from others of the same run."""
+    owner: Owner
+    mapped: bool
+    """Whether the workspace is root's, to be seen as the owner's."""
+    limits: SandboxLimits
+    covers: Sequence[tuple[Path, bool]]
+    hidden: Sequence[Path]
+    """Folders in the workspace that commands must not see."""
+    egress_socket: Path | None
+    waits: bool
+    """Whether its worker starts only when it is told to."""
+    environment: Mapping[str, str]
+    """Our own, of which commands see a part."""
+
+
+class Built(NamedTuple):
+    """All that is needed to start a box."""
+
+    command: list[str]
+    bubblewrap: str
+    """The program itself; the command may begin with a step before it."""
+    environment: dict[str, str]
+    """Of bubblewrap itself, not of commands."""
+    control: tuple[socket.socket, socket.socket]
+    files: list[int]
+    """Open files that bubblewrap must inherit."""
+    info: int
+    """Where bubblewrap's words about the box are read."""
+    go: int | None
+    """Where a byte makes the worker start; None: it does so by itself."""
+
+
+def find_bubblewrap() -> Path | None:
+    """Return the system's bubblewrap, which belongs to root; None if there is none."""
+    for path in map(Path, PROGRAMS):
+        with suppress(OSError):
+            status = path.stat()
+            if stat.S_ISREG(status.st_mode) and status.st_uid == 0 and os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def build(plan: BoxPlan, open_files: ExitStack) -> Built:
+    """Prepare the start of a box; what is opened for it is closed with `open_files`, but for our end of its socket.
+
+    Raises:
+        ConfigError: there is no bubblewrap, or no filter for this machine.
+        OSError: as the system says.
+    """
+    program = _bubblewrap()
+    launch = Launch(plan.owner)
+    found = toolchains(plan.environment, plan.workspace)
+    files: list[int] = []
+
+    def handed_over(data: bytes) -> str:
+        files.append(_memory_file(data))
+        open_files.callback(os.close, files[-1])
+        return str(files[-1])
+
+    def pipe() -> tuple[int, int]:
+        both = os.pipe()
+        for file in both:
+            open_files.callback(os.close, file)
+        return both
+
+    info, told_of_it = pipe()
+    waiting, go = pipe() if plan.waits else (None, None)
+    files += [told_of_it, *([] if waiting is None else [waiting])]
+    control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    told = [
+        *_ISOLATED,
+        *("--uid", str(plan.owner.uid), "--gid", str(plan.owner.gid)),
+        *_settings(_environment(plan, found)),
+        *mount_arguments(_view(plan, found), launch.source),
+        *(
+            part
+            for path, data in _made(plan).items()
+            for part in ("--perms", "0444", "--file", handed_over(data), path)
+        ),
+        *("--remount-ro", "/", "--chdir", str(plan.workspace)),
+        *("--seccomp", handed_over(filter_bytes(sockets="any")), "--info-fd", str(told_of_it)),
+        *(() if waiting is None else ("--block-fd", str(waiting))),
+    ]
+    within_box = [
+        *(str(interpreter()), "-I", "-S", _WORKER, str(control[1].fileno()), *process_limits(plan.limits)),
+        *(_bridge() if plan.egress_socket is not None else ()),
+    ]
+    told_by = handed_over(b"".join(os.fsencode(one) + b"\0" for one in told))
+    command = launch.command([str(program), "--args", told_by, "--", *within_box])
+    return Built(command, str(program), {BOX: plan.mark, BOX_OF: plan.run_id}, control, files, info, go)
+
+
+def _bubblewrap() -> Path:
+    program = find_bubblewrap()
+    if program is None:
+        raise ConfigError(
+            "bubblewrap, which makes boxes of level A, is not installed",
+            hint="On Debian and Ubuntu: apt install bubblewrap. Or choose another level: `sandbox.level`.",
+        )
+    if not supported():
+        raise ConfigError("boxes of level A need Linux on x86_64 or aarch64", hint="Choose another `sandbox.level`.")
+    return program
+
+
+def _view(plan: BoxPlan, found: Sequence[Path]) -> View:
+    return View(
+        workspace=plan.workspace,
+        mapped=plan.mapped,
+        toolchains=found,
+        covers=plan.covers,
+        hidden=plan.hidden,
+        sockets=[(plan.egress_socket, _EGRESS)] if plan.egress_socket is not None else [],
+        private_mb=plan.limits.total_disk_mb // 2,
+    )
+
+
+def _environment(plan: BoxPlan, found: Sequence[Path]) -> dict[str, str]:
+    visible = [*SYSTEM, *map(str, found), str(plan.workspace), "/etc/ssl/certs", "/etc/pki"]
+    proxy = f"http://127.0.0.1:{egress_bridge.PORT}" if plan.egress_socket is not None else None
+    return {
+        **box_environment(plan.environment, home=HOME, is_visible=lambda place: within(place, visible), proxy=proxy),
+        RUN: plan.run_id,
+    }
+
+
+def _settings(environment: Mapping[str, str]) -> list[str]:
+    return [part for name, value in environment.items() for part in ("--setenv", name, value)]
+
+
+def _made(plan: BoxPlan) -> dict[str, bytes]:
+    made = made_files(*plan.owner) | {_WORKER: _program(worker)}
+    return made | {_BRIDGE: _program(egress_bridge)} if plan.egress_socket is not None else made
+
+
+def _bridge() -> tuple[str, ...]:
+    return ("--bridge", str(egress_bridge.PORT), str(interpreter()), _BRIDGE, _EGRESS)
+
+
+@cache
+def _program(module: ModuleType) -> bytes:
+    """Return a module as a file that our interpreter, which is the box's too, runs without reading its text again."""
+    assert isinstance(module.__loader__, SourceLoader)
+    code = module.__loader__.get_code(module.__name__)
+    return MAGIC_NUMBER + bytes(_REST_OF_HEADER) + marshal.dumps(code)
+
+
+def _memory_file(data: bytes) -> int:
+    file = os.memfd_create("fabric", os.MFD_CLOEXEC)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file

@@ -1,0 +1,89 @@
+"""What a command prints, read as it comes and kept in part."""
+
+import asyncio
+import os
+from contextlib import suppress
+from types import TracebackType
+from typing import Protocol, Self
+
+MAX_OUTPUT_BYTES = 64 * 1024
+"""What is kept of each of stdout and stderr."""
+TERM_GRACE_S = 1.0
+"""How long a command that ran out of time may take to end by itself after SIGTERM."""
+STRAGGLERS_S = 0.25
+"""How long processes that still hold the output open may go on after the command itself has ended."""
+SETTLE_S = 2.0
+"""How long to wait for what was killed to be gone."""
+
+_PIPE_BYTES = 64 * 1024
+_LAST_READS = 16
+
+
+class Ending(Protocol):
+    """Something that comes to an end."""
+
+    async def wait(self) -> object:
+        """Wait for the end."""
+        ...
+
+
+class Drain:
+    """A pipe read to its end as data comes, of which the first and the last half of a limit are kept."""
+
+    def __init__(self, limit: int) -> None:
+        self.dropped = 0
+        self._ended = asyncio.Event()
+        self._first, self._last = bytearray(), bytearray()
+        self._first_size, self._last_size = limit // 2, limit - limit // 2
+        self._loop = asyncio.get_running_loop()
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._loop.add_reader(self._reader, self._take)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close_writer()
+        for _ in range(_LAST_READS):  # what is in the pipe now; whoever still writes is not ours any more
+            if self._ended.is_set() or not self._take():
+                break
+        self._loop.remove_reader(self._reader)
+        os.close(self._reader)
+
+    @property
+    def kept(self) -> bytes:
+        return bytes(self._first + self._last)
+
+    async def wait(self) -> object:
+        """Wait until nobody can write any more."""
+        return await self._ended.wait()
+
+    def close_writer(self) -> None:
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    def _take(self) -> bool:
+        try:
+            chunk = os.read(self._reader, _PIPE_BYTES)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._loop.remove_reader(self._reader)
+            self._ended.set()
+        room = self._first_size - len(self._first)
+        self._first += chunk[:room]
+        self._last += chunk[room:]
+        surplus = max(len(self._last) - self._last_size, 0)
+        del self._last[:surplus]
+        self.dropped += surplus
+        return True
+
+
+async def ended_within(timeout_s: float, *these: Ending) -> None:
+    """Wait until all of these have ended, but not longer than this."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            for one in these:
+                await one.wait()

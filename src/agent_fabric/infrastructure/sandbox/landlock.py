@@ -1,0 +1,430 @@
+"""Boxes of level B: the kernel's own rules, Landlock and seccomp, where namespaces cannot be had."""
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from agent_fabric.application.ports.sandbox import CommandOutcome
+from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
+from agent_fabric.infrastructure.sandbox import idmapped, landlock_helper, seccomp
+from agent_fabric.infrastructure.sandbox.beneath import Beneath
+from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
+from agent_fabric.infrastructure.sandbox.draining import (
+    MAX_OUTPUT_BYTES,
+    SETTLE_S,
+    STRAGGLERS_S,
+    TERM_GRACE_S,
+    Drain,
+    ended_within,
+)
+from agent_fabric.infrastructure.sandbox.dropping import (
+    DEFAULT_UID,
+    Owner,
+    give,
+    maker_for,
+    may_give,
+    needs_mapping,
+    owner_for,
+)
+from agent_fabric.infrastructure.sandbox.environment import allowed
+from agent_fabric.infrastructure.sandbox.landlock_helper import ENDED, GONE, NOT_STARTED, OVER_LIMIT
+from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
+from agent_fabric.infrastructure.sandbox.landlock_rules import MISSING_BELOW, landlock_version
+from agent_fabric.infrastructure.sandbox.landlock_setid import setid_filter
+from agent_fabric.infrastructure.sandbox.landlock_watch import remarks
+from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
+from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
+from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
+from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+
+READABLE = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"),
+    *("/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime"),
+    *("/proc/version", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/ostype", "/proc/sys/vm/overcommit_memory"),
+    *("/proc/sys/kernel/ngroups_max", "/proc/sys/kernel/cap_last_cap", "/sys/devices/system/cpu", "/dev/fd"),
+)
+"""What commands may read, besides their workspace: the system's programs and facts, nothing of its people."""
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where the C library keeps semaphores and shared memory
+
+_BOOT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from agent_fabric.infrastructure.sandbox.landlock_helper import main
+main()
+"""
+_PACKAGES = str(Path(landlock_helper.__file__).parents[3])
+_START_S = 10.0
+_OPEN_HINT = "Keep the fabric folder (--workspace) and TMPDIR where every user may pass, or run fabric as a plain user."
+
+
+def landlock_gaps(version: int | None = None) -> tuple[str, ...]:
+    """Return what this kernel's Landlock cannot give, in plain words; empty: all that is asked of it."""
+    here = landlock_version() if version is None else version
+    return tuple(missing for below, missing in MISSING_BELOW.items() if here < below)
+
+
+class LandlockSandbox:
+    """Sandbox of level B: commands may open their workspace, a private temporary folder and the system's programs.
+
+    They have no network at all, no keys in their environment, limits, and nothing they start outlives them. They see
+    that other processes exist, share /dev/shm with them unless we are root, and may write all of their workspace.
+
+    Root gives its boxes a view of the files of their own. In a container without the right to mount, or on a file
+    system that cannot show root's files as another user's, a run's own workspace is given to the user who runs its
+    commands instead (`give`); a project of root's is refused.
+    """
+
+    level = "B"
+
+    def __init__(
+        self,
+        workspace: Path,
+        run_id: str,
+        *,
+        limits: SandboxLimits | None = None,
+        uid: int = DEFAULT_UID,
+        readable: tuple[str, ...] = (),
+        hidden: Path | None = None,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a box; nothing is started before its first command.
+
+        Args:
+            workspace: the folder in which commands work.
+            run_id: marks its processes.
+            limits: how much commands may use.
+            uid: the user that they run as, if we are root.
+            readable: folders to read in addition, such as toolchains in the home folder.
+            hidden: a folder that commands must not see.
+            max_output_bytes: what is kept of each of stdout and stderr.
+            environment: variables to choose from; not given: our own.
+
+        Raises:
+            ConfigError: what must be hidden lies in the workspace: this level cannot take away a part of a folder.
+        """
+        if hidden is not None and hidden.resolve().is_relative_to(workspace.resolve()):
+            raise ConfigError(
+                f"A sandbox of level B cannot hide {hidden.name} from commands that work in the folder around it",
+                hint="Keep fabric's own folder elsewhere, or install bubblewrap for level A.",
+            )
+        self._workspace = workspace
+        self._run_id = run_id
+        self._limits = limits or SandboxLimits()
+        self._uid = uid
+        self._readable = readable
+        self._hidden = hidden
+        self._max_output_bytes = max_output_bytes
+        self._given_environment = environment
+        self._helper: _Helper | None = None
+        self._starting = asyncio.Lock()
+        self._running: set[str] = set()
+
+    @property
+    def _files(self) -> Beneath:  # made each time: the workspace may have been given away meanwhile
+        return Beneath(
+            self._workspace, owner=maker_for(self._workspace, self._uid), hidden=HIDDEN, protected=is_protected
+        )
+
+    @cached_property
+    def _protected(self) -> ProtectedPaths:
+        return ProtectedPaths(self._workspace.resolve(), PROTECTED_AT_TOP)
+
+    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+        """Run one bash command line with the workspace as its current folder.
+
+        Raises:
+            ValueError: the command is not valid text.
+            OSError: the command could not be started.
+            ConfigError: the workspace is no place for a box.
+        """
+        arguments = bash_arguments(command)
+        mark = secrets.token_hex(8)
+        helper = await self._started()
+        undone: list[str] = []
+        if not self._running:
+            list(self._protected.cover())  # what is there now may stay
+        with ExitStack() as pipes:
+            out = pipes.enter_context(Drain(self._max_output_bytes))
+            err = pipes.enter_context(Drain(self._max_output_bytes))
+            line = pipes.enter_context(_Line())
+            self._running.add(mark)
+            try:
+                helper.order([mark.encode(), *arguments], out.writer, err.writer, line)
+                out.close_writer()
+                err.close_writer()
+                timed_out = await _wait(line, out, err, timeout_s)
+            finally:
+                await line.end()
+                self._running.discard(mark)
+                undone += self._protected.undo(has_ended=True)
+            await ended_within(SETTLE_S, out, err)
+        if line.not_started is not None:
+            raise OSError(line.not_started, f"the command cannot be started: {os.strerror(line.not_started)}")
+        return CommandOutcome(
+            exit_code=-signal.SIGKILL if line.exit_code is None or line.over_limit else line.exit_code,
+            stdout=out.kept,
+            stderr=err.kept + remarks(line.over_limit, undone),
+            stdout_dropped=out.dropped,
+            stderr_dropped=err.dropped,
+            timed_out=timed_out,
+        )
+
+    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
+        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
+
+    async def write_file(self, path: str, data: bytes) -> bool:
+        return await asyncio.to_thread(self._files.write_file, path, data)
+
+    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
+        return await asyncio.to_thread(self._files.list_files, path, max_entries)
+
+    async def end_leftovers(self) -> int:
+        """End processes that an earlier driver of this run left behind, and clear its temporary folders."""
+        ours = {entry("FABRIC_COMMAND_ID", mark) for mark in self._running}
+        ended = await asyncio.to_thread(kill_marked, entry(RUN, self._run_id), spare=ours)
+        if self._helper is None:
+            await asyncio.to_thread(_clear, self._temporary_prefix)
+        return ended
+
+    async def aclose(self) -> None:
+        """End the box and all that runs in it."""
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            await asyncio.to_thread(helper.close)
+
+    @property
+    def _temporary_prefix(self) -> str:
+        return f"fabric-box-{self._run_id}-"
+
+    async def _started(self) -> "_Helper":
+        async with self._starting:
+            if self._helper is not None and not self._helper.alive:
+                await self.aclose()
+            if self._helper is None:
+                self._helper = await asyncio.to_thread(self._start)
+            return self._helper
+
+    def _start(self) -> "_Helper":
+        require_workspace(self._workspace)  # before anything is started
+        own_view = os.getuid() == 0
+        while True:
+            try:
+                owner, mapped = owner_for(self._workspace, self._uid), needs_mapping(self._workspace)
+                return self._start_as(owner, mapped=mapped, own_view=own_view)
+            except _ViewRefused as refused:  # at most twice: each time less is asked for
+                if mapped:
+                    self._give(owner, refused)
+                own_view = own_view and not refused.at_all
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                # The system's own message would name the workspace's place on this machine.
+                raise OSError(error.errno, f"the command cannot be started: {error.strerror}") from None
+
+    def _give(self, owner: Owner, refused: "_ViewRefused") -> None:
+        if not may_give(self._workspace, self._hidden):
+            why = str(refused)
+            raise ConfigError(
+                why if idmapped.REFUSED in why else f"{idmapped.REFUSED}: {why}", hint=idmapped.HINT
+            ) from None
+        give(self._workspace, owner, fabric=self._hidden)
+
+    def _start_as(self, owner: Owner, *, mapped: bool, own_view: bool) -> "_Helper":
+        given = os.environ if self._given_environment is None else self._given_environment
+        # A view of their own has one in memory.
+        temporary = "" if own_view else tempfile.mkdtemp(prefix=self._temporary_prefix)
+        if temporary and os.getuid() == 0:
+            os.chown(temporary, *owner, follow_symlinks=False)
+        setup: dict[str, object] = {
+            "workspace": str(self._workspace),
+            "temporary": temporary,
+            "owner": owner,
+            "mapped": mapped,
+            "own_view": own_view,
+            "limits": self._limits.model_dump(),
+            "environment": {**allowed(given), RUN: self._run_id},
+            "seccomp": [seccomp.filter_bytes(sockets="none").hex(), setid_filter().hex()],
+            "read": [*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))],
+            "write": [SHARED_MEMORY],
+        }
+        return _Helper(setup, temporary)
+
+
+class _ViewRefused(Exception):
+    """The system does not give a box the view of the files that was asked for."""
+
+    @property
+    def at_all(self) -> bool:
+        """Whether there can be no view of its own; else it is only that root's files cannot be shown as another's."""
+        return idmapped.NO_VIEW in str(self)
+
+
+class _Helper:
+    """The process that starts the commands of one box."""
+
+    def __init__(self, setup: Mapping[str, object], temporary: str) -> None:
+        self._temporary = temporary
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, _PACKAGES],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            self._channel.close()
+            if temporary:
+                shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        finally:
+            theirs.close()
+        answer = self._set_up(setup)
+        if not answer.startswith("ready "):
+            self.close()
+            why = answer.removeprefix("error ")
+            if idmapped.REFUSED in why or idmapped.NO_VIEW in why:
+                raise _ViewRefused(why)
+            if CLOSED in why:
+                raise ConfigError(why, hint=_OPEN_HINT)
+            raise OSError(f"the command cannot be started: {why or 'the box did not answer'}")
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def order(self, words: list[bytes], out: int, err: int, line: "_Line") -> None:
+        """Have a command started; what becomes of it is told over the line."""
+        text = _memory(b"\0".join(words))
+        try:
+            socket.send_fds(self._channel, [b"run"], [text, out, err, line.theirs.fileno()])
+        finally:
+            os.close(text)
+            line.theirs.close()
+
+    def close(self) -> None:
+        self._channel.close()
+        try:
+            self._process.wait(SETTLE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _set_up(self, setup: Mapping[str, object]) -> str:
+        text = _memory(json.dumps(setup).encode())
+        try:
+            socket.send_fds(self._channel, [b"box"], [text])
+            self._channel.settimeout(_START_S)
+            return self._channel.recv(4096).decode(errors="replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(text)
+            self._channel.settimeout(None)
+
+
+class _Line:
+    """The line to the keeper of one command. When its end here is closed, by whatever cause, the command ends."""
+
+    def __init__(self) -> None:
+        self.exit_code: int | None = None
+        self.not_started: int | None = None
+        self.over_limit = ""
+        self.over = asyncio.Event()
+        """The command has ended or was not started; what it left behind may still be there."""
+        self.gone = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ours.setblocking(False)
+
+    def __enter__(self) -> Self:
+        self._loop.add_reader(self._ours, self._take)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._ours)
+        self._ours.close()
+        self.theirs.close()
+
+    def ask_to_end(self) -> None:
+        self._say(landlock_helper.POLITE_END)
+
+    async def end(self) -> None:
+        """End all processes of the command; the sign is given even if the wait for its effect is cancelled."""
+        self._say(landlock_helper.END)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(landlock_helper.SWEEP_S + SETTLE_S):
+                await self.gone.wait()
+
+    def _say(self, order: bytes) -> None:
+        with suppress(OSError):
+            self._ours.send(order)
+
+    def _take(self) -> None:
+        try:
+            message = self._ours.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        kind, value = message[:1], message[1:]
+        if kind == ENDED:
+            self.exit_code = int(value)
+        elif kind == NOT_STARTED:
+            self.not_started = int(value)
+        elif kind == OVER_LIMIT:
+            self.over_limit = value.decode()
+        if kind in {b"", GONE}:
+            self._loop.remove_reader(self._ours)
+            self.gone.set()
+        self.over.set()
+
+
+async def _wait(line: _Line, out: Drain, err: Drain, timeout_s: float) -> bool:
+    """Wait for the command and, briefly, for those who still write; tell whether it ran out of time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await line.over.wait()
+    except TimeoutError:
+        line.ask_to_end()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TERM_GRACE_S):
+                await line.over.wait()
+                await ended_within(TERM_GRACE_S, out, err)
+        return True
+    await ended_within(STRAGGLERS_S, out, err)
+    return False
+
+
+def _memory(content: bytes) -> int:
+    """Return an open file that exists in memory only."""
+    fd = os.memfd_create("order", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(fd), "wb") as file:
+        file.write(content)
+    return fd
+
+
+def _clear(prefix: str) -> None:
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        if not left.is_symlink() and os.getuid() in {0, left.stat().st_uid}:
+            shutil.rmtree(left, ignore_errors=True)

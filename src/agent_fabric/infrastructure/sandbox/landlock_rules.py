@@ -1,0 +1,167 @@
+"""The kernel's Landlock, by its three system calls: what this process and its children may open, connect and signal.
+
+Needs nothing but the standard library: it is imported by the helper, which must start fast.
+"""
+
+import ctypes
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import IntFlag
+from typing import NamedTuple
+
+MISSING_BELOW = {
+    1: "Landlock itself",
+    2: "moving files between folders (programs copy instead)",
+    3: "no truncating of files outside",
+    4: "a second wall against TCP, behind seccomp's",
+    5: "no ioctl on devices",
+    6: "no signals to processes outside; a process that keeps forking may outlive its command",
+}
+"""What a kernel with a lower version of Landlock does not give."""
+
+NEWEST = 6
+"""The newest version of Landlock that is made use of."""
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on x86_64 and aarch64
+_ASK_VERSION = 1
+_RULE_PATH_BENEATH = 1
+_TCP_BIND_AND_CONNECT = 0b11
+_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+_PR_SET_NO_NEW_PRIVS = 38
+
+
+class Access(IntFlag):
+    """What may be done beneath a path."""
+
+    EXECUTE = 1 << 0
+    WRITE_FILE = 1 << 1
+    READ_FILE = 1 << 2
+    READ_DIR = 1 << 3
+    REMOVE_DIR = 1 << 4
+    REMOVE_FILE = 1 << 5
+    MAKE_CHAR = 1 << 6
+    MAKE_DIR = 1 << 7
+    MAKE_REG = 1 << 8
+    MAKE_SOCK = 1 << 9
+    MAKE_FIFO = 1 << 10
+    MAKE_BLOCK = 1 << 11
+    MAKE_SYM = 1 << 12
+    REFER = 1 << 13
+    TRUNCATE = 1 << 14
+    IOCTL_DEV = 1 << 15
+
+
+READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR
+WRITE = (
+    READ
+    | Access.WRITE_FILE
+    | Access.REMOVE_DIR
+    | Access.REMOVE_FILE
+    | Access.MAKE_DIR
+    | Access.MAKE_REG
+    | Access.MAKE_SOCK
+    | Access.MAKE_FIFO
+    | Access.MAKE_SYM
+    | Access.REFER
+    | Access.TRUNCATE
+)
+_OF_FILES = Access.EXECUTE | Access.WRITE_FILE | Access.READ_FILE | Access.TRUNCATE | Access.IOCTL_DEV
+
+
+class _RulesetAttr(ctypes.Structure):
+    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _PathBeneathAttr(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = (("access", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock that the kernel speaks; 0: none."""
+    return max(int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))), 0)
+
+
+class Allowed(NamedTuple):
+    """What commands may open. Whatever is not named is closed to them."""
+
+    read: tuple[str, ...] = ()
+    """Files and folders to read, and to execute from."""
+    write: tuple[str, ...] = ()
+    """Folders to read, write and execute in."""
+    devices: tuple[str, ...] = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+    """Device files to read and write."""
+
+
+class Ruleset:
+    """Rules in the kernel, made once and then laid on as many processes as needed.
+
+    Raises:
+        OSError: the kernel has no Landlock, or refuses.
+    """
+
+    def __init__(self, allowed: Allowed, *, at_most: int = NEWEST) -> None:
+        """Make the rules; with `at_most`, as a kernel of that version of Landlock would have them."""
+        self.version = min(landlock_version(), at_most)
+        handled = _handled(self.version)
+        attr = _RulesetAttr(
+            handled,
+            _TCP_BIND_AND_CONNECT if self.version >= 4 else 0,
+            _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if self.version >= 6 else 0,
+        )
+        size = 24 if self.version >= 6 else 16 if self.version >= 4 else 8
+        self._ruleset = _checked(_libc.syscall(_CREATE_RULESET, ctypes.byref(attr), ctypes.c_size_t(size), 0))
+        self._allow(allowed.read, READ & handled)
+        self._allow(allowed.write, WRITE & handled)
+        self._allow(allowed.devices, (Access.READ_FILE | Access.WRITE_FILE) & handled)
+
+    @property
+    def scopes_signals(self) -> bool:
+        """Whether a process under these rules can signal only those under the same."""
+        return self.version >= 6
+
+    def lay_on_this_process(self) -> None:
+        """Confine the calling thread and all it starts, for good."""
+        give_up_new_privileges()
+        _checked(_libc.syscall(_RESTRICT_SELF, self._ruleset, 0))
+
+    def _allow(self, paths: Iterable[str], access: Access) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):  # nothing there to allow
+                found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    fits = access if stat.S_ISDIR(os.fstat(found).st_mode) else access & _OF_FILES
+                    rule = _PathBeneathAttr(fits, found)
+                    _checked(
+                        _libc.syscall(
+                            _ADD_RULE, self._ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), ctypes.c_uint(0)
+                        )
+                    )
+                finally:
+                    os.close(found)
+
+
+def give_up_new_privileges() -> None:
+    """Make setuid programs and file capabilities powerless for this process and all it starts."""
+    zero = ctypes.c_ulong(0)
+    _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero))
+
+
+def _handled(version: int) -> Access:
+    newest = {1: Access.MAKE_SYM, 2: Access.REFER, 3: Access.TRUNCATE, 4: Access.TRUNCATE}.get(
+        version, Access.IOCTL_DEV
+    )
+    return Access((newest << 1) - 1)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(result)

@@ -1,0 +1,148 @@
+"""What a command uses in all, looked at from outside, where the kernel's own limits count each process alone."""
+
+import os
+import time
+from contextlib import suppress
+
+_LOOK_EVERY_S = 0.1
+_MEGABYTE = 1 << 20
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MAX_FILES = 200_000
+
+
+class Watch:
+    """Looks now and then at the memory of a command's processes and at what it has written."""
+
+    def __init__(self, limits: dict[str, int], folders: tuple[str, ...]) -> None:
+        self._memory = limits["total_memory_mb"] * _MEGABYTE
+        self._disk = limits["total_disk_mb"] * _MEGABYTE
+        self._disk_allowed = self._disk
+        self._folders = folders
+        self._since = time.time()
+        self._free_at_start = [_free(folder) for folder in folders]
+        self._next = 0.0
+
+    def next_look_ms(self) -> int:
+        """Return how long to wait before the next look."""
+        return int(_LOOK_EVERY_S * 1000)
+
+    def look(self) -> str:
+        """Return which limit is exceeded by what is below this process; empty: none."""
+        now = time.monotonic()
+        if now < self._next:
+            return ""
+        self._next = now + _LOOK_EVERY_S
+        pids = _below(os.getpid())
+        if sum(map(_resident, pids)) > self._memory and sum(map(_proportional, pids)) > self._memory:
+            return f"more than {self._memory // _MEGABYTE} MB of memory in all"
+        return self.look_at_disk()
+
+    def look_at_disk(self) -> str:
+        """Return the limit on disk if it is exceeded; empty: it is not."""
+        if self._on_disk() > self._disk_allowed:
+            return f"more than {self._disk // _MEGABYTE} MB of disk in all"
+        return ""
+
+    def begin(self) -> bool:
+        """Begin to watch a command; tell whether earlier ones have used up the disk.
+
+        Such a command may still take away, so it is held to what is there.
+        """
+        there = self._on_disk()
+        self._disk_allowed = max(self._disk, there + _MEGABYTE)
+        return there > self._disk
+
+    def _on_disk(self) -> int:
+        """Return what was written since the box was made; 0 if it cannot be too much.
+
+        Counting files is dear, so it is done only when so much less is free than at the start.
+        """
+        lost = max(before - _free(folder) for before, folder in zip(self._free_at_start, self._folders, strict=True))
+        return sum(map(self._written_in, self._folders)) if lost > self._disk // 2 else 0
+
+    def _written_in(self, folder: str) -> int:
+        """Return the size of what was made or changed since the box was made."""
+        size = seen = 0
+        for path, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):
+                    status = os.lstat(os.path.join(path, name))  # noqa: PTH118 - a path object per file costs
+                    if status.st_ctime >= self._since:
+                        size += status.st_blocks * 512
+                seen += 1
+            if seen > _MAX_FILES:
+                break
+        return size
+
+
+def remarks(exceeded: str, undone: list[str]) -> bytes:
+    """Return what a command's output is followed by, so that its reader knows what was done to it."""
+    said = [f"undone: {name!r} is protected" for name in dict.fromkeys(undone)]
+    said += [f"ended: it used {exceeded}"] if exceeded else []
+    return "".join(f"\n[{remark}]\n" for remark in said).encode()
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes started by this one, or left to it."""
+    try:
+        text = _read(f"/proc/{pid}/task/{pid}/children")
+    except FileNotFoundError:
+        return _children_by_search(pid)
+    return [int(one) for one in text.split()]
+
+
+def tasks_of_user() -> int:
+    """Return how many tasks this user has, as the kernel counts them for its limit."""
+    count, user = 0, os.getuid()
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
+        if name.isdigit():
+            with suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116 - as above
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
+    return count
+
+
+def _children_by_search(pid: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
+        if name.isdigit():
+            with suppress(OSError, IndexError, ValueError):
+                if int(_read(f"/proc/{name}/stat").rsplit(b")", 1)[1].split()[1]) == pid:
+                    found.append(int(name))
+    return found
+
+
+def _below(pid: int) -> list[int]:
+    found, waiting = [], [pid]
+    while waiting:
+        below: list[int] = []
+        with suppress(OSError):
+            below = children(waiting.pop())
+        found += below
+        waiting += below
+    return found
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError, IndexError):
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
+    return 0
+
+
+def _proportional(pid: int) -> int:
+    """Return a process's memory, with what it shares counted in part."""
+    with suppress(OSError):
+        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _free(folder: str) -> int:
+    status = os.statvfs(folder)
+    return status.f_bfree * status.f_frsize
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - the helper starts faster without path objects
+        return file.read()

@@ -1,0 +1,187 @@
+"""Which level of the sandbox this machine gives: found by trying, best first, and remembered for a short time."""
+
+import asyncio
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent_fabric import __version__
+from agent_fabric.config.folders import base_folder
+from agent_fabric.config.schema.sandbox import SandboxConfig
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.sandbox.levels_boxes import Box, Level, Surroundings, make_box
+
+SENTENCES: Mapping[Level, str] = {
+    "A": "Commands run in a box of their own: they see their workspace and the system's programs, and no network.",
+    "A+": "Commands run in a container: they see its image and their workspace, and no network.",
+    "B": "The kernel keeps commands to their workspace and the system's programs, without network; "
+    "they can tell which other processes exist.",
+    "C": "Commands run with your rights. Anything you can read, they can read.",
+}
+"""What each level means, said aloud."""
+REFUSED = "Commands do not run at all: fabric was started as root, and no sandbox works here."
+
+REMEMBERED_S = 900.0
+"""How long a level that worked is believed to work. One that fails later fails closed: its commands do not start."""
+PROBLEM_REMEMBERED_S = 30.0
+"""How long one that did not is believed not to: what was wrong may have passed."""
+
+_BEST_FIRST: tuple[Level, ...] = ("A", "B")
+_HINTS: Mapping[Level, str] = {
+    "A": "Install bubblewrap (Debian, Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap). Where the "
+    "system forbids user namespaces, allow them for /usr/bin/bwrap. Or set sandbox.level to auto.",
+    "A+": "Install podman or docker, and see that the image is there. Or set sandbox.level to auto.",
+    "B": "It needs Linux 5.13 or later with Landlock. Or set sandbox.level to auto.",
+    "C": "",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxChoice:
+    """The level that runs get, and why."""
+
+    level: Level
+    why: str
+    """Such as `A: the strongest that works here`."""
+    sentence: str
+    """What the level means for the person, in plain words."""
+    problems: tuple[str, ...] = ()
+    """Why stronger levels do not work here, and what this one lacks on this machine."""
+    commands: bool = True
+    """Whether commands run at all."""
+
+
+def choose_level(config: SandboxConfig, *, environ: Mapping[str, str] | None = None) -> SandboxChoice:
+    """Return the level that the configuration asks for, or the strongest that works here.
+
+    Takes under a millisecond when the answer is remembered, and else as long as it takes to start a box.
+
+    Raises:
+        ConfigError: the level is named in the configuration and does not work here. It is never lowered.
+    """
+    memory = _Memory(os.environ if environ is None else environ)
+    if config.level == "C":
+        return SandboxChoice(level="C", why="named in the configuration", sentence=SENTENCES["C"])
+    if config.level != "auto":
+        if problem := _problem_with(config.level, config, memory):
+            raise ConfigError(
+                f"The sandbox level {config.level} does not work here: {problem}", hint=_HINTS[config.level]
+            )
+        return _chosen(config.level, "named in the configuration", [])
+    problems: list[str] = []
+    for level in _BEST_FIRST:
+        problem = _problem_with(level, config, memory)
+        if not problem:
+            return _chosen(level, "the strongest that works here", problems)
+        problems.append(f"Level {level} does not work here: {problem}. {_HINTS[level]}")
+    may_run = os.getuid() != 0
+    return SandboxChoice(
+        level="C",
+        why="nothing stronger works here",
+        sentence=SENTENCES["C"] if may_run else REFUSED,
+        problems=tuple(problems),
+        commands=may_run,
+    )
+
+
+def _chosen(level: Level, why: str, problems: list[str]) -> SandboxChoice:
+    if level == "B" and sys.platform == "linux":
+        from agent_fabric.infrastructure.sandbox.landlock import landlock_gaps  # noqa: PLC0415 - only for this level
+
+        problems = [*problems, *(f"This kernel's Landlock lacks: {gap}" for gap in landlock_gaps())]
+    return SandboxChoice(level=level, why=why, sentence=SENTENCES[level], problems=tuple(problems))
+
+
+def _problem_with(level: Level, config: SandboxConfig, memory: "_Memory") -> str:
+    remembered = memory.of(level, config)
+    if remembered is not None:
+        return remembered
+    from agent_fabric.infrastructure.sandbox.probe import problem_with  # noqa: PLC0415 - needed only when nothing is remembered
+
+    def tried() -> str:
+        return asyncio.run(problem_with(partial(_box, level, config)))
+
+    # A thread of its own, since the caller may be in an event loop already. Twice, since a stronger level is not given
+    # up for what may be a busy moment.
+    with ThreadPoolExecutor(1, "sandbox-probe") as thread:
+        problem = thread.submit(tried).result() and thread.submit(tried).result()
+    memory.keep(level, config, problem)
+    return problem
+
+
+def _box(level: Level, config: SandboxConfig, workspace: Path, run_id: str, fabric: Path) -> Box:
+    return make_box(level, workspace, run_id, config, Surroundings(hidden=fabric))
+
+
+class _Memory:
+    """What earlier tries found, in the user's cache folder; good for this user, rights, kernel, boot, programs only."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        folder = base_folder(environ, "XDG_CACHE_HOME", ".cache")
+        self._file = None if folder is None else folder / "sandbox.json"
+        self._environ = environ
+
+    def of(self, level: Level, config: SandboxConfig) -> str | None:
+        """Return the problem with a level as it was found last, or None if nobody knows."""
+        entry = self._entries().get(level)
+        if not isinstance(entry, dict) or entry.get("of") != self._circumstances(level, config):
+            return None
+        age = time.time() - entry.get("at", 0)
+        limit = PROBLEM_REMEMBERED_S if entry["problem"] else REMEMBERED_S
+        return str(entry["problem"]) if 0 <= age < limit else None
+
+    def keep(self, level: Level, config: SandboxConfig, problem: str) -> None:
+        if self._file is None:
+            return
+        entry = {"of": self._circumstances(level, config), "at": time.time(), "problem": problem}
+        text = json.dumps({**self._entries(), level: entry})
+        with suppress(OSError):  # a memory that cannot be kept costs the next one a try
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            new = self._file.with_name(f".sandbox-{os.getpid()}.json")
+            new.write_text(text)
+            new.replace(self._file)
+
+    def _entries(self) -> dict[str, Any]:
+        if self._file is None:
+            return {}
+        try:
+            entries = json.loads(self._file.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+    def _circumstances(self, level: Level, config: SandboxConfig) -> list[str]:
+        program = {"A": "bwrap", "A+": (*config.container_engine, "podman")[0]}.get(level, sys.executable)
+        found = shutil.which(program, path=self._environ.get("PATH"))
+        about = ""
+        with suppress(OSError):
+            status = Path(found or program).stat()
+            about = f"{found}:{status.st_size}:{status.st_mtime_ns}"
+        return [
+            *(str(os.getuid()), _capabilities(), platform.release(), _boot(), about),
+            *(__version__, str(config.image), str(config.uid)),
+        ]
+
+
+def _capabilities() -> str:
+    """Return what root may do here: in a container it is less."""
+    with suppress(OSError):
+        status = Path("/proc/self/status").read_text()
+        return next((line for line in status.splitlines() if line.startswith("CapEff")), "")
+    return ""
+
+
+def _boot() -> str:
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""

@@ -1,0 +1,143 @@
+"""How much a box's commands may use: each process alone by the kernel's limits, all together by looking."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric.config.schema.sandbox import SandboxLimits
+
+LOOK_EVERY_S = 0.1
+"""How often a working box is looked at."""
+
+_MEGABYTE = 1 << 20
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_OPEN_FILES = 4096
+_COUNTED_PER_BOX = (5, 14)
+"""Since this version the kernel counts a user's processes for each user namespace apart."""
+_WHOLE_LOOK_EVERY_S = 5.0
+_OVER_MB = 64
+"""How much a box whose workspace is too large already may add, so that it can tidy up."""
+
+
+def process_limits(limits: SandboxLimits) -> list[str]:
+    """Return the limits of each process, as the worker takes them."""
+    memory, file_size = limits.memory_mb * _MEGABYTE, limits.file_size_mb * _MEGABYTE
+    processes = limits.processes
+    if _kernel() < _COUNTED_PER_BOX:
+        processes += _tasks_of_user()
+    # Not the address space: programs reserve much more of it than they ever use.
+    return [f"DATA={memory}", f"FSIZE={file_size}", f"NPROC={processes}", f"NOFILE={_OPEN_FILES}", "CORE=0"]
+
+
+class Watch:
+    """Looks at what a box uses in all."""
+
+    def __init__(self, limits: SandboxLimits, top: int, workspace: Path) -> None:
+        """Watch the processes below `top` and what they add to the workspace."""
+        self._limits = limits
+        self._top = top
+        self._workspace = workspace
+        self.since = time.time()
+        self.free = _free(workspace)
+        self._disk_limit = limits.total_disk_mb * _MEGABYTE
+        self._whole_look_at = time.monotonic() + _WHOLE_LOOK_EVERY_S
+
+    def carry_on(self, before: "Watch") -> None:
+        """Count from where an earlier box of the same run began; what is too much already may grow a little."""
+        self.since, self.free = before.since, before.free
+        self._disk_limit = max(self._disk_limit, self._added() + _OVER_MB * _MEGABYTE)
+
+    def look(self) -> str:
+        """Return which limit is exceeded, in words that follow "used"; empty: none. Blocks; may take a while."""
+        pids = list(_below(self._top))
+        memory = self._limits.total_memory_mb * _MEGABYTE
+        if sum(map(_resident, pids)) > memory and sum(map(_proportional, pids)) > memory:
+            return f"more than {self._limits.total_memory_mb} MB of memory in all"
+        # Counting files is dear: only when so much less is free that it may be too much, and now and then.
+        if self.free - _free(self._workspace) > self._disk_limit or time.monotonic() > self._whole_look_at:
+            begun = time.monotonic()
+            if self._added() + _open_but_removed(pids, self._workspace) > self._disk_limit:
+                return f"more than {self._limits.total_disk_mb} MB of disk in all"
+            took = time.monotonic() - begun
+            self._whole_look_at = time.monotonic() + max(_WHOLE_LOOK_EVERY_S, 50 * took)
+        return ""
+
+    def _added(self) -> int:
+        """Return the size of what was made or changed in the workspace since the box was made."""
+        size = 0
+        for path, _, names in os.walk(self._workspace):
+            for name in names:
+                with suppress(OSError):
+                    status = os.lstat(f"{path}/{name}")
+                    if status.st_ctime >= self.since:
+                        size += status.st_blocks * 512
+        return size
+
+
+def _below(top: int) -> Iterator[int]:
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a path object per process costs
+        if name.isdigit():
+            with suppress(OSError, IndexError):
+                parent = int(_read(f"/proc/{name}/stat").rsplit(b")", 1)[1].split()[1])
+                parents.setdefault(parent, []).append(int(name))
+    waiting = [top]
+    while waiting:
+        below = parents.get(waiting.pop(), [])
+        yield from below
+        waiting += below
+
+
+def _resident(pid: int) -> int:
+    with suppress(OSError, IndexError):
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
+    return 0
+
+
+def _proportional(pid: int) -> int:
+    """Return a process's memory with what it shares counted in part, or all of it where that cannot be seen."""
+    with suppress(OSError):
+        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return _resident(pid)
+
+
+def _open_but_removed(pids: list[int], workspace: Path) -> int:
+    """Return the size of files that have no name any more but are still held open."""
+    device, sizes = workspace.stat().st_dev, dict[int, int]()
+    for pid in pids:
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - as above
+                with suppress(OSError):
+                    status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116 - as above
+                    if status.st_nlink == 0 and status.st_dev == device:
+                        sizes[status.st_ino] = status.st_blocks * 512
+    return sum(sizes.values())
+
+
+def _free(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bfree * status.f_frsize
+
+
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _kernel() -> tuple[int, ...]:
+    numbers = platform.release().split("-")[0].split(".")[:2]
+    return tuple(int(number) for number in numbers if number.isdigit())
+
+
+def _tasks_of_user() -> int:
+    count, user = 0, os.getuid()
+    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
+        if name.isdigit():
+            with suppress(OSError):
+                if os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116 - as above
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208 - as above
+    return count

@@ -1,0 +1,56 @@
+"""Processes found by a mark in their environment, where there is /proc."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from agent_fabric.infrastructure.sandbox.draining import SETTLE_S
+
+RUN = "FABRIC_RUN_ID"
+"""The variable that every process of a run has."""
+
+
+def entry(name: str, value: str) -> bytes:
+    """Return a variable as it stands in an environment."""
+    return os.fsencode(f"{name}={value}")
+
+
+def kill_marked(mark: bytes, *, spare: set[bytes] | None = None, above: int = 0) -> int:
+    """Kill every process with this entry in its environment, until there is none; return how many there were.
+
+    Those with an entry of `spare`, and those with a number up to `above`, are left alone.
+    """
+    killed: set[int] = set()
+    deadline = time.monotonic() + SETTLE_S
+    while found := _marked(mark, spare or set(), above):
+        for pid in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        killed.update(found)
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.0005)
+    return len(killed)
+
+
+def newest_pid() -> int:
+    """Return the highest process number given so far, or 0 where nobody says."""
+    return int(Path("/proc/loadavg").read_bytes().split()[-1]) if _has_proc() else 0
+
+
+def _marked(mark: bytes, spare: set[bytes], above: int) -> list[int]:
+    found = []
+    for name in os.listdir("/proc") if _has_proc() else ():  # noqa: PTH208 - a path object per process costs
+        if name.isdigit() and int(name) > above and int(name) != os.getpid():
+            entries: set[bytes] = set()
+            with suppress(OSError):  # ended meanwhile, or somebody else's
+                entries.update(Path(f"/proc/{name}/environ").read_bytes().split(b"\0"))
+            if mark in entries and not entries & spare:
+                found.append(int(name))
+    return found
+
+
+def _has_proc() -> bool:
+    return Path("/proc/self/environ").exists()

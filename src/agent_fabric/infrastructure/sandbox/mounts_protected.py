@@ -1,0 +1,173 @@
+"""Files of a workspace that other programs obey: read-only in a box, and put aside where a command makes them.
+
+A box can only cover what exists. Whatever appears at the other names while a command runs is renamed within a tenth of
+a second (`.envrc` to `.envrc.refused`), and for good when the command has ended; its caller is told. So nothing has to
+stand there for the missing ones, where a person would wonder what it is.
+"""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from agent_fabric.domain.protected import GIT_FOLDER
+from agent_fabric.infrastructure.sandbox.mounts_git import put_aside_orders
+
+_ASIDE = ".refused"
+_MOST_ASIDE = 100
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ProtectedPaths:
+    """The protected names of one workspace, as one box after the other uses it.
+
+    Everything here is done by names in open folders, since commands may put links there at any moment.
+    """
+
+    def __init__(self, workspace: Path, names: Iterable[str]) -> None:
+        """Take the names as paths below the workspace, with one folder above them at most."""
+        self._workspace = workspace
+        self._names = sorted(names, key=lambda one: (one.count("/"), one))
+        self._missing: set[str] | None = None
+        """Where nothing was when a box was made; None: there was no box yet."""
+        self._links: dict[str, str] = {}
+        """Those that are links, which cannot be mounted over, and what they say."""
+        self._git_is_new = False
+
+    def cover(self) -> Iterator[tuple[Path, bool]]:
+        """Yield what to mount over itself, outer ones first, and whether it may be written.
+
+        A folder around a protected path is mounted too, or it could be moved away with what is in it.
+        """
+        kinds = self._kinds()
+        self._missing = {name for name, kind in kinds.items() if not kind}
+        self._links = {}
+        with self._opened("") as top:
+            around = _kind(top, GIT_FOLDER)
+        self._git_is_new = not around
+        if around == stat.S_IFREG:  # it says where the real one is
+            yield self._workspace / GIT_FOLDER, False
+        elif around == stat.S_IFDIR:
+            yield self._workspace / GIT_FOLDER, True
+        for name, kind in kinds.items():
+            if kind in {stat.S_IFREG, stat.S_IFDIR}:
+                yield self._workspace / name, False
+            elif kind == stat.S_IFLNK:
+                with suppress(OSError):
+                    self._links[name] = str((self._workspace / name).readlink())
+
+    def is_changed(self) -> bool:
+        """Whether something is at a name where nothing was. Between commands: a person or another program made it."""
+        return self._missing is not None and any(kind for name, kind in self._kinds(self._missing).items())
+
+    def undo(self, *, has_ended: bool) -> list[str]:
+        """Put aside what was made at missing names and put back links that were replaced; return what was undone.
+
+        A `.git` that a command has made may stay, but for what git would execute; that waits until the command
+        `has_ended`.
+        """
+        undone = []
+        for name, kind in self._kinds(self._missing or ()).items():
+            if kind and not (self._git_is_new and name.startswith(f"{GIT_FOLDER}/")):
+                with self._opened(name) as folder:
+                    if _put_aside(folder, _last(name)):
+                        undone.append(name)
+        for name, target in self._links.items():
+            with self._opened(name) as folder:
+                if _put_back(folder, _last(name), target):
+                    undone.append(name)
+        if self._git_is_new and has_ended:
+            undone += self._look_at_new_git()
+        return undone
+
+    def _look_at_new_git(self) -> list[str]:
+        with self._opened("") as top:
+            kind = _kind(top, GIT_FOLDER)
+            if kind not in {0, stat.S_IFDIR}:
+                return [GIT_FOLDER] if _put_aside(top, GIT_FOLDER) else []
+        with self._opened(f"{GIT_FOLDER}/") as folder:
+            return [f"{GIT_FOLDER}/{name}" for name in put_aside_orders(folder, _put_aside)] if folder >= 0 else []
+
+    def _kinds(self, names: Iterable[str] | None = None) -> dict[str, int]:
+        """Return what is at each name, links not followed; 0: nothing, or no folder above it."""
+        wanted = self._names if names is None else sorted(names)
+        found: dict[str, int] = {}
+        for parent in sorted({name.rpartition("/")[0] for name in wanted}):
+            with self._opened(f"{parent}/" if parent else "") as folder:
+                found |= {name: _kind(folder, _last(name)) for name in wanted if name.rpartition("/")[0] == parent}
+        return found
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[int]:
+        """Open the folder in which the name is; -1: there is none."""
+        file = -1
+        with suppress(OSError):
+            file = _open_up(self._workspace)
+            parent = name.rpartition("/")[0]
+            if parent:
+                outer, file = file, -1
+                try:
+                    file = _open_up(parent, outer)
+                finally:
+                    os.close(outer)
+        try:
+            yield file
+        finally:
+            if file >= 0:
+                os.close(file)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _kind(folder: int, name: str) -> int:
+    if folder < 0:
+        return 0
+    try:
+        return stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return 0
+
+
+def _open_up(path: Path | str, folder: int | None = None) -> int:
+    """Open a folder; one of ours that a command has closed to us is opened again, or nothing in it could be undone."""
+    place = os.open(path, _FOLDER | os.O_PATH, dir_fd=folder)
+    try:
+        status, itself = os.fstat(place), f"/proc/self/fd/{place}"
+        if status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(itself, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)  # noqa: PTH101 - an open folder, not a path
+        return os.open(".", _FOLDER, dir_fd=place)
+    finally:
+        os.close(place)
+
+
+def _put_aside(folder: int, name: str) -> bool:
+    """Rename something to a free name; tell whether it was there."""
+    for nth in range(_MOST_ASIDE + 1):
+        # The last is one that nobody can have taken beforehand.
+        aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MOST_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
+        if not _kind(folder, aside):
+            try:
+                os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+            except FileNotFoundError:
+                return False
+            except OSError:  # another was put there just now
+                continue
+            return True
+    return False
+
+
+def _put_back(folder: int, name: str, target: str) -> bool:
+    """Make a link what it was; tell whether it was something else."""
+    if folder < 0:
+        return False
+    with suppress(OSError):
+        if os.readlink(name, dir_fd=folder) == target:
+            return False
+    _put_aside(folder, name)
+    with suppress(OSError):
+        os.symlink(target, name, dir_fd=folder)
+    return True

@@ -1,0 +1,50 @@
+"""Which folders can be a workspace, and which are the system's or somebody's whole home."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from agent_fabric.domain.errors import ConfigError
+
+_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/gnu", "/etc", "/boot", "/dev", "/proc"),
+    *("/sys", "/run", "/var/run", "/var/lib", "/var/log", "/var/cache", "/var/spool", "/var/mail", "/lost+found"),
+    *("/System", "/Library", "/Applications", "/private/etc", "/private/var/db"),
+)
+"""Nothing in these is anybody's project."""
+_NOT_THEMSELVES = frozenset(
+    (
+        *("/", "/home", "/root", "/media", "/mnt", "/opt", "/srv", "/tmp", "/var", "/var/tmp", "/var/opt"),  # noqa: S108 - names
+        *("/Users", "/Volumes", "/private", "/private/tmp", "/private/var", "/private/var/tmp"),
+    )
+)
+"""What lies in these may be a project, but not they themselves."""
+_HOMES = ("/home", "/Users")
+"""What lies directly in these is a person's home."""
+
+
+def require_workspace(folder: Path) -> None:
+    """Refuse a folder that is the system's, or that has the system's or a person's whole home in it.
+
+    Raises:
+        ConfigError: it cannot be a workspace.
+    """
+    path = os.path.realpath(folder)
+    if not may_be_workspace(path, homes=(os.path.realpath(os.path.expanduser("~")), "/root")):  # noqa: PTH111 - as below
+        raise ConfigError(
+            f"{path!r} cannot be a workspace: it belongs to the system, or is a whole home folder",
+            hint="Work in a project's own folder.",
+        )
+
+
+def may_be_workspace(path: str, *, homes: Iterable[str]) -> bool:
+    """Whether commands may be let loose on this folder: an absolute path without links. Looks at names only."""
+    if not path.startswith("/") or path in _NOT_THEMSELVES or os.path.dirname(path) in _HOMES:  # noqa: PTH120 - text
+        return False
+    if any(_is_within(path, system) or _is_within(system, path) for system in _SYSTEM):
+        return False
+    return not any(_is_within(home, path) for home in homes)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")

@@ -1,0 +1,316 @@
+"""The tools that use a browser: for pages that show nothing until their scripts have run, and for forms."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent_fabric.application.ports.browser import Browser, PageView
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.application.ports.sources import Snapshots
+from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.research import with_page
+from agent_fabric.domain.sources import Source
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
+from agent_fabric.infrastructure.packs.base import ToolFunction
+from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS
+
+VIEW_CHARS = 10_000
+"""How much of a page one call returns."""
+MOST_LINKS = 40
+_LINK_CHARS = 300
+_TIMEOUT_S = 60.0
+_REASON = "opened in the browser"
+_MARK: Final = re.compile(r"\[\d+(?: [a-z]+)?: ([^\[\]]*)\]")
+"""A thing with a number; on the page, only its words are to be read."""
+_NUMBER = {"type": "integer", "minimum": 0, "description": "The number in [ ] on the page"}
+
+BROWSER_OPEN = ToolSpec(
+    name="browser_open",
+    description="Open a web page in a browser that runs its scripts. Things to click and fill in have numbers in [ ]. "
+    "For plain pages fetch_url is faster.",
+    parameters={
+        "type": "object",
+        "properties": {"url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS}},
+        "required": ["url"],
+        "additionalProperties": False,
+    },
+    effect=Effect.READS,
+    timeout_s=_TIMEOUT_S,
+    url_argument="url",
+    trust=Trust.WEB,
+)
+
+BROWSER_READ = ToolSpec(
+    name="browser_read",
+    description="Look at the page that is open in the browser. A long page comes in parts: go on with "
+    "offset=next_offset.",
+    parameters={
+        "type": "object",
+        "properties": {"offset": {"type": "integer", "minimum": 0, "default": 0}},
+        "additionalProperties": False,
+    },
+    effect=Effect.READS,
+    timeout_s=_TIMEOUT_S,
+    trust=Trust.WEB,
+)
+
+BROWSER_CLICK = ToolSpec(
+    name="browser_click",
+    description="Click a numbered link, button or box on the page in the browser, and see what came of it.",
+    parameters={
+        "type": "object",
+        "properties": {"number": _NUMBER},
+        "required": ["number"],
+        "additionalProperties": False,
+    },
+    effect=Effect.LEAVES_SANDBOX,
+    timeout_s=_TIMEOUT_S,
+    trust=Trust.WEB,
+)
+
+BROWSER_TYPE = ToolSpec(
+    name="browser_type",
+    description="Fill in a numbered field on the page in the browser, or choose from a list by the words of the "
+    "choice. submit=true presses Enter then.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "number": _NUMBER,
+            "text": {"type": "string", "maxLength": 20_000},
+            "submit": {"type": "boolean", "default": False},
+        },
+        "required": ["number", "text"],
+        "additionalProperties": False,
+    },
+    effect=Effect.LEAVES_SANDBOX,
+    timeout_s=_TIMEOUT_S,
+    trust=Trust.WEB,
+)
+
+BROWSER_SCREENSHOT = ToolSpec(
+    name="browser_screenshot",
+    description="Save how the page in the browser looks, as a PNG file in the workspace.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "minLength": 1, "description": "Path in the workspace, such as page.png"},
+            "whole_page": {"type": "boolean", "default": False, "description": "Not only what fits on a screen"},
+        },
+        "required": ["path"],
+        "additionalProperties": False,
+    },
+    effect=Effect.IDEMPOTENT,
+    timeout_s=_TIMEOUT_S,
+    path_arguments=("path",),
+    trust=Trust.WEB,
+)
+
+BROWSER_TOOLS = (BROWSER_OPEN, BROWSER_READ, BROWSER_CLICK, BROWSER_TYPE, BROWSER_SCREENSHOT)
+
+_NETWORK_DISABLED = ToolResult(
+    output={
+        "error": "network disabled",
+        "hint": "This run may not use the network. Work from the files at hand, and say that no page could be opened.",
+    }
+)
+
+
+def browser_tools(
+    browser: Browser, sandbox: Sandbox, record: "PageRecord | None" = None
+) -> tuple[tuple[ToolSpec, ToolFunction], ...]:
+    """Return the five tools, all at work on one browser; with a record, what they show can be cited."""
+    shown = Shown(record)
+    return (
+        (BROWSER_OPEN, BrowserOpen(browser, shown)),
+        (BROWSER_READ, BrowserRead(browser, shown)),
+        (BROWSER_CLICK, BrowserClick(browser, shown)),
+        (BROWSER_TYPE, BrowserType(browser, shown)),
+        (BROWSER_SCREENSHOT, BrowserScreenshot(browser, sandbox)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """Keeps pages as they were seen, so that a citation can be held against them."""
+
+    snapshots: Snapshots
+    screening: WorkspaceTable
+    clock: Clock
+
+    async def keep(self, view: PageView, run_id: RunId) -> Source:
+        """Keep a page as it looks now, and note in the screening log that it was read."""
+        page = Page(
+            url=view.url,
+            final_url=view.url,
+            status=view.status,
+            content_type="text/html",
+            body=view.html.encode("utf-8", "replace"),
+            title=view.title,
+            text=_MARK.sub(r"\1", view.text),
+            cut=False,
+        )
+        source = await self.snapshots.keep(page, fetched_at=self.clock.now())
+        await self.screening.change(run_id, lambda rows: with_page(rows, source, _REASON))
+        return source
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Makes results of pages."""
+
+    record: PageRecord | None
+    _told: set[tuple[str, str]] = field(default_factory=set)
+    """Pages that a result has carried already: the log needs each only once."""
+
+    async def __call__(self, view: PageView, run_id: RunId, offset: int = 0) -> ToolResult:
+        """Return a page from `offset` on."""
+        output = _part(view, offset)
+        if self.record is None or not view.url.startswith("http") or view.status >= 400:
+            return ToolResult(output=output, origin=view.url)
+        source = await self.record.keep(view, run_id)
+        told = (source.url, source.sha256)
+        sources = () if told in self._told else (source,)
+        self._told.add(told)
+        return ToolResult(output=output, origin=view.url, sources=sources)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserOpen:
+    """Tool: load a page."""
+
+    browser: Browser
+    shown: Shown
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Open `url`.
+
+        Raises:
+            WebError: there is no page, or no browser.
+            PermissionError: the address is not for this program to reach.
+        """
+        if not context.network_allowed:
+            return _NETWORK_DISABLED
+        view = await self.browser.open(text_argument(args, "url"), timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserRead:
+    """Tool: look at the page again."""
+
+    browser: Browser
+    shown: Shown
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Read from `offset` on.
+
+        Raises:
+            WebError: no page is open.
+            ValueError: the page ends before the offset.
+        """
+        if not context.network_allowed:
+            return _NETWORK_DISABLED
+        view = await self.browser.read(timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id, int(args.get("offset", 0)))
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserClick:
+    """Tool: click something."""
+
+    browser: Browser
+    shown: Shown
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Click `number`.
+
+        Raises:
+            WebError: there is no such thing, or it cannot be clicked.
+            PermissionError: it leads where this program may not go.
+        """
+        if not context.network_allowed:
+            return _NETWORK_DISABLED
+        view = await self.browser.click(int(args["number"]), timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserType:
+    """Tool: fill in a field."""
+
+    browser: Browser
+    shown: Shown
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Write `text` into `number`.
+
+        Raises:
+            WebError: there is no such field.
+            PermissionError: sending it leads where this program may not go.
+        """
+        if not context.network_allowed:
+            return _NETWORK_DISABLED
+        view = await self.browser.type(
+            int(args["number"]),
+            text_argument(args, "text"),
+            submit=bool(args.get("submit", False)),
+            timeout_s=context.timeout_s,
+        )
+        return await self.shown(view, context.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserScreenshot:
+    """Tool: keep how a page looks."""
+
+    browser: Browser
+    sandbox: Sandbox
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Write a PNG file to `path`.
+
+        Raises:
+            WebError: no page is open.
+            OSError: the file cannot be written; PermissionError: the path leads out of the workspace.
+        """
+        if not context.network_allowed:
+            return _NETWORK_DISABLED
+        path = text_argument(args, "path")
+        if not path.lower().endswith(".png"):
+            raise ValueError("'path' must end in .png: that is what is written")
+        url, png = await self.browser.screenshot(
+            whole_page=bool(args.get("whole_page", False)), timeout_s=context.timeout_s
+        )
+        created = await self.sandbox.write_file(path, png)
+        return ToolResult(
+            output={"path": path, "bytes": len(png), "created": created, "url": url},
+            changed=True,
+            wrote=(path,),
+            origin=url,
+        )
+
+
+def _part(view: PageView, offset: int) -> dict[str, Any]:
+    """Return a page from `offset` on, with the links that are in this part."""
+    length = len(view.text)
+    if offset and offset >= length:
+        raise ValueError(f"'offset' is {offset}, but the page has {length} characters")
+    text = view.text[offset : offset + VIEW_CHARS]
+    if offset + len(text) < length and (end := text.rfind("\n")) > VIEW_CHARS // 2:
+        text = text[: end + 1]
+    here = [(number, to) for number, to in view.links.items() if f"[{number}:" in text]
+    output: dict[str, Any] = {"url": view.url, "title": view.title, "text": text, "length": length, "offset": offset}
+    if view.status >= 400:
+        output["status"] = view.status
+    if offset + len(text) < length:
+        output["next_offset"] = offset + len(text)
+    if here:
+        output["links"] = {str(number): to[:_LINK_CHARS] for number, to in here[:MOST_LINKS]}
+    if view.notes:
+        output["notes"] = list(view.notes)
+    return output

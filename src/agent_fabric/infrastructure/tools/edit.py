@@ -1,0 +1,128 @@
+"""The tool that replaces an exact piece of a file: what a model has not seen, it cannot hit by accident."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argument
+
+MAX_EDIT_BYTES = 5_000_000
+"""Largest file that can be edited."""
+_MOST_LINES_COMPARED = 5_000
+_MOST_COMPARED_CHARS = 200
+_MOST_PLACES = 10
+_AROUND = 2
+
+EDIT_FILE = ToolSpec(
+    name="edit_file",
+    description="Replace one exact piece of a text file. It must occur exactly once, unless replace_all is set.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "Path in the workspace"},
+            "old_text": {
+                "type": "string",
+                "description": "What is there, exactly, with its indentation",
+            },
+            "new_text": {"type": "string", "description": "What shall be there instead"},
+            "replace_all": {"type": "boolean", "description": "Replace every occurrence", "default": False},
+        },
+        "required": ["path", "old_text", "new_text"],
+        "additionalProperties": False,
+    },
+    effect=Effect.CHANGES_WORKSPACE,
+    path_arguments=("path",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EditFile:
+    """Tool: replace text in a file, keeping its mode and its line endings."""
+
+    sandbox: Sandbox
+    max_bytes: int = MAX_EDIT_BYTES
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        """Replace `old_text` in `path` by `new_text`.
+
+        Raises:
+            OSError: the file cannot be read or written; PermissionError: the path leads out of the workspace.
+            ValueError: an argument is wrong, the file is no text, or the text is not there exactly once.
+        """
+        path, old, new = (text_argument(args, name) for name in ("path", "old_text", "new_text"))
+        data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
+        if size > len(data):
+            raise ValueError(f"{path!r} has {size} bytes; files of up to {self.max_bytes} can be edited")
+        edited, lines = await asyncio.to_thread(_replaced, data, old, new, bool(args.get("replace_all")))
+        if len(edited) > MAX_WRITE_BYTES:
+            raise ValueError(f"the file would have {len(edited)} bytes; one call may write {MAX_WRITE_BYTES}")
+        await self.sandbox.write_file(path, edited)
+        output = {"path": path, "replaced": len(lines), "lines": lines[:_MOST_PLACES], "bytes": len(edited)}
+        return ToolResult(output=output, changed=True, wrote=(path,))
+
+
+def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int]]:
+    """Return the data with the text replaced, and the lines at which it was."""
+    if not old:
+        raise ValueError("'old_text' is empty; say what shall be replaced, or use write_file for a new file")
+    try:
+        text = data.decode()
+        new.encode()
+    except UnicodeDecodeError:
+        raise ValueError("the file is not UTF-8 text, so it cannot be edited") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"'new_text' is not valid text at character {error.start}") from None
+    if "\0" in text:
+        raise ValueError("the file is binary, so it cannot be edited")
+    if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
+        old, new = _with_returns(old), _with_returns(new)
+    if old == new:
+        raise ValueError("'old_text' and 'new_text' are the same: nothing would change")
+    count = text.count(old)
+    if not count:
+        raise ValueError(f"'old_text' does not occur in the file. {_nearest(text, old)}")
+    lines = _lines_of(text, old, count if every else _MOST_PLACES)
+    if count > 1 and not every:
+        shown = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
+        raise ValueError(
+            f"'old_text' occurs {count} times, at lines {shown}. Add lines around it until it is the only one, or set "
+            "replace_all"
+        )
+    return text.replace(old, new).encode(), lines
+
+
+def _with_returns(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _lines_of(text: str, old: str, most: int) -> list[int]:
+    lines: list[int] = []
+    at, line, seen = text.find(old), 1, 0
+    while at >= 0 and len(lines) < most:
+        line += text.count("\n", seen, at)
+        seen = at
+        lines.append(line)
+        at = text.find(old, at + len(old))
+    return lines
+
+
+def _nearest(text: str, old: str) -> str:
+    """Return what the model may have meant, so that it need not read the whole file again."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for those who miss
+
+    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    lines = text.splitlines()
+    if not wanted or len(lines) > _MOST_LINES_COMPARED:
+        return "Read the file, then copy the piece exactly"
+    stripped = [line.strip()[:_MOST_COMPARED_CHARS] for line in lines]
+    near = get_close_matches(wanted[:_MOST_COMPARED_CHARS], stripped, n=1, cutoff=0.6)
+    if not near:
+        return "Nothing like its first line is there. Read the file, then copy the piece exactly"
+    at = stripped.index(near[0])
+    first = max(0, at - _AROUND)
+    last = at + max(len(old.splitlines()), 1) + _AROUND
+    shown = "\n".join(line[:_MOST_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
+    return f"Spaces and every other character count. The nearest lines, from line {first + 1}:\n{shown}"

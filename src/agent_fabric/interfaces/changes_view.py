@@ -1,0 +1,68 @@
+"""What a run changed, as JSON has it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from agent_fabric.application.runs.diff_run import RunDiff
+from agent_fabric.application.runs.undo_run import Undone
+from agent_fabric.domain.changes import Change, Entry
+from agent_fabric.domain.unified_diff import FileDiff
+
+Differ = Callable[[Change], FileDiff | None]
+"""Compares one file; None when there is no room for more."""
+
+
+def diff_object(found: RunDiff, differ: Differ | None) -> dict[str, Any]:
+    """Return what a run changed; without a `differ` the contents are not compared."""
+    return {
+        "run_id": found.run_id,
+        "status": str(found.status),
+        "folder": readable(found.folder),
+        "seen_now": found.seen_now,
+        "changes": [_change(change, differ) for change in found.changes],
+        "not_watched": [readable(path) for path in found.left_alone],
+        "undone": [
+            {"number": one.number, "at": one.at, "by": one.by, "redo": one.redo, "finished": one.finished}
+            for one in found.undos
+        ],
+    }
+
+
+def undo_object(undone: Undone) -> dict[str, Any]:
+    """Return what was taken back, and what was not."""
+    return {
+        "run_id": undone.run_id,
+        "folder": readable(undone.folder),
+        "dry_run": undone.dry,
+        "record": undone.record,
+        "done": [readable(step.path) for step in undone.done],
+        "already": [readable(path) for path in undone.already],
+        "refused": [{"path": readable(one.path), "reason": one.reason, "final": one.final} for one in undone.refused],
+    }
+
+
+def readable(path: str) -> str:
+    """Return a path as text that JSON can carry: bytes that are none are shown as escapes."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def _change(change: Change, differ: Differ | None) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "path": readable(change.path),
+        "change": change.what,
+        "before": _entry(change.before),
+        "after": _entry(change.after),
+        "undoable": not change.why_final,
+        "reason": change.why_final,
+    }
+    found = None if differ is None else differ(change)
+    if found is not None:
+        value |= {"binary": found.binary, "added": found.added, "removed": found.removed}
+        value["diff"] = found.text.decode(errors="backslashreplace")
+    return value
+
+
+def _entry(entry: Entry | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    return {"kind": entry.kind.value, "mode": f"{entry.mode:04o}", "size": entry.size, "digest": readable(entry.digest)}

@@ -1,0 +1,94 @@
+"""How a question looks in a terminal: a person sees what would run, also where it was written to be overlooked."""
+
+import json
+import re
+import time
+from typing import TextIO
+
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
+from agent_fabric.domain.approvals import Question
+from agent_fabric.interfaces.cli.output import plain, shortened, styled
+
+_MOST_LINES = 30
+_MOST_CHARS = 1_000
+"""In a line. What is too much is left out of the middle, and is counted; the end is where surprises are."""
+_BLANKS = re.compile(" {40,}")
+_LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Characters that count as printable and show nothing."""
+_HEADS = {
+    Question.MAY_IT_RUN: "approval needed",
+    Question.DID_IT_HAPPEN: "it may have happened",
+}
+
+
+def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> str:
+    """Return the card: what would run, why it asks, where, and what the run has read before.
+
+    With `whole`, nothing is left out, however long it is.
+    """
+    arguments = _arguments(card)
+    shown = arguments if whole else _cut(arguments)
+    lines = [
+        f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {plain(card.tool)}",
+        *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
+        *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
+        f"  why:   {plain(card.reason)} (rule {plain(card.rule)})",
+        f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, wanted by {plain(card.agent)}",
+        f"  run:   {card.run_id}",
+    ]
+    if card.untrusted:
+        lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
+    if card.status is ApprovalStatus.PENDING:
+        lines.append(f"  until: {when(card.expires_at)}")
+    else:
+        who = f" by {plain(card.decided_by)}" if card.decided_by else ""
+        because = f": {plain(card.decided_because)}" if card.decided_because else ""
+        lines.append(f"  {card.status.value}{who}{because}")
+    return "\n".join(lines) + "\n"
+
+
+def card_line(card: ApprovalCard) -> str:
+    """Return a question as one line of a list."""
+    what = shortened(f"{card.tool} {_main(card)}", 70)
+    until = when(card.expires_at)
+    return f"{card.approval_id}  {card.run_id[:8]}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
+
+
+def when(seconds: float) -> str:
+    """Return a time as people here write it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _main(card: ApprovalCard) -> str:
+    return next((str(card.args[key]) for key in ("command", "path", "url") if key in card.args), json.dumps(card.args))
+
+
+def _see_all(card: ApprovalCard) -> str:
+    return f"see the rest before you agree, with `fabric approvals show {card.approval_id}`"
+
+
+def _arguments(card: ApprovalCard) -> list[str]:
+    only_command = set(card.args) == {"command"}
+    text = str(card.args["command"]) if only_command else json.dumps(card.args, ensure_ascii=False, indent=2)
+    return [_visible(line) for line in text.split("\n")]
+
+
+def _visible(line: str) -> str:
+    """Return a line in which nothing hides: not behind control characters, not behind blanks."""
+    shown = "".join(char if char.isprintable() and char not in _LOOKS_BLANK else ascii(char)[1:-1] for char in line)
+    return _BLANKS.sub(lambda found: f" [{len(found.group())} blanks] ", shown)
+
+
+def _cut(lines: list[str]) -> list[str]:
+    """Leave out the middle of what is too long for a screen."""
+    if len(lines) > _MOST_LINES:
+        half = _MOST_LINES // 2
+        lines = [*lines[:half], f"[{len(lines) - 2 * half} lines left out]", *lines[-half:]]
+    return [_cut_line(line) for line in lines]
+
+
+def _cut_line(line: str) -> str:
+    half = _MOST_CHARS // 2
+    if len(line) <= _MOST_CHARS:
+        return line
+    return f"{line[:half]} [{len(line) - 2 * half} characters left out] {line[-half:]}"

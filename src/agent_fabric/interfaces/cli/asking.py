@@ -1,0 +1,124 @@
+"""Asks the person at the terminal what a waiting run wants to know."""
+
+import asyncio
+import json
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.application.approvals.decide_approval import DecideApproval
+from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled
+from agent_fabric.domain.ids import RunId
+from agent_fabric.interfaces.cli.approval_card import shown_card
+from agent_fabric.interfaces.cli.output import plain, plain_lines
+
+_BEFORE = ("once", "run", "edit", "deny", "later")
+_AFTER_A_CRASH = ("run", "done", "skip", "later")
+
+
+def somebody_is_there() -> bool:
+    """Tell whether a person can see a question and answer it."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+async def ask_person(run_id: RunId, book: ApprovalBook, decide: DecideApproval) -> bool:
+    """Ask about everything that a run waits for; tell whether all of it has been answered."""
+    for card in await book.list(run_id=run_id):
+        sys.stderr.write("\n" + shown_card(card, sys.stderr))
+        while True:
+            answer = await _answer_to(card)
+            if answer is None:
+                return False
+            try:
+                await decide(card.approval_id, answer)
+            except ApprovalRefused as problem:
+                sys.stderr.write(f"  {plain_lines(problem.message)}\n  hint: {plain_lines(problem.hint)}\n")
+                continue
+            except ApprovalSettled as problem:  # somebody else was faster
+                sys.stderr.write(f"  {plain_lines(problem.message)}\n")
+            break
+    return True
+
+
+async def _answer_to(card: ApprovalCard) -> Answer | None:
+    """Return what the person says; None: later."""
+    by = this_person()
+    if card.question is Question.DID_IT_HAPPEN:
+        match await _choice("[r]un it again, count it as [d]one, [s]kip it, or decide [l]ater? ", _AFTER_A_CRASH):
+            case "run":
+                return Answer(decision=Decision.APPROVE, by=by, via="terminal")
+            case "done":
+                return Answer(decision=Decision.DONE, by=by, via="terminal")
+            case "skip":
+                return Answer(decision=Decision.DENY, by=by, via="terminal")
+            case _:
+                return None
+    alike = f", for this [r]un (every `{plain(card.alike)}`)" if card.alike else ""
+    words = [word for word in _BEFORE if card.alike or word != "run"]
+    match await _choice(f"Allow it [o]nce{alike}, [e]dit it, [d]eny it, or decide [l]ater? ", words):
+        case "once":
+            return Answer(decision=Decision.APPROVE, by=by, via="terminal")
+        case "run":
+            return Answer(decision=Decision.APPROVE, by=by, via="terminal", reach=Reach.RUN)
+        case "edit":
+            args = await _edited(card)
+            if args is None:  # they thought better of it
+                return await _answer_to(card)
+            return Answer(decision=Decision.APPROVE, by=by, via="terminal", args=args)
+        case "deny":
+            reason = await _line("Why? The model is told (Enter: no reason): ") or ""
+            return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
+        case _:
+            return None
+
+
+async def _choice(question: str, words: Sequence[str]) -> str:
+    """Return the word that the person chose; at the end of input none."""
+    # What was typed before the question was there is no answer to it.
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    while (line := await _line(question)) is not None:
+        said = line.strip().lower()
+        for word in words:
+            if said in (word, word[0]):  # not by the first letter alone: "refuse" is not "for this run"
+                return word
+    return ""
+
+
+async def _edited(card: ApprovalCard) -> Mapping[str, Any] | None:
+    """Return the arguments that the person wants instead; None: none after all."""
+    only_command = set(card.args) == {"command"}
+    question = "Run this instead: " if only_command else "All arguments, as JSON on one line: "
+    while line := (await _line(question) or "").strip():
+        if only_command:
+            return {"command": line}
+        try:
+            value = json.loads(line)
+        except ValueError as problem:
+            sys.stderr.write(f"  That is not JSON: {problem}\n")
+            continue
+        if isinstance(value, dict):
+            return value
+    return None
+
+
+async def _line(question: str) -> str | None:
+    """Return what the person types; None at the end of input. Ctrl-C is noticed meanwhile."""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    loop = asyncio.get_running_loop()
+    typed: asyncio.Future[str] = loop.create_future()
+    file = sys.stdin.fileno()
+
+    def read() -> None:
+        if not typed.done():
+            typed.set_result(sys.stdin.readline())
+
+    loop.add_reader(file, read)
+    try:
+        return await typed or None
+    finally:
+        loop.remove_reader(file)

@@ -1,0 +1,106 @@
+"""`fabric diff`: show what a run changed."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
+from agent_fabric.bootstrap.changes import diff_run
+from agent_fabric.bootstrap.local import open_records
+from agent_fabric.domain.changes import Change
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.unified_diff import FileDiff, file_diff, quoted
+from agent_fabric.interfaces.changes_view import diff_object
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
+
+app = new_app("Show what a run changed.")
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+@app.command()
+def diff(
+    run_id: RunIdArgument,
+    stat: Annotated[bool, typer.Option("--stat", help="Only how much changed in each file.")] = False,
+    name_only: Annotated[bool, typer.Option("--name-only", help="Only the names.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what a run changed in its folder, by tools and by commands, as a diff that `git apply` understands.
+
+    Exit codes: 0 shown, 1 what was recorded cannot be read, 2 wrong usage or no such run.
+    """
+    if stat + name_only + as_json > 1:
+        raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
+    records = open_records(existing_root(workspace))
+    look = diff_run(records)
+
+    async def go() -> RunDiff:
+        return await look(await records.catalogue.find(run_id))
+
+    try:
+        found = asyncio.run(go())
+        if as_json:
+            print_json(diff_object(found, lambda change: _compared(look, found, change)))
+        elif name_only:
+            _write(f"{quoted(change.path)}\n".encode() for change in found.changes)
+        elif stat:
+            _write(_stat(look, found))
+        else:
+            _write(_compared(look, found, change).text for change in found.changes)
+    finally:
+        records.close()
+    if not as_json:
+        _remark(found)
+    return COMPLETED
+
+
+def _compared(look: DiffRun, found: RunDiff, change: Change) -> FileDiff:
+    return file_diff(change, *look.content(found, change))
+
+
+def _write(pieces: Iterator[bytes]) -> None:
+    """Write what others wrote: byte by byte into a file or a pipe, harmlessly into a terminal."""
+    for piece in pieces:
+        if not sys.stdout.isatty():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(piece)
+            continue
+        for line in piece.decode(errors="replace").split("\n")[:-1]:
+            style = _STYLES.get(line[:1])
+            text = plain(line)
+            sys.stdout.write(f"{styled(text, style, sys.stdout) if style else text}\n")
+    sys.stdout.flush()
+
+
+def _stat(look: DiffRun, found: RunDiff) -> Iterator[bytes]:
+    added = removed = 0
+    for change in found.changes:
+        compared = _compared(look, found, change)
+        added, removed = added + compared.added, removed + compared.removed
+        size = "binary" if compared.binary else f"+{compared.added} -{compared.removed}"
+        yield f"{change.what:<9} {size:>14}  {quoted(change.path)}\n".encode()
+    paths = "path" if len(found.changes) == 1 else "paths"
+    yield f"{len(found.changes)} {paths} changed, {added} lines added, {removed} removed\n".encode()
+
+
+def _remark(found: RunDiff) -> None:
+    """Say what the diff does not show; on the error output, so that the diff stays one."""
+    if not found.changes:
+        sys.stderr.write("No changes.\n")
+    if found.seen_now and not found.status.settled:
+        print_warning("The run has not ended in order: this is how its folder stands now.")
+    if final := [change for change in found.changes if change.why_final]:
+        print_warning(f"Cannot be undone: {', '.join(quoted(change.path) for change in final[:5])}")
+    if found.left_alone:
+        print_warning(f"Not watched: {', '.join(map(quoted, found.left_alone[:5]))}")
+    if found.undos:
+        last = found.undos[-1]
+        what = "put back again" if last.redo else "taken back"
+        sys.stderr.write(f"Changes of this run were {what} by {plain(last.by)}.\n")

@@ -1,0 +1,78 @@
+"""Approvals: see what runs ask, and answer it."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.approval_view import approval_object
+from agent_fabric.interfaces.http.approval_schemas import Approval, ApprovalAnswer, ApprovalList
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.openapi import problems, takes
+
+ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
+
+
+def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    book, decide = fabric.local.records.approvals, fabric.decide_approval
+
+    @app.get(
+        "/approvals",
+        summary="List what waits for an answer, the oldest first",
+        response_model=ApprovalList,
+        responses=problems(404),
+        tags=["approvals"],
+    )
+    async def approvals(
+        run_id: Annotated[str, Query(description="Only those of this run.")] = "",
+        settled: Annotated[bool, Query(description="Whether to list those that are settled, too.")] = False,
+    ) -> Response:
+        """A question is open until somebody answers it, it expires, or its run ends."""
+        run = await fabric.find(run_id) if run_id else None
+        cards = await book.list(run_id=run, pending_only=not settled)
+        return _json({"approvals": [approval_object(card) for card in cards]})
+
+    @app.get(
+        "/approvals/{approval_id}",
+        summary="Show one",
+        response_model=Approval,
+        responses=problems(404),
+        tags=["approvals"],
+    )
+    async def approval(approval_id: ApprovalId) -> Response:
+        """Answer with everything that a person has to know before they answer."""
+        return _json(approval_object(await book.find(approval_id)))
+
+    @app.post(
+        "/approvals/{approval_id}",
+        summary="Answer one",
+        response_model=Approval,
+        responses=problems(404, 409, 413, 415, 503, 507),
+        openapi_extra=takes(ApprovalAnswer),
+        tags=["approvals"],
+    )
+    async def answer(approval_id: ApprovalId, request: Request) -> Response:
+        """The first answer counts; a second one gets 409. The run goes on within a second."""
+        wish = await body_of(request, ApprovalAnswer)
+        card = await decide(
+            approval_id,
+            Answer(
+                decision=Decision(wish.decision),
+                by=this_person(),
+                via="http",
+                reason=wish.reason,
+                reach=Reach(wish.scope),
+                args=wish.args,
+            ),
+        )
+        return _json(approval_object(await book.find(card.approval_id)))
+
+
+def _json(value: object) -> Response:
+    return Response(dump_json(value), media_type="application/json")

@@ -1,0 +1,84 @@
+"""What runs changed: see it, and take it back."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
+from agent_fabric.bootstrap.changes import diff_run, undo_run
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.changes import Change
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.unified_diff import FileDiff, file_diff
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.changes_view import diff_object, undo_object
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.change_schemas import RunChanges, UndoRequest, UndoResult
+from agent_fabric.interfaces.http.errors import AboutRun
+from agent_fabric.interfaces.http.openapi import problems, takes
+
+MAX_DIFF_BYTES = 4_000_000
+"""Of all diffs in one answer; the rest is only named."""
+
+RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
+
+
+def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    look, take_back = diff_run(fabric.local.records), undo_run(fabric.local.records)
+
+    @app.get(
+        "/runs/{run_id}/diff",
+        summary="Show what a run changed",
+        response_model=RunChanges,
+        responses=problems(404, 503),
+        tags=["runs"],
+    )
+    async def diff(
+        run_id: RunIdPath,
+        contents: Annotated[bool, Query(description="Whether to compare what the files hold.")] = True,
+    ) -> Response:
+        """By tools and by commands, in the folder that it worked in."""
+        found = await look(await fabric.find(run_id))
+        return _json(await asyncio.to_thread(_described, look, found, contents))
+
+    @app.post(
+        "/runs/{run_id}/undo",
+        summary="Take back what a run changed",
+        response_model=UndoResult,
+        responses=problems(404, 409, 413, 415, 503, 507),
+        openapi_extra=takes(UndoRequest, required=False),
+        tags=["runs"],
+    )
+    async def undo(run_id: RunIdPath, request: Request) -> Response:
+        """Where somebody has edited since, nothing is touched, and `refused` tells where that is."""
+        wish = await body_of(request, UndoRequest, absent=UndoRequest())
+        found = await fabric.find(run_id)
+        try:
+            undone = await take_back(
+                found, by=this_person(), paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
+            )
+        except FabricError as problem:
+            raise AboutRun(problem, found) from problem
+        return _json(undo_object(undone))
+
+
+def _described(look: DiffRun, found: RunDiff, contents: bool) -> dict[str, Any]:
+    room = MAX_DIFF_BYTES
+
+    def compared(change: Change) -> FileDiff | None:
+        nonlocal room
+        if room <= 0:
+            return None
+        one = file_diff(change, *look.content(found, change))
+        room -= len(one.text)
+        return one
+
+    return diff_object(found, compared if contents else None)
+
+
+def _json(value: object) -> Response:
+    return Response(dump_json(value), media_type="application/json")

@@ -1,0 +1,255 @@
+"""Approvals as people meet them: at the terminal, with `fabric approvals`, over HTTP, and after a restart."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
+from e2e.fabric_process import Ended, Fabric, read_lines, settings
+from e2e.test_serve import Serving, serving
+
+PATIENCE_S = 30.0
+PUSH = Call("shell", {"command": "git push origin main"})
+DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
+SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "git push --force"}), DONE)})
+
+
+@contextlib.asynccontextmanager
+async def waiting_fabric(folder: Path, **more: Any) -> AsyncIterator[Fabric]:
+    async with ScriptedModel(SCRIPT) as model:
+        yield Fabric(folder, settings(model.base_url, **more))
+
+
+async def pending(fabric: Fabric) -> list[dict[str, Any]]:
+    ended = await fabric("approvals", "list", "--json")
+    assert ended.code == 0, ended.err
+    cards: list[dict[str, Any]] = json.loads(ended.out)
+    return cards
+
+
+def kinds(fabric: Fabric) -> list[str]:
+    (run_dir,) = fabric.run_dirs()
+    return [line["kind"] for line in read_lines(run_dir)]
+
+
+@pytest.mark.proves("C17", "AF-125", "FC-034", "FC-037", "FC-068")
+async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_how_to_answer(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        ended = await fabric("run", "push it")
+        assert ended.code == 3
+        (card,) = await pending(fabric)
+        assert f"fabric approvals show {card['id']}" in ended.out
+        assert {"id", "run_id", "tool", "args", "rule", "expires_at"} <= set(card)
+        assert (card["tool"], card["args"]) == ("shell", {"command": "git push origin main"})
+        assert card["sandbox"] in {"A", "B", "C"}
+        shown = await fabric("approvals", "show", card["id"][:6])
+        assert "git push origin main" in shown.out
+        assert "waiting" in (await fabric("logs", "list")).out
+
+
+async def test_an_answer_without_a_server_tells_how_to_go_on(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        denied = await fabric("approvals", "deny", card["id"], "--reason", "never on a Friday")
+        assert denied.code == 0
+        assert f"fabric resume {card['run_id']}" in denied.out
+        assert await pending(fabric) == []
+        resumed = await fabric("resume", "--last")
+        assert resumed.code == 0, resumed.err
+        (run_dir,) = fabric.run_dirs()
+        (erred,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_error"]
+        assert "never on a Friday" in erred["error_message"]
+        decided = next(line["payload"] for line in read_lines(run_dir) if line["kind"] == "approval_decided")
+        assert (decided["decision"], decided["via"]) == ("deny", "cli")
+
+
+async def test_changed_arguments_run_instead(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        changed = json.dumps({"command": "echo instead > said.txt"})
+        assert (await fabric("approvals", "approve", card["id"], "--args", changed)).code == 0
+        assert (await fabric("resume", "--last")).code == 0
+        (run_dir,) = fabric.run_dirs()
+        assert (run_dir / "workspace" / "said.txt").read_text() == "instead\n"
+        called = next(line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_call")
+        assert called["args"] == {"command": "echo instead > said.txt"}
+        assert called["approval_id"] == card["id"]
+
+
+async def test_wrong_answers_are_explained(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        for arguments, said in (
+            (("approve", "ffffffff"), "No approval begins"),
+            (("approve", card["id"], "--args", "{"), "not JSON"),
+            (("approve", card["id"], "--args", "[1]"), "JSON object"),
+            (("approve", card["id"], "--args", '{"cmd": "ls"}'), "do not fit"),
+            (("done", card["id"]), "during a crash"),
+        ):
+            ended = await fabric("approvals", *arguments)
+            assert ended.code in {1, 2}, ended
+            assert said in ended.err
+        assert [each["id"] for each in await pending(fabric)] == [card["id"]]
+
+
+async def test_a_run_cannot_answer_its_own_question(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        fabric.environment = {"FABRIC_RUN_ID": card["run_id"]}
+        ended = await fabric("approvals", "approve", card["id"])
+        assert ended.code != 0
+        assert "cannot answer its own" in ended.err
+
+
+async def test_of_two_who_answer_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        ended = await asyncio.gather(
+            *(fabric("approvals", verb, card["id"]) for verb in ("approve", "deny", "approve", "deny"))
+        )
+        won = [each for each in ended if each.code == 0]
+        assert len(won) == 1
+        assert all("already" in each.err for each in ended if each.code != 0)
+
+
+async def test_cancelling_a_waiting_run_settles_its_question(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        (card,) = await pending(fabric)
+        assert (await fabric("cancel", card["run_id"])).code == 0
+        assert await pending(fabric) == []
+        late = await fabric("approvals", "approve", card["id"])
+        assert late.code == 1
+        assert "cancelled with its run" in late.err
+
+
+async def answered(serving: Serving, run_id: str, wanted: str) -> float:
+    """Wait until the run stands so; return how long that took."""
+    begun = time.monotonic()
+    async with asyncio.timeout(PATIENCE_S):
+        while (await serving.client.get(f"/runs/{run_id}/status")).json()["status"] != wanted:
+            await asyncio.sleep(0.02)
+    return time.monotonic() - begun
+
+
+async def test_over_http_the_run_goes_on_by_itself_after_the_answer(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric, serving(fabric) as server:
+        started = await server.client.post("/run", json={"prompt": "push it", "pack": "engineering"})
+        assert started.status_code == 202
+        run_id = started.json()["_meta"]["run_id"]
+        (card,) = (await server.client.get("/approvals")).json()["approvals"]
+        assert started.json()["_meta"]["approvals"] == [card["id"]]
+        answer = await server.client.post(f"/approvals/{card['id']}", json={"decision": "deny", "reason": "no"})
+        assert answer.status_code == 200
+        assert answer.json()["status"] == "denied"
+        await answered(server, run_id, "completed")
+        again = await server.client.post(f"/approvals/{card['id']}", json={"decision": "approve"})
+        assert (again.status_code, again.json()["code"]) == (409, "approval_settled")
+        assert (await server.client.post("/approvals/0", json={"decision": "approve"})).status_code == 404
+        wrong = await server.client.post(f"/approvals/{card['id']}", json={"decision": "maybe"})
+        assert wrong.status_code == 422
+
+
+async def test_an_answer_from_the_command_line_wakes_the_servers_run_also_after_a_restart(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        async with serving(fabric) as first:
+            started = await first.client.post("/run", json={"prompt": "push it", "pack": "engineering"})
+            run_id = started.json()["_meta"]["run_id"]
+            await first.kill()
+        (card,) = await pending(fabric)
+        async with serving(fabric) as second:
+            ended = await fabric("approvals", "deny", card["id"])
+            assert "The server goes on with the run" in ended.out
+            await answered(second, run_id, "completed")
+
+
+async def test_a_question_that_expires_lets_the_servers_run_go_on(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path, policy={"approval_timeout_s": 1.0}) as fabric, serving(fabric) as server:
+        started = await server.client.post("/run", json={"prompt": "push it", "pack": "engineering"})
+        await answered(server, started.json()["_meta"]["run_id"], "completed")
+        (card,) = (await server.client.get("/approvals?settled=true")).json()["approvals"]
+        assert card["status"] == "expired"
+
+
+async def at_a_terminal(fabric: Fabric, typed: str) -> tuple[int, str]:
+    """Run a task at a terminal where somebody types when asked."""
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    fabric.folder.mkdir(exist_ok=True)
+    config = fabric.folder / "fabric-config.json"
+    config.write_text(json.dumps(fabric.configured))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", "run", "--pack", "engineering", "push it"),
+        *("--workspace", str(fabric.root)),
+        cwd=fabric.folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(fabric.folder),
+            "FABRIC_CONFIG_PATH": str(config),
+            "NO_COLOR": "1",
+            "TERM": "xterm",
+        },
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    screen, answers = "", typed.splitlines(keepends=True)
+    waiting = asyncio.ensure_future(process.wait())
+    async with asyncio.timeout(PATIENCE_S):
+        while not waiting.done():
+            with contextlib.suppress(OSError):
+                screen += os.read(ours, 65_536).decode()
+            if answers and screen.rstrip().endswith(("?", "):", "instead:")):
+                os.write(ours, answers.pop(0).encode())
+                screen += "\n"
+            await asyncio.sleep(0.02)
+        with contextlib.suppress(OSError):
+            screen += os.read(ours, 65_536).decode()
+    os.close(ours)
+    return waiting.result(), screen
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "expected"),
+    [
+        ("d\nnot today\n", 0, "not today"),
+        ("e\necho instead\n", 0, "exit 0"),
+        ("l\n", 3, "fabric approvals show"),
+        ("x\nd\n\n", 0, "refused this call"),
+        ("refuse\nd\n\n", 0, "refused this call"),  # not [r]un
+        ("e\n\nl\n", 3, "fabric approvals show"),
+    ],
+)
+async def test_at_a_terminal_the_person_is_asked_in_place(tmp_path: Path, typed: str, code: int, expected: str) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        ended, screen = await at_a_terminal(fabric, typed)
+        assert "approval needed" in screen
+        assert "git push origin main" in screen
+        assert expected in screen, screen
+        assert ended == code
+
+
+async def test_agreeing_for_the_run_asks_only_once(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        first: Ended = await fabric("run", "push it [[script=two]]")
+        assert first.code == 3
+        (card,) = await pending(fabric)
+        assert card["for_run"] == "git push"
+        assert (await fabric("approvals", "approve", card["id"], "--for-run")).code == 0
+        assert (await fabric("resume", "--last")).code == 0
+        assert kinds(fabric).count("approval_requested") == 1

@@ -1,0 +1,87 @@
+"""The policy from the command line: checked, shown, and held against real past runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
+from e2e.fabric_process import Fabric, settings
+
+NO_CAT = {"rules": [{"id": "no-cat", "verdict": "block", "commands": ["cat"], "matches": ["env cat x"]}]}
+UNREACHED = "http://127.0.0.1:9/v1"
+
+
+def fabric(folder: Path, base_url: str = UNREACHED, **policy: object) -> Fabric:
+    return Fabric(folder, settings(base_url, policy=policy))
+
+
+@pytest.mark.proves("A33-084")
+async def test_a_command_is_explained_part_by_part_and_the_exit_code_tells(tmp_path: Path) -> None:
+    command = fabric(tmp_path, rules=[{"id": "no-jq", "verdict": "block", "commands": ["jq"], "reason": "Use python."}])
+    allowed = await command("policy", "check", "ls | wc -l")
+    asked = await command("policy", "check", "make test && git push")
+    blocked = await command("policy", "check", "bash -c 'git push; jq . x'", "--json")
+    assert (allowed.code, asked.code, blocked.code) == (0, 3, 1)
+    assert "ask   git push" in asked.out
+    assert "outward_effect" in asked.out
+    told = json.loads(blocked.out)
+    assert (told["verdict"], told["rule"], told["subject"], told["reason"]) == (
+        "block",
+        "no-jq",
+        "jq . x",
+        "Use python.",
+    )
+    assert [part["verdict"] for part in told["parts"]] == ["allow", "ask", "block"]
+    assert told["policy_version"].startswith("builtin-")
+    without_box = await command("policy", "check", "touch x", "--level", "C")
+    assert without_box.code == 3
+    assert "no wall" in without_box.out
+
+
+async def test_mistakes_are_explained(tmp_path: Path) -> None:
+    command = fabric(tmp_path)
+    level = await command("policy", "check", "ls", "--level", "Z")
+    assert (level.code, "There is no level 'Z'" in level.err) == (2, True)
+    missing = await command("policy", "simulate", str(tmp_path / "none.yaml"))
+    assert (missing.code, "does not exist" in missing.err) == (2, True)
+    (tmp_path / "wrong.yaml").write_text("rules:\n- id: a\n  verdict: ask\n  commands: [a]\n  matches: [b]\n")
+    wrong = await command("policy", "simulate", str(tmp_path / "wrong.yaml"), "--json")
+    assert wrong.code == 2
+    assert "does not fit its example 'b'" in json.loads(wrong.out)["error"]["message"]
+    when = await command("policy", "simulate", str(tmp_path / "wrong.yaml"), "--since", "yesterday")
+    assert (when.code, "30d" in when.err) == (2, True)
+
+
+async def test_the_rules_in_force_are_shown_with_their_origin(tmp_path: Path) -> None:
+    (tmp_path / ".fabric").mkdir()
+    (tmp_path / ".fabric/team.json").write_text(json.dumps(NO_CAT))
+    (tmp_path / "policy.yaml").write_text("rules: [not read]")
+    command = fabric(tmp_path, files=["team.json"], profile="node")
+    assert (await command("config", "trust")).code == 0
+    shown = json.loads((await command("policy", "show", "--json")).out)
+    assert shown["profile"] == "node"
+    assert [(rule["id"], rule["commands"]) for rule in shown["rules"]] == [("no-cat", ["cat"])]
+    assert shown["rules"][0]["origin"].endswith("team.json")
+    assert "no-cat" in (await command("policy", "show")).out
+
+
+async def test_past_calls_are_decided_once_more(tmp_path: Path) -> None:
+    script = (
+        Call("write_file", {"path": "a.txt", "content": "x"}),
+        Call("shell", {"command": "ls | wc -l"}),
+        Call("shell", {"command": "ls && cat a.txt"}),
+        Finish(summary="done"),
+    )
+    async with ScriptedModel(script) as model:
+        command = fabric(tmp_path, model.base_url)
+        ran = await command("run", "--json", "look around")
+        assert ran.code == 0, ran.err
+    (tmp_path / "stricter.json").write_text(json.dumps(NO_CAT))
+    told = json.loads((await command("policy", "simulate", str(tmp_path / "stricter.json"), "--json")).out)
+    assert (told["runs"], told["calls"]) == (1, 3)
+    [change] = told["changes"]
+    assert change["args"] == {"command": "ls && cat a.txt"}
+    assert (change["before"]["verdict"], change["after"]["rule"]) == ("allow", "no-cat")
+    shown = await command("policy", "simulate", str(tmp_path / "stricter.json"), "--since", "1h")
+    assert "1 of 3 calls in 1 runs would be decided otherwise" in shown.out

@@ -1,0 +1,176 @@
+"""Whoever changes an event, cuts a log, removes a run or makes the chain anew is noticed."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from agent_fabric.application.audit.collect_garbage import CollectGarbage
+from agent_fabric.application.ports.audit import ChainReport
+from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.persistence.attic import SqliteAttic
+from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.testing.workbench import workbench
+from integration.persistence.five_steps import answers_of, looking_pack
+
+KEY = AuditKey.of(b"k" * 32)
+
+
+class Folder:
+    """A fabric folder with three finished runs."""
+
+    def __init__(self, root: Path) -> None:
+        self.layout = Layout(root)
+        self.layout.make()
+        self.store = Store(self.layout.database)
+        self.runs = SqliteRunRepository(self.store, SystemClock(), (), KEY)
+
+    async def fill(self, count: int = 3) -> list[RunId]:
+        found = []
+        for _ in range(count):
+            bench = workbench(lambda _: looking_pack(Counter()), answers_of(2), runs=self.runs)  # type: ignore[arg-type]  # any repository
+            object.__setattr__(bench.execute_task, "ids", RandomIds())
+            result = await bench.run()
+            Path(self.layout.run_dir(result.run_id)).mkdir(parents=True)
+            found.append(result.run_id)
+        return found
+
+    async def verify(self, key: AuditKey = KEY) -> ChainReport:
+        return await SqliteAuditChain(self.store, key).verify()
+
+    def tamper(self, *statements: str) -> None:
+        connection = apsw.Connection(str(self.layout.database))
+        for statement in statements:
+            connection.execute(statement)
+        connection.close()
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> AsyncIterator[Folder]:
+    made = Folder(tmp_path / ".fabric")
+    yield made
+    made.store.close()
+
+
+async def test_an_untouched_record_holds(folder: Folder) -> None:
+    await folder.fill()
+    report = await folder.verify()
+    assert report.damage == ()
+    assert (report.runs, report.removed, report.entries) == (3, 0, 6)
+
+
+@pytest.mark.proves("C41", "FC-062")
+@pytest.mark.parametrize(
+    ("tampering", "said"),
+    [
+        ("UPDATE events SET payload = CAST('{}' AS BLOB) WHERE run = 2 AND seq = 3", "not what was recorded"),
+        ("DELETE FROM events WHERE run = 2 AND seq = 3", "event 3 is missing"),
+        ("DELETE FROM events WHERE run = 2 AND seq > 4", "events at its end are missing"),
+        ("DELETE FROM events WHERE run = 2", "events at its end are missing"),
+        ("DELETE FROM runs WHERE number = 2", "is missing, and nobody has removed it"),
+        ("DELETE FROM runs WHERE number = 3", "is missing, and nobody has removed it"),
+        ("UPDATE audit_chain SET events = 1 WHERE position = 2", "entry 2 of the chain is not what was recorded"),
+        ("DELETE FROM audit_chain WHERE position = 3", "entry 3 of the chain is missing"),
+        ("DELETE FROM audit_chain WHERE position > 4", "the chain was cut behind entry 4"),
+    ],
+)
+async def test_tampering_is_noticed(folder: Folder, tampering: str, said: str) -> None:
+    await folder.fill()
+    folder.tamper(tampering)
+    assert any(said in sentence for sentence in (await folder.verify()).damage)
+
+
+async def test_a_run_removed_together_with_its_traces_is_noticed_by_a_head_kept_elsewhere(folder: Folder) -> None:
+    await folder.fill()
+    before = await folder.verify()
+    folder.tamper(
+        "DELETE FROM events WHERE run = 3",
+        "DELETE FROM runs WHERE number = 3",
+        "DELETE FROM audit_chain WHERE run = 3",
+        "UPDATE sqlite_sequence SET seq = 2 WHERE name = 'runs'",
+        "UPDATE sqlite_sequence SET seq = 4 WHERE name = 'audit_chain'",
+    )
+    chain = SqliteAuditChain(folder.store, KEY)
+    assert (await chain.verify()).damage == ()
+    assert not await chain.holds(before.head)
+    assert not await chain.holds("no hash at all")
+
+
+async def test_without_the_key_the_chain_cannot_be_made_anew_but_another_user_is_told_so(folder: Folder) -> None:
+    await folder.fill()
+    report = await folder.verify(AuditKey.of(b"another user's"))
+    assert report.unknown_key == report.entries
+
+
+async def test_runs_that_go_on_during_the_check_do_not_look_like_damage(folder: Folder) -> None:
+    await folder.fill(20)
+    going_on = asyncio.create_task(folder.fill(40))
+    while not going_on.done():
+        assert (await folder.verify()).damage == ()
+
+
+async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder) -> None:
+    (run_id,) = await folder.fill(1)
+    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    await attic.remove(run_id, by="ada", reason="old")
+    with pytest.raises(RunNotFound):
+        await attic.remove(run_id, by="bob", reason="old")
+    assert (await folder.verify()).damage == ()
+
+
+async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Folder) -> None:
+    first, second, third = await folder.fill()
+    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    collect = CollectGarbage(attic, SystemClock())
+    assert (await collect(older_than_s=0, by="ada", dry_run=True)).runs == [first, second, third]
+    assert (await collect(older_than_s=1e12, by="ada")).runs == []
+    for more in (3, 4, 5, 1_000):
+        assert (await collect(older_than_s=0, by="ada", keep=more)).runs == []
+    done = await collect(older_than_s=0, by="ada", keep=1)
+    assert done.runs == [first, second]
+    assert done.freed_bytes > 0
+    assert not Path(folder.layout.run_dir(first)).exists()
+    assert Path(folder.layout.run_dir(third)).exists()
+    report = await folder.verify()
+    assert (report.damage, report.runs, report.removed) == ((), 1, 2)
+
+
+async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> None:
+    (run_id,) = await folder.fill(1)
+    held = await folder.runs.take(run_id)
+    collect = CollectGarbage(SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+    assert (await collect(older_than_s=0, by="ada")).runs == []
+    await held.release()
+
+
+async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None:
+    first, _ = await folder.fill(2)
+    digest = "x" * 5_000
+
+    def rows(write: Callable[[apsw.Connection], None]) -> None:
+        connection = apsw.Connection(str(folder.layout.database))
+        write(connection)
+        connection.close()
+
+    # Two blobs, of which only one is named by the run that stays.
+    def put(connection: apsw.Connection) -> None:
+        for name in (b"a" * 32, b"b" * 32):
+            connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?)", (name, digest.encode()))
+        named = '{"result": {"$blob": "' + (b"b" * 32).hex() + '", "chars": 5000}}'
+        connection.execute("UPDATE events SET payload = CAST(? AS BLOB) WHERE run = 2 AND seq = 1", (named,))
+
+    rows(put)
+    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    await attic.remove(first, by="ada", reason="old")
+    await attic.sweep()
+    left = list(apsw.Connection(str(folder.layout.database)).execute("SELECT hash FROM blobs"))
+    assert (b"b" * 32,) in left
+    assert (b"a" * 32,) not in left

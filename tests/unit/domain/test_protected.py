@@ -1,0 +1,30 @@
+import pytest
+
+from agent_fabric.domain.protected import PROTECTED_AT_TOP, is_protected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/hooks/pre-commit", ".git/config", ".GIT/Config", "sub/.git/hooks/x", ".git", ".git/", "./.git//config"),
+        *(".git/modules/sub/config", ".git/info/attributes", ".bashrc", "home/.zshrc", ".envrc", ".mcp.json"),
+        *("sub/fabric.yaml", "FABRIC.JSON", ".vscode/tasks.json", ".vscode", "a/.idea/x/y", ".fabric/fabric.db"),
+    ],
+)
+def test_what_other_programs_take_as_orders_is_protected(path: str) -> None:
+    assert is_protected(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", ".", "a.py", ".gitignore", ".github/workflows/x.yml", ".git/HEAD", ".git/objects/ab/cd", ".git/index"),
+        *("git/hooks/x", "docs/config", "src/hooks/use.ts", "bashrc", "fabric.py", "vscode/tasks.json"),
+    ],
+)
+def test_the_rest_of_a_project_is_not(path: str) -> None:
+    assert not is_protected(path)
+
+
+def test_whatever_a_box_covers_is_protected_by_name_as_well() -> None:
+    assert all(is_protected(path) for path in PROTECTED_AT_TOP)

@@ -1,0 +1,57 @@
+"""What a server's program and requests are given."""
+
+from typing import Any
+
+import pytest
+
+from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.mcp.environment import passed_on, request_headers, secrets_of, server_environment
+
+
+def server(**settings: Any) -> MCPServerConfig:
+    return MCPServerConfig.model_validate({"name": "docs", "command": ["docs"], **settings})
+
+
+OURS = {
+    "PATH": "/bin",
+    "HOME": "/home/me",
+    "LC_ALL": "C",
+    "OPENAI_API_KEY": "s3cret",
+    "HTTPS_PROXY": "http://proxy:1",
+    "http_proxy": "http://me:pass@proxy:1",
+    "LD_PRELOAD": "/evil.so",
+    "PYTHONPATH": "/evil",
+}
+
+
+def test_little_of_our_environment_is_passed_on() -> None:
+    assert passed_on(OURS, network=False, trusted=False) == {"PATH": "/bin", "LC_ALL": "C"}
+    assert passed_on(OURS, network=True, trusted=False).keys() == {"PATH", "LC_ALL", "HTTPS_PROXY"}
+    assert passed_on(OURS, network=False, trusted=True).keys() == {"PATH", "LC_ALL", "HTTPS_PROXY", "HOME"}
+
+
+def test_references_are_replaced_and_can_be_hidden_again() -> None:
+    config = server(env={"KEY": "env:OPENAI_API_KEY", "MODE": "fast", "ODD": "see env:OTHER here"})
+    assert server_environment(config, OURS) == {"KEY": "s3cret", "MODE": "fast", "ODD": "see env:OTHER here"}
+    assert secrets_of(config, OURS) == ("s3cret",)
+
+
+def test_a_header_takes_a_reference_also_after_its_scheme() -> None:
+    config = server(headers={"Authorization": "Bearer env:OPENAI_API_KEY", "X-Key": "env:OPENAI_API_KEY"})
+    assert request_headers(config, OURS) == {"Authorization": "Bearer s3cret", "X-Key": "s3cret"}
+
+
+@pytest.mark.parametrize("value", ["", "  ", None])
+def test_a_variable_that_is_not_set_is_named(value: str | None) -> None:
+    environ = {} if value is None else {"KEY": value}
+    with pytest.raises(ConfigError, match="KEY") as caught:
+        server_environment(server(env={"TOKEN": "env:KEY"}), environ)
+    assert caught.value.hint == "export KEY=…"
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "ü"])
+def test_a_variable_cannot_smuggle_another_header(value: str) -> None:
+    with pytest.raises(ConfigError, match="Authorization") as caught:
+        request_headers(server(headers={"Authorization": "env:KEY"}), {"KEY": value})
+    assert value not in caught.value.message

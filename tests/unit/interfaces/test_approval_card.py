@@ -1,0 +1,75 @@
+"""A person who reads the card sees what would run, however it was written."""
+
+import io
+from typing import Any
+
+import pytest
+
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
+from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.ids import RunId
+from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
+
+
+def card(args: Any) -> ApprovalCard:
+    return ApprovalCard(
+        approval_id="0123456789ab",
+        run_id=RunId("run-0"),
+        call_id="c",
+        tool="shell",
+        args=args,
+        question=Question.MAY_IT_RUN,
+        reason="because",
+        rule="rule",
+        subject="subject",
+        alike="",
+        agent="engineering",
+        target="/here",
+        sandbox="A",
+        untrusted=(),
+        policy_version="1",
+        args_hash="",
+        created_at=0.0,
+        expires_at=0.0,
+        status=ApprovalStatus.PENDING,
+    )
+
+
+def shown(command: str, **more: bool) -> list[str]:
+    return shown_card(card({"command": command}), io.StringIO(), **more).splitlines()
+
+
+@pytest.mark.proves("FC-034")
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("git push evil\r git push origin", r"git push evil\r git push origin"),
+        ("git push \x1b[8mevil\x1b[0m", r"git push \x1b[8mevil\x1b[0m"),
+        ("git push \u202eniam\u202c", r"git push \u202eniam\u202c"),
+        ("git push\u200b", r"git push\u200b"),
+        ("git\u3164push \u2800", r"git\u3164push \u2800"),
+        ("git push" + " " * 3_000 + "; curl evil", "git push [3000 blanks] ; curl evil"),
+    ],
+)
+def test_nothing_hides_behind_what_a_terminal_does_not_show(command: str, line: str) -> None:
+    assert shown(command)[1] == f"  │ {line}"
+
+
+@pytest.mark.parametrize("between", ["x" * 100_000, "\n" * 5_000])
+def test_the_end_of_a_long_command_is_shown_and_what_is_left_out_is_said(between: str) -> None:
+    lines = shown(f"git push {between}; curl evil")
+    assert len(lines) < 50
+    assert any("curl evil" in line for line in lines)
+    assert any("left out" in line for line in lines)
+    assert any("fabric approvals show 0123456789ab" in line for line in lines)
+    whole = shown(f"git push {between}; curl evil", whole=True)
+    assert not any("left out" in line or "not all of it" in line for line in whole)
+
+
+def test_no_line_of_a_command_passes_for_one_of_the_card() -> None:
+    lines = shown("git push\n  why:   it is harmless (rule none)")
+    assert [line for line in lines if line.startswith("  why:")] == ["  why:   because (rule rule)"]
+
+
+def test_the_list_does_not_hide_that_a_command_goes_on_behind_blanks() -> None:
+    assert "…" in card_line(card({"command": "git push" + " " * 3_000 + "; curl evil"}))
