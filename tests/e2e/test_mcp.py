@@ -140,5 +140,7 @@ async def test_a_projects_own_file_starts_nothing_before_a_person_agrees(tmp_pat
         marker.unlink()
         evil["command"] = [*evil["command"], "changed"]  # type: ignore[misc]
         (root / "config.json").write_text(json.dumps(with_servers(evil)))
+        assert (await fabric("run", "--json", "do it")).code == 2, "another content of the folder is not obeyed"
+        assert (await fabric("config", "trust")).code == 0
         assert (await fabric("run", "--json", "do it")).code == 0
         assert not marker.exists(), "another content needs another answer"

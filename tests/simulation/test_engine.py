@@ -268,20 +268,20 @@ async def _meddle(world: World, resume: ResumeRun, runs: MemoryRuns, task: "asyn
         roll = world.rng.random()
         if world.dead:
             task.cancel()
-        elif roll < 0.2 and runs.logs.get(RUN):
+        elif roll < 0.02 and runs.logs.get(RUN):
             await world.answer(runs)
-        elif roll < 0.202 and RUN in runs.logs:
+        elif roll < 0.022 and RUN in runs.logs:
             await runs.post(RUN, "cancel", {"by": "simulation", "reason": ""})
-        elif roll < 0.21 and runs.logs.get(RUN):
+        elif roll < 0.03 and runs.logs.get(RUN):
             with suppress(RunHeld, Died):  # while the first driver lives, a second one is always refused
                 held = RUN in runs.held
                 await resume(RUN)
                 assert not held or _settled(runs)
-        elif roll < 0.212 and runs.logs.get(RUN) and not _settled(runs):
+        elif roll < 0.032 and runs.logs.get(RUN) and not _settled(runs):
             log = runs.logs[RUN]
             with pytest.raises(DriverConflict):  # somebody with an old idea of the log
                 MemoryRuns.append(runs, RUN, (log[-1],), ())
-        elif roll < 0.22:
+        elif roll < 0.04:
             task.cancel()
     with suppress(Died, asyncio.CancelledError, FabricError):
         await task

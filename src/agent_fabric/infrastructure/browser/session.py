@@ -368,13 +368,14 @@ class ChromiumBrowser:
 
 async def _gone_to(page: Page, url: str, limit_s: float) -> Response | None:
     """Go to an address, even if the page was about to go somewhere else."""
-    for tries_left in (2, 1, 0):
+    for pause_s in (0.1, 0.3, 1.0):
         try:
             return await page.goto(url, wait_until="domcontentloaded", timeout=limit_s * 1000)
         except PlaywrightError as problem:
-            if not tries_left or "interrupted by another navigation" not in problem.message:
+            if "interrupted by another navigation" not in problem.message:
                 raise
-    return None
+        await asyncio.sleep(pause_s)  # at once, the next try would be interrupted by the one before
+    return await page.goto(url, wait_until="domcontentloaded", timeout=limit_s * 1000)
 
 
 def _web_address(url: str) -> str:
