@@ -55,7 +55,7 @@ async def test_memory_of_all_processes_together_is_limited(workspace: Path) -> N
         outcome = await sandbox.run_command(f"{holders} & wait", timeout_s=15)
         assert b"more than 96 MB of memory in all" in outcome.stderr
         # A control group ends those who ask for more; where there is none, the whole command ends a moment later.
-        assert outcome.stdout.count(b"1") < 4 or outcome.exit_code != 0
+        assert b"Killed" in outcome.stderr or outcome.exit_code != 0
         assert not outcome.timed_out
         assert await said(sandbox, "echo fine") == "fine"
 
