@@ -77,7 +77,7 @@ async def test_the_model_is_told_that_it_reads_data_and_from_whom() -> None:
 @pytest.mark.proves("A33-122")
 async def test_the_task_itself_is_looked_through_as_well() -> None:
     bench = workbench(pack, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), signs_in=signs_in)
-    await bench.run(f"Translate this: {HOSTILE}")
+    await bench.run(f"Translate this page, please: {HOSTILE * 3}")
     created = bench.runs.logs[RUN][0].body
     assert "override" in getattr(created, "signals", ())
 

@@ -14,6 +14,9 @@ from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult, Task
 
+TYPED_CHARS = 200
+"""A shorter task was typed by the person; in a longer one there may be text that they have only pasted."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExecuteTask:
@@ -71,7 +74,7 @@ class ExecuteTask:
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,
                 fabric_version=self.fabric_version,
-                signals=self.signs_in(task.prompt),
+                signals=self.signs_in(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
             ),
         )
         held = await self.runs.create(
