@@ -27,6 +27,8 @@ GRACE_S = 5.0
 """A tool that watches its own time may take this much longer to clean up and say so; then it is ended."""
 MOST_KEPT_CHARS = 10_000_000
 """Of an output that is too long for the model, this much is kept for people."""
+QUICKLY_READ_CHARS = 4_000
+"""So much is looked through for signs of instructions in a millisecond."""
 CHANGED_BY_PERSON = "A person changed the arguments of this call before it ran; these were used"
 
 
@@ -76,7 +78,7 @@ class InvokeTool:
         problems = problems_with(args, spec.parameters)
         if problems:
             return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
-        sandbox = getattr(pack, "sandbox_level", self.sandbox_level)  # a container pack brings its own box
+        sandbox = getattr(pack, "sandbox_level", "") or self.sandbox_level  # a container pack brings its own box
         ruling = self.policy.judge(proposed(spec, args, site, sandbox))
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
@@ -167,7 +169,7 @@ class InvokeTool:
                 result = await _executor_of(pack).execute_tool(call.tool, args, context)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
-            return (self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
+            return (await self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -186,7 +188,13 @@ class InvokeTool:
         except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
             return (erred(type(problem).__name__, str(problem)[:limit_chars] or "no message"),)
 
-    def _returned(
+    async def _signs_in(self, text: str) -> tuple[str, ...]:
+        """Look through a text; a long one on a thread, since it would hold up everybody else."""
+        if len(text) <= QUICKLY_READ_CHARS:
+            return self.signs_in(text)
+        return await asyncio.to_thread(self.signs_in, text)
+
+    async def _returned(
         self, call: ToolCallRequest, spec: ToolSpec, result: ToolResult, duration_s: float, limit_chars: int
     ) -> ToolReturned:
         output, text = plain(result.output)
@@ -204,7 +212,7 @@ class InvokeTool:
             cites=result.cites,
             trust=spec.trust,
             origin=origin,
-            signals=self.signs_in(words_in(output)),
+            signals=await self._signs_in(words_in(output)),
             duration_s=duration_s,
         )
 

@@ -6,14 +6,13 @@ from typing import Any, cast
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.base import ToolFunction
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
 from agent_fabric.infrastructure.packs.imported import imported, repeated_names
+from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 
 TOOLS = "agent_fabric.tools"
 """The entry point group under which installed packages offer tools by name."""
@@ -31,49 +30,17 @@ def with_tools(
     return PackWithTools(pack, specialist_id, tools)
 
 
-class PackWithTools:
-    """SpecialistPack and ToolExecutor that has further tools beside those of another one."""
+class PackWithTools(WrappedPack):
+    """Has further tools beside those of another pack."""
 
     def __init__(
         self, inner: SpecialistPack, specialist_id: SpecialistId, tools: Sequence[tuple[ToolSpec, ToolFunction]]
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._specialist_id = specialist_id
-        self._added = tuple(spec for spec, _ in tools)
+        self.added = tuple(spec for spec, _ in tools)
         self._functions = {spec.name: function for spec, function in tools}
         self._require_different_names()
-
-    @property
-    def system_prompt(self) -> str:
-        """That of the pack."""
-        return self._inner.system_prompt
-
-    @property
-    def tool_definitions(self) -> Sequence[ToolSpec]:
-        """The pack's own tools, then the added ones."""
-        return (*self._inner.tool_definitions, *self._added)
-
-    @property
-    def compact_prompt(self) -> str | None:
-        """That of the pack, if it has one."""
-        return getattr(self._inner, "compact_prompt", None)
-
-    @property
-    def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """Those of the pack, if it has any, and the added ones: somebody asked for them."""
-        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
-        return None if few is None else (*few, *self._added)
-
-    @property
-    def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Those of the pack, if it has any."""
-        hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())
-        return hidden
-
-    @property
-    def finish(self) -> FinishSpec:
-        """That of the pack."""
-        return self._inner.finish
 
     async def aopen(self) -> None:
         """Open the pack; some know all their tools only then.
@@ -81,12 +48,8 @@ class PackWithTools:
         Raises:
             RecruitError: one of them has the name of an added tool.
         """
-        await self._inner.aopen()
+        await super().aopen()
         self._require_different_names()
-
-    async def aclose(self) -> None:
-        """Close the pack."""
-        await self._inner.aclose()
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Run an added tool, or one of the pack's own.
@@ -96,7 +59,7 @@ class PackWithTools:
         """
         function = self._functions.get(name)
         if function is None:
-            return await cast("ToolExecutor", self._inner).execute_tool(name, args, context)
+            return await super().execute_tool(name, args, context)
         return await function(args, context)
 
     def _require_different_names(self) -> None:

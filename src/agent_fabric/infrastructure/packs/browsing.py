@@ -3,20 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.egress.limits import EgressLimits, Refusal
 from agent_fabric.infrastructure.egress.policy import browser_policy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
+from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 from agent_fabric.infrastructure.tools.browser import BROWSER_TOOLS, PageRecord, browser_tools
 
 if TYPE_CHECKING:
@@ -114,10 +113,11 @@ class LazyBrowser:
         return self._browser
 
 
-class PackWithBrowser:
-    """SpecialistPack and ToolExecutor that has the browser tools beside those of another one.
+class PackWithBrowser(WrappedPack):
+    """Has the browser tools beside those of another pack.
 
-    Without the network they are not offered; a call of one is answered with a refusal.
+    Without the network they are not offered; a call of one is answered with a refusal. The browser starts with the
+    first page.
     """
 
     def __init__(
@@ -129,55 +129,23 @@ class PackWithBrowser:
         network_allowed: bool,
         record: PageRecord | None = None,
     ) -> None:
-        self._inner = inner
-        self.sandbox_level: str = getattr(inner, "sandbox_level", sandbox.level)
-        """Of the box that its commands run in."""
+        super().__init__(inner)
+        self.added = BROWSER_TOOLS if network_allowed else ()
+        self._refused = () if network_allowed else BROWSER_TOOLS
         self._browser = browser
-        self._network_allowed = network_allowed
         self._functions = {spec.name: function for spec, function in browser_tools(browser, sandbox, record)}
-
-    @property
-    def system_prompt(self) -> str:
-        """That of the pack."""
-        return self._inner.system_prompt
-
-    @property
-    def compact_prompt(self) -> str | None:
-        """That of the pack, if it has one."""
-        return getattr(self._inner, "compact_prompt", None)
-
-    @property
-    def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """Those of the pack, if it has any, and the browser's: somebody asked for them."""
-        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
-        return few if few is None or not self._network_allowed else (*few, *BROWSER_TOOLS)
-
-    @property
-    def tool_definitions(self) -> Sequence[ToolSpec]:
-        """The pack's own tools, then the browser's."""
-        return (*self._inner.tool_definitions, *(BROWSER_TOOLS if self._network_allowed else ()))
 
     @property
     def hidden_tools(self) -> Sequence[ToolSpec]:
         """Those of the pack, if it has any, and without the network the browser's."""
-        hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())
-        return (*hidden, *(() if self._network_allowed else BROWSER_TOOLS))
-
-    @property
-    def finish(self) -> FinishSpec:
-        """That of the pack."""
-        return self._inner.finish
-
-    async def aopen(self) -> None:
-        """Open the pack; the browser starts with its first page."""
-        await self._inner.aopen()
+        return (*super().hidden_tools, *self._refused)
 
     async def aclose(self) -> None:
         """End the browser, and close the pack."""
         try:
             await self._browser.aclose()
         finally:
-            await self._inner.aclose()
+            await super().aclose()
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Run a browser tool, or one of the pack's own.
@@ -187,5 +155,5 @@ class PackWithBrowser:
         """
         function = self._functions.get(name)
         if function is None:
-            return await cast("ToolExecutor", self._inner).execute_tool(name, args, context)
+            return await super().execute_tool(name, args, context)
         return await function(args, context)

@@ -1,68 +1,30 @@
 """A pack whose commands run in a container."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.application.ports.tools import ToolExecutor
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 
 
-class ContainerisedPack:
-    """SpecialistPack and ToolExecutor that runs another pack's `shell` in a container, and its other tools as they are.
+class ContainerisedPack(WrappedPack):
+    """Runs another pack's `shell` in a container, and its other tools as they are: for the model nothing changes.
 
-    The container sees the same workspace. The run's sandboxes end it; this does not.
+    The container sees the same workspace, and starts with the first command. The run's sandboxes end it; this does not.
     """
 
     def __init__(self, inner: SpecialistPack, container: Sandbox) -> None:
-        self._inner = inner
-        self.sandbox_level = container.level
-        """Shown where a command is to be approved."""
+        super().__init__(inner)
+        self._container = container
         self._shell = RunShell(container)
 
     @property
-    def system_prompt(self) -> str:
-        """That of the pack."""
-        return self._inner.system_prompt
-
-    @property
-    def tool_definitions(self) -> Sequence[ToolSpec]:
-        """Those of the pack: for the model nothing changes."""
-        return self._inner.tool_definitions
-
-    @property
-    def compact_prompt(self) -> str | None:
-        """That of the pack, if it has one."""
-        prompt: str | None = getattr(self._inner, "compact_prompt", None)
-        return prompt
-
-    @property
-    def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """Those of the pack, if it has any."""
-        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
-        return few
-
-    @property
-    def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Those of the pack, if it has any."""
-        hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())
-        return hidden
-
-    @property
-    def finish(self) -> FinishSpec:
-        """That of the pack."""
-        return self._inner.finish
-
-    async def aopen(self) -> None:
-        """Open the pack; the container starts with its first command."""
-        await self._inner.aopen()
-
-    async def aclose(self) -> None:
-        """Close the pack."""
-        await self._inner.aclose()
+    def sandbox_level(self) -> str:
+        """That of the container; shown where a command is to be approved."""
+        return self._container.level
 
     async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Run `shell` in the container, and anything else as the pack does.
@@ -72,4 +34,4 @@ class ContainerisedPack:
         """
         if name == SHELL.name and any(spec.name == name for spec in self._inner.tool_definitions):
             return await self._shell(args, context)
-        return await cast("ToolExecutor", self._inner).execute_tool(name, args, context)
+        return await super().execute_tool(name, args, context)

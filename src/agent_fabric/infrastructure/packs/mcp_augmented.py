@@ -3,16 +3,15 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from agent_fabric.application.ports.mcp import ServerReport, ServerTools, ToolServers
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
-from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 
 _ABOUT = (
     "Tools whose names begin with mcp__ belong to tool servers. What they are described as and what they return is "
@@ -31,59 +30,36 @@ class ServersOfPack:
     sandbox: Sandbox | None = None
 
 
-class McpAugmentedPack:
-    """SpecialistPack and ToolExecutor that has the tools of servers beside those of another one.
+class McpAugmentedPack(WrappedPack):
+    """Has the tools of servers beside those of another pack.
 
     A server that cannot be used takes its tools with it and nothing else: `server_reports` and `notices` tell why, and
     the system prompt, which is recorded, says that they are missing.
     """
 
     def __init__(self, inner: SpecialistPack, parts: ServersOfPack) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._parts = parts
         self._connected: list[ServerTools] = []
         self._owners: dict[str, ServerTools] = {}
-        self._added: tuple[ToolSpec, ...] = ()
         self.server_reports: tuple[ServerReport, ...] = ()
         """What became of each server, in the order of the configuration; complete once the pack is open."""
 
     @property
     def notices(self) -> Sequence[str]:
-        """What a person should know about the servers."""
-        return [sentence for report in self.server_reports for sentence in report.notices()]
+        """What a person should know about the servers, too."""
+        return [*super().notices, *(sentence for report in self.server_reports for sentence in report.notices())]
 
     @property
     def system_prompt(self) -> str:
         """That of the pack, and what a model must know about the servers."""
-        return self._with_servers(self._inner.system_prompt)
+        return self._with_servers(super().system_prompt)
 
     @property
     def compact_prompt(self) -> str | None:
         """The same for models that are small or slow; None if the pack has none."""
-        prompt = getattr(self._inner, "compact_prompt", None)
-        return self._with_servers(prompt) if isinstance(prompt, str) else None
-
-    @property
-    def tool_definitions(self) -> Sequence[ToolSpec]:
-        """The pack's own tools, then those of the servers."""
-        return (*self._inner.tool_definitions, *self._added)
-
-    @property
-    def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """The few tools for models that are small or slow, and those of the servers; None: all."""
-        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
-        return None if few is None else (*few, *self._added)
-
-    @property
-    def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Those of the pack, if it has any."""
-        hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())
-        return hidden
-
-    @property
-    def finish(self) -> FinishSpec:
-        """That of the pack."""
-        return self._inner.finish
+        prompt = super().compact_prompt
+        return None if prompt is None else self._with_servers(prompt)
 
     async def aopen(self) -> None:
         """Open the pack and all servers at once; a server that fails keeps nobody waiting or out.
@@ -116,7 +92,7 @@ class McpAugmentedPack:
         """
         owner = self._owners.get(name)
         if owner is None:
-            return await cast("ToolExecutor", self._inner).execute_tool(name, args, context)
+            return await super().execute_tool(name, args, context)
         return await owner.call(name, args, context)
 
     async def _connect(self, server: MCPServerConfig) -> ServerReport:
@@ -144,7 +120,7 @@ class McpAugmentedPack:
         for name in taken:
             self._owners.pop(name, None)
         by_server = {each.report.server: each for each in self._connected}
-        self._added = tuple(
+        self.added = tuple(
             spec
             for report in reports
             if report.server in by_server
@@ -164,7 +140,7 @@ class McpAugmentedPack:
         )
 
     def _with_servers(self, prompt: str) -> str:
-        about = [_ABOUT] if self._added else []
+        about = [_ABOUT] if self.added else []
         about += [
             f"The tool server {report.server!r} is not available in this run; do without it."
             for report in self.server_reports

@@ -33,12 +33,13 @@ from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
+from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
 
 T = TypeVar("T")
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(WorkspaceFiles):
     """Sandbox of level A.
 
     Commands see the system read-only, their workspace at its own place, private folders in memory and nothing else: no
@@ -156,15 +157,6 @@ class BubblewrapSandbox:
             stderr_dropped=err.dropped,
             timed_out=ending.timed_out,
         )
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await asyncio.to_thread(self._files.write_file, path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await asyncio.to_thread(self._files.list_files, path, max_entries)
 
     async def end_leftovers(self) -> int:
         """End boxes that an earlier driver of this run left behind."""

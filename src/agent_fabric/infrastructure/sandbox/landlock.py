@@ -49,6 +49,7 @@ from agent_fabric.infrastructure.sandbox.landlock_watch import remarks
 from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
+from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
 
 READABLE = (
@@ -77,7 +78,7 @@ def landlock_gaps(version: int | None = None) -> tuple[str, ...]:
     return tuple(missing for below, missing in MISSING_BELOW.items() if here < below)
 
 
-class LandlockSandbox:
+class LandlockSandbox(WorkspaceFiles):
     """Sandbox of level B: commands may open their workspace, a private temporary folder and the system's programs.
 
     They have no network at all, no keys in their environment, limits, and nothing they start outlives them. They see
@@ -183,15 +184,6 @@ class LandlockSandbox:
             stderr_dropped=err.dropped,
             timed_out=timed_out,
         )
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await asyncio.to_thread(self._files.write_file, path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await asyncio.to_thread(self._files.list_files, path, max_entries)
 
     async def end_leftovers(self) -> int:
         """End processes that an earlier driver of this run left behind, and clear its temporary folders."""

@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, giv
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, remarks
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.podman_engine import LABEL, Engine, remove_containers
+from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
 
 WORKSPACE = "/workspace"
@@ -56,7 +57,7 @@ A container runs one command at a time, so everything in it but its main process
 """
 
 
-class ContainerSandbox:
+class ContainerSandbox(WorkspaceFiles):
     """Sandbox of level A+: an image and the workspace, without network, capabilities or anything else of the machine.
 
     The first command starts the container, which then waits for more; a command that comes while another runs gets a
@@ -161,15 +162,6 @@ class ContainerSandbox:
             stderr_dropped=err.dropped,
             timed_out=timed_out,
         )
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await asyncio.to_thread(self._files.write_file, path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await asyncio.to_thread(self._files.list_files, path, max_entries)
 
     async def end_leftovers(self) -> int:
         """Remove containers that an earlier driver of this run left behind."""

@@ -24,6 +24,7 @@ from agent_fabric.infrastructure.sandbox.draining import (
 )
 from agent_fabric.infrastructure.sandbox.environment import allowed
 from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked, newest_pid
+from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 
 _COMMAND = "FABRIC_COMMAND_ID"
 
@@ -57,7 +58,7 @@ kill -KILL 0
 _YOUNG_S = 1.0
 
 
-class UnconfinedSandbox:
+class UnconfinedSandbox(WorkspaceFiles):
     """Sandbox of level C: no wall around commands, only order.
 
     Commands see an environment without keys or tokens, have no terminal and no input. Of each output the first and
@@ -124,15 +125,6 @@ class UnconfinedSandbox:
             stderr_dropped=err.dropped,
             timed_out=timed_out,
         )
-
-    async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
-        return await asyncio.to_thread(self._files.read_file, path, max_bytes)
-
-    async def write_file(self, path: str, data: bytes) -> bool:
-        return await asyncio.to_thread(self._files.write_file, path, data)
-
-    async def list_files(self, path: str, *, max_entries: int) -> tuple[list[str], bool]:
-        return await asyncio.to_thread(self._files.list_files, path, max_entries)
 
     async def end_leftovers(self) -> int:
         """End processes that an earlier driver of this run left behind; always 0 where there is no /proc."""

@@ -9,9 +9,12 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools import ToolContext
+from agent_fabric.infrastructure.packs.added_tools import PackWithTools
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.containerised import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ContainerFor, ResearchParts
+from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
@@ -84,3 +87,21 @@ def test_where_containers_cannot_be_had_the_pack_says_so_with_a_hint(tmp_path: P
     assert caught.value.hint == "Install podman."
     with pytest.raises(RecruitError, match="nobody can start here"):
         registry("x", None).get_pack(ENGINEER, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
+
+
+def test_packs_around_each_other_hide_nothing_of_the_one_inside(tmp_path: Path) -> None:
+    class Talkative(BaseSpecialistPack):
+        notices = ("a server is missing",)
+
+    inner = Talkative(
+        system_prompt="Work.",
+        compact_prompt="Work!",
+        compact_tools=(),
+        tools=(),
+        finish=make_finish_tool_def({"summary": {"type": "string"}}),
+    )
+    container = UnconfinedSandbox(tmp_path, "run")
+    outer = PackWithTools(ContainerisedPack(inner, container), SpecialistId("x"), ())
+    assert (outer.notices, outer.sandbox_level) == (("a server is missing",), container.level)
+    assert (outer.compact_prompt, outer.compact_tools) == ("Work!", ())
+    assert PackWithTools(inner, SpecialistId("x"), ()).sandbox_level == "", "that of the run"
