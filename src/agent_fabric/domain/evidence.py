@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Connector, Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.wrappers import unwrap, wrapped
 
 PROGRAM_ENDINGS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".go", ".rs", ".c", ".cpp", ".java")
@@ -92,10 +93,6 @@ def _may_end_early(invocation: Invocation) -> bool:
     )
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _HARMLESS_SET = re.compile(r"-[eEuxvo]+|pipefail|errexit|nounset|xtrace|verbose")
 
 # ── proofs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -106,7 +103,7 @@ _ONLY_TELLS = frozenset(
 )
 """Options with which a program tells something instead of doing its work."""
 
-_ALWAYS = _names(
+_ALWAYS = names(
     "bandit clang clang++ cc ctest eslint flake8 g++ gcc gmake javac jest just make mocha mypy ninja nox pylint "
     "py.test pyright pytest rustc shellcheck tox tsc vitest"
 )
@@ -132,12 +129,12 @@ _SUBCOMMANDS = {
     "pre-commit": {"run"},
 }
 
-_NOT_RUN = _names("pip venv ensurepip virtualenv http.server json.tool site sysconfig this webbrowser")
+_NOT_RUN = names("pip venv ensurepip virtualenv http.server json.tool site sysconfig this webbrowser")
 """Modules whose `python -m` says nothing about the task."""
 
-_VALUED = _names("-C -c -f -j --prefix --cwd --dir --directory --manifest-path --git-dir --work-tree --namespace")
+_VALUED = names("-C -c -f -j --prefix --cwd --dir --directory --manifest-path --git-dir --work-tree --namespace")
 """Options before an action whose value is the next word."""
-_CLEANING = _names("clean distclean mostlyclean help fmt format install uninstall")
+_CLEANING = names("clean distclean mostlyclean help fmt format install uninstall")
 _WRITING_CODE = re.compile(
     r"""write_text|write_bytes|\.write\(|writelines|open\([^)]*["'][wax]b?\+?["']|\b(?:os|shutil|pathlib)\.\w*"""
     r"""(?:remove|unlink|rename|replace|copy|move|mkdir|makedirs|rmtree)"""
@@ -208,15 +205,15 @@ def _inline_code(arguments: Sequence[str], redirects: Sequence[Redirect]) -> str
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_CHANGING = _names(
+_CHANGING = names(
     "bunzip2 bzip2 chgrp chmod chown cp csplit dd gunzip gzip install link ln mkdir mkfifo mktemp mv patch "
     "rename rm rmdir shred split touch truncate unlink unxz unzip xz black isort"
 )
 _INSTALLING = frozenset({"pip", "pip3", "npm", "pnpm", "yarn", "bun", "uv", "poetry", "pipenv", "cargo", "go", "gem"})
-_INSTALL_ACTIONS = _names(
+_INSTALL_ACTIONS = names(
     "install i ci add remove rm uninstall update upgrade sync lock init new get mod fix fmt link pip venv"
 )
-_GIT_CHANGES = _names(
+_GIT_CHANGES = names(
     "am apply checkout cherry-pick clean clone init merge mv pull rebase reset restore revert rm stash "
     "submodule switch worktree"
 )

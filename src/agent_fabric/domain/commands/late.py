@@ -6,20 +6,16 @@
 import re
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.variables import assigned
 from agent_fabric.domain.commands.words import holds_code
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_READ_BY_BASH = _names(
+_READ_BY_BASH = names(
     "BASH_ALIASES BASH_CMDS BASH_ENV BASHOPTS ENV EXECIGNORE FIGNORE FUNCNEST PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 "
     "POSIXLY_CORRECT SHELLOPTS"
 )
 """Variables that bash itself takes commands or rules from."""
-_TAKES_INDEX = _names(
+_TAKES_INDEX = names(
     "[ declare export getopts let local mapfile printf read readarray readonly test typeset unset wait"
 )
 """Builtins that work out the index in a name such as `a[$(x)]`."""

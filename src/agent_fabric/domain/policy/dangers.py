@@ -5,18 +5,14 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.subcommands import VALUED, operands
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _REMOVERS = frozenset({"rm", "rmdir", "shred", "unlink"})
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _HOME = re.compile(r"~[A-Za-z0-9_-]*|\$\{?HOME\}?")
-_VITAL = _names(
+_VITAL = names(
     "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /sbin /srv /sys /usr /usr/bin /usr/lib /usr/local /var "
     "/Applications /Library /System /Users"
 )

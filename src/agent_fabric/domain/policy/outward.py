@@ -4,11 +4,8 @@ import re
 from dataclasses import dataclass
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_module, operands
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,71 +38,69 @@ class _Outward:
 _PUBLISHES = "publishes a package"
 _OUTWARD = (
     _Outward(
-        programs=_names("git"),
+        programs=names("git"),
         actions=frozenset(
             {"push", "send-email", "send-pack", "subtree push", "lfs push", "svn dcommit", "p4 submit", "imap-send"}
         ),
         effect="sends commits to another place",
     ),
     _Outward(
-        programs=_names("npm pnpm yarn bun"),
+        programs=names("npm pnpm yarn bun"),
         actions=frozenset(
             {"publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "npm publish", "npm tag", "deploy"}
         ),
         effect=_PUBLISHES,
     ),
     _Outward(
-        programs=_names("cargo"),
+        programs=names("cargo"),
         actions=frozenset({"publish", "yank", "owner", "release"}),
         effect=_PUBLISHES,
     ),
     _Outward(
-        programs=_names("uv poetry pdm hatch flit rye maturin"),
+        programs=names("uv poetry pdm hatch flit rye maturin"),
         actions=frozenset({"publish", "upload"}),
         effect=_PUBLISHES,
     ),
-    _Outward(programs=_names("twine"), actions=frozenset({"upload", "register"}), effect=_PUBLISHES),
-    _Outward(programs=_names("gem"), actions=frozenset({"push", "yank", "owner"}), effect=_PUBLISHES),
-    _Outward(programs=_names("dotnet"), actions=frozenset({"nuget push", "nuget delete"}), effect=_PUBLISHES),
-    _Outward(programs=_names("goreleaser semantic-release release-it lerna changeset"), effect=_PUBLISHES),
+    _Outward(programs=names("twine"), actions=frozenset({"upload", "register"}), effect=_PUBLISHES),
+    _Outward(programs=names("gem"), actions=frozenset({"push", "yank", "owner"}), effect=_PUBLISHES),
+    _Outward(programs=names("dotnet"), actions=frozenset({"nuget push", "nuget delete"}), effect=_PUBLISHES),
+    _Outward(programs=names("goreleaser semantic-release release-it lerna changeset"), effect=_PUBLISHES),
     _Outward(
-        programs=_names("docker podman nerdctl buildah skopeo"),
+        programs=names("docker podman nerdctl buildah skopeo"),
         actions=frozenset({"push", "image push", "compose push", "manifest push", "stack deploy", "copy", "login"}),
         effect="pushes an image",
     ),
     _Outward(
-        programs=_names("kubectl oc"),
-        actions=_names(
+        programs=names("kubectl oc"),
+        actions=names(
             "annotate apply autoscale cordon cp create debug delete drain edit exec expose label patch replace "
             "rollout run scale set taint uncordon"
         ),
         effect="changes a cluster",
     ),
     _Outward(
-        programs=_names("helm helmfile"),
+        programs=names("helm helmfile"),
         actions=frozenset(
             {"install", "upgrade", "uninstall", "delete", "rollback", "push", "apply", "sync", "destroy"}
         ),
         effect="changes a cluster",
     ),
     _Outward(
-        programs=_names("terraform tofu terragrunt pulumi cdk serverless sls"),
-        actions=_names("apply bootstrap deploy destroy import refresh remove state taint untaint up update"),
+        programs=names("terraform tofu terragrunt pulumi cdk serverless sls"),
+        actions=names("apply bootstrap deploy destroy import refresh remove state taint untaint up update"),
         effect="changes infrastructure",
     ),
-    _Outward(programs=_names("aws gcloud gsutil az doctl oci ibmcloud heroku"), effect="acts on a cloud account"),
-    _Outward(programs=_names("fly flyctl vercel netlify wrangler firebase surge railway eb"), effect="deploys"),
-    _Outward(
-        programs=_names("ansible ansible-playbook ansible-pull salt puppet chef-client fab cap"), effect="deploys"
-    ),
-    _Outward(programs=_names("gh glab hub"), effect="acts on a code host"),
-    _Outward(programs=_names("ssh scp sftp mosh rclone lftp ftp telnet"), effect="reaches another machine"),
-    _Outward(programs=_names("mail mailx mutt sendmail msmtp"), effect="sends mail"),
+    _Outward(programs=names("aws gcloud gsutil az doctl oci ibmcloud heroku"), effect="acts on a cloud account"),
+    _Outward(programs=names("fly flyctl vercel netlify wrangler firebase surge railway eb"), effect="deploys"),
+    _Outward(programs=names("ansible ansible-playbook ansible-pull salt puppet chef-client fab cap"), effect="deploys"),
+    _Outward(programs=names("gh glab hub"), effect="acts on a code host"),
+    _Outward(programs=names("ssh scp sftp mosh rclone lftp ftp telnet"), effect="reaches another machine"),
+    _Outward(programs=names("mail mailx mutt sendmail msmtp"), effect="sends mail"),
 )
 """Deploy, push and their like (AF-125): a person decides, whether or not the program is on the allowlist."""
 
 _RUNNERS = {
-    name: _names(options)
+    name: names(options)
     for name, options in {
         "make": "-C -f -I -j -l -o -W --directory --file --makefile",
         "gmake": "-C -f -I -j -l -o -W --directory --file --makefile",
@@ -130,14 +125,14 @@ _RUNNERS = {
 
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
 """Bash opens a connection where a redirect names one of these."""
-_SENDERS = _names(
+_SENDERS = names(
     "aria2c axel curl dig drill finger ftp host http https httpie irssi nc ncat netcat nslookup openssl ping socat "
     "tftp traceroute wget whois xh"
 )
 """Programs that can carry text to another machine."""
 
-_OUTWARD_NAMES = _names("deploy deployment publish push release rollout ship upload")
-_HARMLESS_NAMES = _names("test tests check lint build dry mock fake")
+_OUTWARD_NAMES = names("deploy deployment publish push release rollout ship upload")
+_HARMLESS_NAMES = names("test tests check lint build dry mock fake")
 _REMOTE = re.compile(r"[^/]*:|rsync://")
 
 

@@ -1,11 +1,8 @@
 """Programs that need no question in a box, and those that are part of bash."""
 
+from agent_fabric.domain.commands.names import names
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-SHELL_BUILTINS = _names(
+SHELL_BUILTINS = names(
     ". : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown "
     "echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile "
     "popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true "
@@ -15,7 +12,7 @@ SHELL_BUILTINS = _names(
 
 DEFAULT_ALLOWED_COMMANDS = (
     # files and text
-    _names(
+    names(
         "awk base64 basename bc bzip2 cat chmod cksum cmp column comm cp csplit cut date dd df diff diff3 "
         "dirname du egrep expand expr fgrep file find fmt fold gawk getconf getopt grep groups gunzip gzip head "
         "hexdump hostname iconv id install join jq less link ln ls lsof m4 mawk md5sum mkdir mkfifo mktemp more "
@@ -25,9 +22,9 @@ DEFAULT_ALLOWED_COMMANDS = (
         "which whoami xxd xz xzcat yes yq zcat zip zipinfo zstd"
     )
     # programs that start others; what they start is judged as well
-    | _names("bash dash env ionice nice nohup npx setsid sh stdbuf time timeout uvx xargs")
+    | names("bash dash env ionice nice nohup npx setsid sh stdbuf time timeout uvx xargs")
     # languages, build and test tools
-    | _names(
+    | names(
         "ar as bandit black bun cargo cc clang clang++ clang-format clang-tidy cmake coverage cpp ctest deno "
         "dotnet eslint flake8 g++ gcc gcov gdb git go gofmt gradle hatch isort java javac javap jest ld lua "
         "make meson mocha mvn mypy ninja nm node nox npm objdump pdm perl php pip pip3 pipenv pkg-config pnpm "
@@ -38,7 +35,7 @@ DEFAULT_ALLOWED_COMMANDS = (
 )
 """Programs an agent may start unless the configuration says otherwise: nothing that talks to other machines."""
 
-BECOMES_SOMEBODY_ELSE = _names("doas pkexec runuser su sudo")
+BECOMES_SOMEBODY_ELSE = names("doas pkexec runuser su sudo")
 
 BOXES = frozenset({"A", "A+", "B"})
 """Levels of the sandbox with a wall around commands."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.variables import assigned
 from agent_fabric.domain.commands.wrappers import wrapped
 from agent_fabric.domain.policy.environment import poisoned
@@ -167,10 +168,6 @@ class _Only:
         return said[1][0] not in invocation.unknown and said[1][1] in self.second
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 def _sed(invocation: Invocation) -> bool:
     words = invocation.words[1:]
     if invocation.unknown or any(word.startswith("-") and word not in {"-n", "-E", "-r", "-e", "-u"} for word in words):
@@ -215,7 +212,7 @@ _ANY = _Unless()
 
 _CHECKS: dict[str, Callable[[Invocation], bool]] = {
     **dict.fromkeys(
-        _names(
+        names(
             # builtins
             ": [ break cd continue dirs echo exit false getopts popd pushd pwd read return set shift test true type "
             "times umask unset wait "
@@ -238,11 +235,11 @@ _CHECKS: dict[str, Callable[[Invocation], bool]] = {
     "xxd": _Unless(letters="r", most=1, valued="cglos"),
     "tree": _Unless(letters="oR", long=("--output",), valued="LPI"),
     "find": _Unless(
-        words=_names("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
+        words=names("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
     ),
     "fd": _Unless(letters="xX", long=("--exec", "--exec-batch"), valued="dteEScgj"),
     "fdfind": _Unless(letters="xX", long=("--exec", "--exec-batch"), valued="dteEScgj"),
-    "rg": _Unless(letters="z", words=_names("--pre --search-zip --hostname-bin"), long=("--pre=", "--hostname-bin=")),
+    "rg": _Unless(letters="z", words=names("--pre --search-zip --hostname-bin"), long=("--pre=", "--hostname-bin=")),
     "base64": _ANY,
     "date": _date,
     "sed": _sed,
@@ -251,7 +248,7 @@ _CHECKS: dict[str, Callable[[Invocation], bool]] = {
     "git": git_only_reads,
     # looking after machines
     "systemctl": _Only(
-        actions=_names(
+        actions=names(
             "cat get-default is-active is-enabled is-failed list-dependencies list-timers list-unit-files list-units "
             "show status"
         ),
@@ -277,9 +274,9 @@ _CHECKS: dict[str, Callable[[Invocation], bool]] = {
         valued="nuptgoSUbD",
     ),
     "ip": _Only(
-        actions=_names("a addr address l link r route n neigh rule"),
+        actions=names("a addr address l link r route n neigh rule"),
         never=("-b", "-f", "-n"),
-        second=_names("show list ls get"),
+        second=names("show list ls get"),
     ),
     "dmesg": _Unless(
         letters="CcDEn", long=("--clear", "--read-clear", "--console-on", "--console-off", "--console-level")
@@ -293,17 +290,17 @@ _CHECKS: dict[str, Callable[[Invocation], bool]] = {
         most=None, letters="iarPbBxXeRU", long=("--install", "--unpack", "--configure", "--remove", "--purge")
     ),
     "rpm": lambda invocation: invocation.words[1:2] != () and invocation.words[1].startswith(("-q", "--query")),
-    "apt": _Only(actions=_names("list policy search show"), never=("-o", "-c", "--opt", "--conf")),
+    "apt": _Only(actions=names("list policy search show"), never=("-o", "-c", "--opt", "--conf")),
     "docker": _Only(
-        actions=_names("diff history images info inspect logs port ps version"), never=("-H", "--host", "-c")
+        actions=names("diff history images info inspect logs port ps version"), never=("-H", "--host", "-c")
     ),
     "podman": _Only(
-        actions=_names("diff history images info inspect logs port ps version"), never=("-r", "--url", "-c")
+        actions=names("diff history images info inspect logs port ps version"), never=("-r", "--url", "-c")
     ),
     "kubectl": _Only(
-        actions=_names("api-resources cluster-info describe explain get logs top version"),
+        actions=names("api-resources cluster-info describe explain get logs top version"),
         never=("--kubeconfig", "-s", "--server", "--token", "--user"),
     ),
-    "pip": _Only(actions=_names("freeze list show"), never=("--log", "--python", "--path", "-")),
-    "pip3": _Only(actions=_names("freeze list show"), never=("--log", "--python", "--path", "-")),
+    "pip": _Only(actions=names("freeze list show"), never=("--log", "--python", "--path", "-")),
+    "pip3": _Only(actions=names("freeze list show"), never=("--log", "--python", "--path", "-")),
 }

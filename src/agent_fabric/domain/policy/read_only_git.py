@@ -1,13 +1,9 @@
 """When git only looks."""
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.names import names
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_FREE = _names(
+_FREE = names(
     "blame cat-file check-ignore count-objects describe diff for-each-ref grep log ls-files ls-tree merge-base "
     "name-rev rev-list rev-parse shortlog show status version whatchanged"
 )
@@ -23,16 +19,16 @@ _NEVER = (
     "--textconv",
     "--exec-path",
 )
-_BEFORE = _names("--no-pager --no-optional-locks -P --literal-pathspecs --no-replace-objects")
+_BEFORE = names("--no-pager --no-optional-locks -P --literal-pathspecs --no-replace-objects")
 _LISTING: dict[str, tuple[frozenset[str], bool]] = {
-    "branch": (_names("-a -r -v -vv -av -rv --all --remotes --list --show-current --verbose --no-color"), False),
-    "tag": (_names("-l --list -n --no-color"), False),
-    "remote": (_names("-v --verbose"), False),
-    "stash": (_names("list show"), True),
-    "reflog": (_names("show --oneline"), False),
-    "worktree": (_names("list --porcelain"), True),
-    "submodule": (_names("status --recursive"), True),
-    "config": (_names("--get --get-all --get-regexp --list -l --show-origin --show-scope --name-only list get"), True),
+    "branch": (names("-a -r -v -vv -av -rv --all --remotes --list --show-current --verbose --no-color"), False),
+    "tag": (names("-l --list -n --no-color"), False),
+    "remote": (names("-v --verbose"), False),
+    "stash": (names("list show"), True),
+    "reflog": (names("show --oneline"), False),
+    "worktree": (names("list --porcelain"), True),
+    "submodule": (names("status --recursive"), True),
+    "config": (names("--get --get-all --get-regexp --list -l --show-origin --show-scope --name-only list get"), True),
 }
 """Subcommands that only read with nothing but these words behind them; and whether one of them must be there."""
 

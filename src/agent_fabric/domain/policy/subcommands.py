@@ -3,39 +3,36 @@
 import re
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.names import names
 
 PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PACKAGES = _names(
+_PACKAGES = names(
     "--prefix -C --dir -w --workspace --cwd -F --filter --registry --userconfig --tag --otp --cache --loglevel"
 )
-_PYTHON_PROJECTS = _names(
+_PYTHON_PROJECTS = names(
     "--directory --project --config-file --color -C -P -p -e --env --cache-dir --data-dir --config"
 )
-_CONTAINERS = _names("-H --host -c --context --config -l --log-level --connection --url --identity --root --runroot")
-_CLUSTER = _names(
+_CONTAINERS = names("-H --host -c --context --config -l --log-level --connection --url --identity --root --runroot")
+_CLUSTER = names(
     "-n --namespace --context --cluster --user --kubeconfig -s --server --token --request-timeout --as --as-group "
     "--cache-dir --certificate-authority --client-certificate --client-key --tls-server-name -v"
 )
-_HELM = _names("-n --namespace --kube-context --kubeconfig -f --file -e --environment --registry-config")
-_INFRASTRUCTURE = _names("-C --cwd -s --stack --profile -a --app")
+_HELM = names("-n --namespace --kube-context --kubeconfig -f --file -e --environment --registry-config")
+_INFRASTRUCTURE = names("-C --cwd -s --stack --profile -a --app")
 
 VALUED: dict[str, frozenset[str]] = {
-    "git": _names("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path"),
-    "cargo": _names("-C -Z --config --color --manifest-path"),
+    "git": names("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --exec-path"),
+    "cargo": names("-C -Z --config --color --manifest-path"),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _PACKAGES),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "flit", "rye", "maturin"), _PYTHON_PROJECTS),
     **dict.fromkeys(("docker", "podman", "nerdctl", "buildah", "skopeo"), _CONTAINERS),
     **dict.fromkeys(("kubectl", "oc"), _CLUSTER),
     **dict.fromkeys(("helm", "helmfile"), _HELM),
     **dict.fromkeys(("terraform", "tofu", "terragrunt", "pulumi", "cdk", "serverless", "sls"), _INFRASTRUCTURE),
-    "systemctl": _names("-H --host -M --machine -t --type -p --property -n --lines -o --output"),
-    **dict.fromkeys(("gh", "glab", "hub", "twine", "gem", "dotnet", "apt", "apt-get", "pip", "pip3", "go"), _names("")),
+    "systemctl": names("-H --host -M --machine -t --type -p --property -n --lines -o --output"),
+    **dict.fromkeys(("gh", "glab", "hub", "twine", "gem", "dotnet", "apt", "apt-get", "pip", "pip3", "go"), names("")),
 }
 """Options before the subcommand whose value is the next word, by program. Programs that are not here have no known
 subcommands."""
