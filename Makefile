@@ -14,8 +14,22 @@ override TASK := $(value TASK)
 export TASK
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format format-check lint types layers unit simulation quick-tests all-tests services \
-	bench requirements constraints clean venv task-given
+.PHONY: help run test check format format-check lint types layers unit simulation services bench requirements \
+	constraints clean venv task-given
+
+# Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
+unexport PYTHONDONTWRITEBYTECODE
+
+# What one pytest runs: `make tests/e2e` runs one of them. Those that take longest begin first.
+LONGEST := tests/e2e tests/integration/sandbox tests/integration/llm tests/integration/http tests/simulation \
+	tests/unit/infrastructure
+QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
+SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py)))) \
+	$(wildcard tests/integration/test_*.py) tests/e2e
+.PHONY: suites $(QUICK_SUITES) $(SLOW_SUITES)
+
+# How many parts run at the same time: while some wait for servers and models, others compute.
+JOBS ?= 2
 
 help: ## Show this list
 	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
@@ -26,21 +40,15 @@ help: ## Show this list
 run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options in ARGS="…"
 	@$(VENV)/bin/fabric run $(ARGS) -- "$$TASK"
 
-test: PARTS = format-check lint types layers all-tests
-test: ## Every check and every test, the slow ones too
-check: PARTS = format-check lint types layers quick-tests
+test: SUITES = $(QUICK_SUITES) $(SLOW_SUITES)
+test: services ## Every check and every test, the slow ones too
+check: SUITES = $(QUICK_SUITES)
+check: CHOSEN = -m "not slow"
 check: ## The fast part: format, lint, types, layers, unit, simulation
 
-# Every part runs, also after one failed: one look at the log shows all there is to mend.
 test check: $(TOOLS)
-	@failed=; \
-	for part in $(PARTS); do \
-		echo "== $$part"; \
-		$(MAKE) --no-print-directory "$$part" || failed="$$failed $$part"; \
-		echo; \
-	done; \
-	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; \
-	echo "All passed: $(PARTS)"
+	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) types \
+		$(filter $(SUITES),$(LONGEST)) $(filter-out $(LONGEST),$(SUITES)) lint layers format-check
 
 format: $(TOOLS) ## Format the code and sort its imports
 	$(PY) -m ruff check --select I --fix .
@@ -64,11 +72,11 @@ unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
 simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 	$(PY) -m pytest tests/simulation $(ARGS)
 
-quick-tests: $(TOOLS)
-	$(PY) -m pytest $(wildcard tests/architecture tests/unit tests/simulation) -m "not slow" $(ARGS)
+$(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
+	$(PY) -m pytest $@ --durations=10 $(CHOSEN) $(ARGS)
 
-all-tests: $(TOOLS) services
-	$(PY) -m pytest --durations=10 $(ARGS)
+suites:
+	@printf '%s\n' $(QUICK_SUITES) $(SLOW_SUITES)
 
 services: ## Install the programs that tests need, where that is possible
 	@scripts/test_services.sh

@@ -12,7 +12,6 @@ from agent_fabric.bootstrap.local import Records, open_records
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds
 
@@ -31,7 +30,7 @@ class Project:
     @property
     def runs(self) -> WatchedRuns:
         layout = self.records.layout
-        return WatchedRuns(self.records.runs, layout, ChangeRecorder(layout), lambda _, text: self.said.append(text))
+        return WatchedRuns(self.records.runs, layout, lambda _, text: self.said.append(text))
 
     def created(self, run_id: RunId, folder: Path | None = None) -> Event:
         body = RunCreated(

@@ -1,3 +1,3 @@
 """agent-fabric: one durable, local-first platform for AI agents."""
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"

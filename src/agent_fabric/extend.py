@@ -11,6 +11,7 @@ from agent_fabric.domain.errors import ModelBusy, ModelError, ModelRefused, Mode
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.actions import Action, action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
@@ -18,6 +19,7 @@ from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, ma
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
 
 __all__ = [
+    "Action",
     "BaseSpecialistPack",
     "BlockingSandbox",
     "ChatClient",
@@ -43,6 +45,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "Usage",
+    "action",
     "file_tools",
     "make_finish_tool_def",
     "make_tool_def",

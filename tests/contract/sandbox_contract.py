@@ -17,6 +17,13 @@ def names(folder: Path) -> list[str]:
     return sorted(one.name for one in folder.iterdir())
 
 
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
 class Witness:
     """A pipe in the workspace that a command's processes hold open; it tells whether one of them still lives.
 
@@ -80,6 +87,31 @@ class SandboxContract:
         witness = Witness(workspace)
         yield witness
         witness.close()
+
+    # Variables
+
+    @pytest.mark.parametrize("value", ["plain", "a'b\"c$(id)`id`\\n${HOME}", "two\nlines\n", "ünï*?[a] ~ !", "=x="])
+    async def test_a_variable_reaches_its_command_as_it_is_and_no_other(self, sandbox: Sandbox, value: str) -> None:
+        show = 'printf %s "${GIVEN-nothing}"'
+        outcome = await sandbox.run_command(show, timeout_s=20, environment={"GIVEN": value})
+        assert outcome.stdout.decode() == value
+        assert (await sandbox.run_command(show, timeout_s=20)).stdout == b"nothing"
+
+    async def test_a_variable_stands_in_no_list_of_processes(self, sandbox: Sandbox, witness: Witness) -> None:
+        value = "value-that-nobody-else-has"
+        command = asyncio.create_task(
+            sandbox.run_command(f"{Witness.HOLD} sleep 30; true", timeout_s=20, environment={"GIVEN": value})
+        )
+        await witness.begun()
+        shown = [_read(entry / "cmdline") for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        command.cancel()
+        await asyncio.gather(command, return_exceptions=True)
+        assert any(Witness.NAME.encode() in line for line in shown)
+        assert not any(value.encode() in line for line in shown)
+
+    async def test_a_variable_that_cannot_be_is_refused(self, sandbox: Sandbox) -> None:
+        with pytest.raises(ValueError, match=r"(?i)nul"):
+            await sandbox.run_command("true", timeout_s=20, environment={"GIVEN": "a\0b"})
 
     # Files
 

@@ -7,7 +7,7 @@ import os
 import pty
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,15 +185,18 @@ async def test_a_question_that_expires_lets_the_servers_run_go_on(tmp_path: Path
         assert card["status"] == "expired"
 
 
-async def at_a_terminal(fabric: Fabric, typed: str) -> tuple[int, str]:
-    """Run a task at a terminal where somebody types when asked."""
+PUSHING = ("run", "--pack", "engineering", "push it")
+
+
+async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = PUSHING) -> tuple[int, str]:
+    """Run `fabric` at a terminal where somebody types when asked."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     fabric.folder.mkdir(exist_ok=True)
     config = fabric.folder / "fabric-config.json"
     config.write_text(json.dumps(fabric.configured))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", "run", "--pack", "engineering", "push it"),
+        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments),
         *("--workspace", str(fabric.root)),
         cwd=fabric.folder,
         env={
@@ -214,7 +217,7 @@ async def at_a_terminal(fabric: Fabric, typed: str) -> tuple[int, str]:
         while not waiting.done():
             with contextlib.suppress(OSError):
                 screen += os.read(ours, 65_536).decode()
-            if answers and screen.rstrip().endswith(("?", "):", "instead:")):
+            if answers and screen.rstrip().endswith(("?", "):", ".:", "instead:")):
                 os.write(ours, answers.pop(0).encode())
                 screen += "\n"
             await asyncio.sleep(0.02)

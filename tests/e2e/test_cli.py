@@ -37,11 +37,14 @@ from e2e.fabric_process import engineered, long_sleep, running, until
 
 PATIENCE_S = 30.0
 COMMANDS = (
-    *("run", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
-    *("logs", "models", "mcp", "policy", "config"),
+    *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
+    *("logs", "models", "mcp", "policy", "config", "schema", "workflow"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
+    *("agents list", "agents show", "agents validate", "agents run"),
+    *("workflow list", "workflow validate", "workflow show", "workflow graph", "workflow run", "workflow resume"),
+    *("workflow cancel", "workflow signal", "workflow lineage"),
     *("audit list", "audit verify"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.web import Page, SearchHit
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.web.access import WebAccess, build_web
 
+if TYPE_CHECKING:
+    from agent_fabric.application.ports.http import HttpAnswer, HttpRequest
+
 
 class LazyWeb:
-    """PageFetcher and WebSearch that stands in until it is used."""
+    """PageFetcher, WebSearch and HttpSender that stands in until it is used."""
 
     def __init__(self, config: WebConfig) -> None:
         self._config = config
@@ -23,6 +27,9 @@ class LazyWeb:
 
     async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:
         return await self._access.search.search(query, limit=limit, timeout_s=timeout_s)
+
+    async def send(self, request: "HttpRequest", *, timeout_s: float) -> "HttpAnswer":
+        return await self._access.requests.send(request, timeout_s=timeout_s)
 
     async def aclose(self) -> None:
         """Close what was opened."""

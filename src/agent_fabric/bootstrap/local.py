@@ -1,9 +1,11 @@
 """Joins everything for one process on one machine, on SQLite."""
 
 import getpass
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,27 +23,28 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
+from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
+from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.observability.redaction import secrets_named_in
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_locks import SERVER
+from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
@@ -52,8 +55,10 @@ from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
+from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
 
 if TYPE_CHECKING:
+    from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.infrastructure.egress.limits import Refusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
@@ -135,8 +140,10 @@ def build_local(
     origins: Mapping[str, str] | None = None,
     sink: EventSink | None = None,
     marks_interruption: bool = True,
+    patience_s: float = math.inf,
+    asks_here: bool = False,
 ) -> LocalFabric:
-    """Join the parts; for `left_out` and `origins` see `Loaded`, for `marks_interruption` `DriveRun`."""
+    """Join the parts; for `left_out` and `origins` see `Loaded`, for the last three `DriveRun`."""
     records = open_records(root)
     clock = SystemClock()
     policy = policy_of(records, config)
@@ -150,23 +157,46 @@ def build_local(
     models, web = LazyModels(config), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {})
 
-    registry = ConfigSpecialistRegistry(
+    research = ResearchParts(
+        fetcher=web,
+        search=web,
+        snapshots_for=records.snapshots_for,
+        catalogue=records.catalogue,
+        clock=clock,
+    )
+    packs = ConfigSpecialistRegistry(
         config.specialists,
         sandboxes.for_run,
         shell_timeout_s=config.shell.timeout_s,
-        research=ResearchParts(
-            fetcher=web,
-            search=web,
-            snapshots_for=records.snapshots_for,
-            catalogue=records.catalogue,
-            clock=clock,
-        ),
+        research=research,
         tool_servers=tool_servers,
         container_for=sandboxes.container_for,
         browser=config.browser,
         web_allow_hosts=config.web.allow_hosts,
+        steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s),
+    )
+    registry = RegistryWithAgents(
+        packs,
+        AgentParts(
+            sandbox_for=sandboxes.for_run,
+            shell_timeout_s=config.shell.timeout_s,
+            research=research,
+            specialists=config.specialists,
+            tool_servers=tool_servers,
+            browser=config.browser,
+            web_allow_hosts=config.web.allow_hosts,
+            locks=RunLocks(records.layout.agent_locks),
+        ),
     )
     model_turn = ModelTurn(models, clock)
+    secrets = _secrets(config)
+
+    @cache
+    def steps() -> "PerformStep":
+        from agent_fabric.bootstrap.workflows import performing_steps  # noqa: PLC0415 - few runs need it
+
+        return performing_steps(fabric, config, watched)
+
     perform = Perform(
         registry=registry,
         recruit=recruiting(config, models, model_turn, left_out or {}),
@@ -180,11 +210,23 @@ def build_local(
             config.policy.approval_timeout_s,
             signs_in,
             policy.allowlists,
+            EnvironmentSecrets(os.environ),
+            secrets,
         ),
+        steps=steps,
     )
     watched = _watched(records, sink)
-    drive = DriveRun(perform, clock, sink, marks_interruption, sandboxes, _secrets(config))
-    return LocalFabric(
+    drive = DriveRun(
+        perform,
+        clock,
+        sink,
+        marks_interruption,
+        sandboxes,
+        secrets,
+        patience_s=patience_s,
+        asks_here=asks_here,
+    )
+    fabric = LocalFabric(
         records=records,
         execute_task=ExecuteTask(
             runs=watched,
@@ -213,6 +255,7 @@ def build_local(
         web=web,
         tool_servers=tool_servers,
     )
+    return fabric
 
 
 def _tool_servers(config: FabricConfig, origins: Mapping[str, str]) -> "LazyToolServers | None":
@@ -245,10 +288,9 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:
     """Return the runs, with an eye on the project folders that they work in."""
-    recorder = ChangeRecorder(records.layout)
     if sink is None:
-        return WatchedRuns(records.runs, records.layout, recorder)
-    return WatchedRuns(records.runs, records.layout, recorder, sink.notice)
+        return WatchedRuns(records.runs, records.layout)
+    return WatchedRuns(records.runs, records.layout, sink.notice)
 
 
 def _secrets(config: FabricConfig) -> KnownSecrets:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.secret_references import secrets_named_in
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.observability.tracing import Tracing
@@ -64,7 +65,6 @@ def _operations_log(config: FabricConfig) -> EventSink:
         configure_operations_log,
         operations_log,
     )
-    from agent_fabric.infrastructure.observability.redaction import secrets_named_in  # noqa: PLC0415 - see above
 
     configure_operations_log(config.log, secrets_named_in(config.model_dump(), os.environ), sys.stderr)
     return RunLifecycleLog(operations_log("runs"))

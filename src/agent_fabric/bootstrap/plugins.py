@@ -1,19 +1,40 @@
-"""Finds the packs that installed packages bring along, under the entry point group `agent_fabric.packs`.
+"""Finds what installed packages bring along.
 
-An entry point's name is the specialist's id. Its value is a mapping as below `specialists` in a configuration file, or
-a function without arguments that returns one. It becomes a layer of the configuration, so that files can change all of
-it.
+Packs stand under the entry point group `agent_fabric.packs`. An entry point's name is the specialist's id. Its value is
+a mapping as below `specialists` in a configuration file, or a function without arguments that returns one. It becomes a
+layer of the configuration, so that files can change all of it.
+
+Actions of workflows stand under `agent_fabric.actions`. An entry point's value is an `Action`, as `@action` makes it,
+of the entry point's name.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.config.packages import Offer
 
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.packs.actions import Action
+
 PACKS = "agent_fabric.packs"
+ACTIONS = "agent_fabric.actions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionOffer:
+    """An action that a package brings along."""
+
+    name: str
+    package: str
+    """Its name and version, for people."""
+    action: "Action | None"
+    problem: str = ""
+    """Why it cannot be used; then there is no action."""
 
 
 def installed_packs() -> list[Offer]:
@@ -21,8 +42,52 @@ def installed_packs() -> list[Offer]:
     return [_offer(entry) for entry in sorted(entry_points(group=PACKS), key=lambda entry: entry.name)]
 
 
+def installed_actions() -> list[ActionOffer]:
+    """Return every action that an installed package offers; one that cannot be used says why.
+
+    Looking takes some milliseconds, so it is for those who use workflows.
+    """
+    found = entry_points(group=ACTIONS)
+    if not found:
+        return []
+    offers = [_action_offer(entry) for entry in sorted(found, key=lambda entry: (entry.name, entry.value))]
+    names = Counter(offer.name for offer in offers if offer.action is not None)
+    return [_unless_twice(offer, names) for offer in offers]
+
+
+def _action_offer(entry: EntryPoint) -> ActionOffer:
+    package = _package(entry)
+    try:
+        return ActionOffer(name=entry.name, package=package, action=_action(entry))
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - anybody's code, in a run that may not need it at all
+        told = f"{type(problem).__name__}: {problem}"
+        return ActionOffer(name=entry.name, package=package, action=None, problem=told)
+
+
+def _action(entry: EntryPoint) -> "Action":
+    from agent_fabric.infrastructure.packs.actions import Action  # noqa: PLC0415 - most installations have none
+
+    with redirect_stdout(sys.stderr):  # as above
+        value = entry.load()
+    if not isinstance(value, Action):
+        raise TypeError(f"{entry.value} must be made by @action of agent_fabric.extend, not {type(value).__name__}")
+    if value.name != entry.name:
+        raise TypeError(f"{entry.value} is the action {value.name!r}, but its entry point is named {entry.name!r}")
+    return value
+
+
+def _unless_twice(offer: ActionOffer, names: Counter[str]) -> ActionOffer:
+    if names[offer.name] < 2 or offer.action is None:
+        return offer
+    return replace(offer, action=None, problem="more than one package has an action of this name; remove one of them")
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
 def _offer(entry: EntryPoint) -> Offer:
-    package = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+    package = _package(entry)
     try:
         return Offer(entry.name, package, _settings(entry))
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - anybody's code, in a run that may not need it at all

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
+from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.config.loader import Loaded
@@ -18,6 +20,9 @@ from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
+from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.infrastructure.bus.in_process import InProcessBus
+from agent_fabric.infrastructure.bus.run_messages import RunMessages
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
@@ -28,6 +33,8 @@ from agent_fabric.infrastructure.persistence.store import Store
 
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
+PATIENCE_S = 5.0
+"""A workflow whose next step is due within this time stays in memory."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +51,9 @@ class ServerFabric:
     reader: SqliteRunReader
     catalogue: SqliteRunCatalogue
     observers: Observers
+    bus: Bus
+    """Where others hear what becomes of workflows."""
+    agents: AgentFolder
     _shown: Store
 
     @property
@@ -134,7 +144,8 @@ def build_server(
         MissingExtra: traces are wanted, but not installed.
     """
     config = loaded.config
-    observers = build_observers(config, readers, log_to_stderr=log_to_stderr)
+    bus = InProcessBus()
+    observers = build_observers(config, (*readers, RunMessages(bus)), log_to_stderr=log_to_stderr)
     local = build_local(
         root,
         config,
@@ -142,6 +153,7 @@ def build_server(
         origins=loaded.origins,
         sink=observers.sink,
         marks_interruption=False,
+        patience_s=PATIENCE_S,
     )
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
@@ -162,5 +174,7 @@ def build_server(
         reader=SqliteRunReader(shown),
         catalogue=SqliteRunCatalogue(shown),
         observers=observers,
+        bus=bus,
+        agents=open_agents(root, config),
         _shown=shown,
     )

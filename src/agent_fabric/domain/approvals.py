@@ -23,6 +23,8 @@ class Question(StrEnum):
     MAY_IT_RUN = "may_it_run"
     DID_IT_HAPPEN = "did_it_happen"
     """A call that leaves the sandbox was under way when the program was stopped: run it again, or count it as done?"""
+    ANSWER = "answer"
+    """A workflow asks on purpose, perhaps with a form to be filled in."""
 
 
 class Decision(StrEnum):

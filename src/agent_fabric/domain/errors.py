@@ -4,9 +4,14 @@ FabricError                       anything we can explain to a person
 ├── ConfigError                   the configuration, an option or an environment variable is wrong
 ├── RecruitError                  no such pack, or nobody fits the task
 │   └── PackBroken                the pack is there, but cannot be built or opened
+├── DefinitionNotFound            no workflow or agent has this name
+├── InvalidDefinition             the file of a workflow or agent is wrong
+│   └── WorkflowInvalid           with each problem in its line; see `workflows.problems`
+├── InvalidInputs                 what a workflow or agent was given does not fit what it takes
 ├── RunNotFound                   no run has this id
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
+├── RunSettled                    the run has ended; nothing can be asked of it any more
 ├── FolderHeld                    another run works in this project folder
 ├── DriverConflict                somebody else appended to a run that we drive
 ├── StoreUnavailable              the store cannot be read or written
@@ -63,6 +68,24 @@ class PackBroken(RecruitError):
     code = "pack_broken"
 
 
+class DefinitionNotFound(FabricError):
+    """No workflow or agent has this name."""
+
+    code = "definition_not_found"
+
+
+class InvalidDefinition(FabricError):
+    """The file of a workflow or agent is wrong; nothing was run."""
+
+    code = "definition_invalid"
+
+
+class InvalidInputs(FabricError):
+    """What a workflow or agent was given does not fit what it takes; nothing was run."""
+
+    code = "inputs_invalid"
+
+
 class RunNotFound(FabricError):
     """No run has this id."""
 
@@ -79,6 +102,12 @@ class RunUndrivable(FabricError):
     """The run exists, but this program or machine cannot go on with it."""
 
     code = "run_undrivable"
+
+
+class RunSettled(FabricError):
+    """The run has ended, so that what is asked of it cannot be done any more."""
+
+    code = "run_settled"
 
 
 class ApprovalNotFound(FabricError):

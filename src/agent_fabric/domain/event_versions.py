@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.events import (
@@ -38,9 +39,19 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust
+from agent_fabric.domain.workflow_events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStarted,
+    StepStatus,
+    StepWaited,
+    TimerFired,
+)
 
 Upcaster = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -105,6 +116,14 @@ _read_source = _reader(Source)
 _usage = _reader(Usage)
 
 
+def _if_any(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _reads(value: Mapping[str, list[str]]) -> Mapping[str, tuple[str, ...]]:
+    return {name: tuple(sources) for name, sources in value.items()}
+
+
 def _price(value: Mapping[str, Any] | None) -> ModelPrice | None:
     price: ModelPrice | None = None if value is None else _read_price(value)
     return price
@@ -125,6 +144,9 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
                 task_force_mode=TaskForceMode,
                 priority=Priority,
                 signals=tuple,
+                workflow=_if_any(_reader(FrozenWorkflow, exclusive=tuple)),
+                parent=_if_any(_reader(Parent)),
+                agent=_if_any(_reader(AgentBrief, capabilities=tuple)),
             ),
         ),
         (
@@ -153,6 +175,13 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
         (ContextCompacted, _reader(ContextCompacted, usage=_usage)),
         (PlainAnswerAccepted, _reader(PlainAnswerAccepted)),
         (BudgetExhausted, _reader(BudgetExhausted)),
+        (StepStarted, _reader(StepStarted, reads=_reads, status=StepStatus)),
+        (StepWaited, _reader(StepWaited, approvals=tuple, status=StepStatus)),
+        (StepRetried, _reader(StepRetried, status=StepStatus)),
+        (StepFinished, _reader(StepFinished, reads=_reads, status=StepStatus)),
+        (TimerFired, _reader(TimerFired)),
+        (SignalReceived, _reader(SignalReceived)),
+        (ChildFinished, _reader(ChildFinished)),
         (RunWaited, _reader(RunWaited, approvals=tuple)),
         (RunResumed, _reader(RunResumed)),
         (RunCompleted, _reader(RunCompleted, specialist_ids=tuple)),

@@ -8,13 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
+from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec, Trust
+from agent_fabric.domain.workflow_events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStarted,
+    StepWaited,
+    TimerFired,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,12 @@ class RunCreated:
     priority: Priority = Priority.INTERACTIVE
     signals: tuple[str, ...] = ()
     """Signs that the task itself holds somebody else's instructions. Recorded, never a defence."""
+    workflow: FrozenWorkflow | None = None
+    """The steps to take, if it is a workflow."""
+    parent: Parent | None = None
+    """The step of another run that this one works for."""
+    agent: AgentBrief | None = None
+    """The agent that does it, as it was when the run began; what becomes of its file later does not matter."""
 
     @property
     def task(self) -> Task:
@@ -54,6 +70,9 @@ class RunCreated:
             profile=self.profile,
             budget=self.budget,
             priority=self.priority,
+            workflow=self.workflow,
+            parent=self.parent,
+            agent=self.agent,
         )
 
 
@@ -348,6 +367,8 @@ class RunWaited:
     reason: str
     approvals: tuple[str, ...] = ()
     """The approvals that it waits for."""
+    until: float | None = None
+    """When it goes on by itself, if nothing happens before; seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,6 +455,13 @@ Body = (
     | ContextCompacted
     | PlainAnswerAccepted
     | BudgetExhausted
+    | StepStarted
+    | StepWaited
+    | StepRetried
+    | StepFinished
+    | TimerFired
+    | SignalReceived
+    | ChildFinished
     | RunWaited
     | RunResumed
     | RunCompleted

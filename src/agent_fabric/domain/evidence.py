@@ -14,9 +14,6 @@ from agent_fabric.domain.commands.invocation import MAX_NESTING, Connector, Invo
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.wrappers import unwrap, wrapped
 
-PROGRAM_ENDINGS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".go", ".rs", ".c", ".cpp", ".java")
-"""Files that can be run, or built and run, so that running them shows whether they work."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
+
+STEPS = SpecialistId("(steps)")
+"""The pack that has the tools of a workflow's steps. No configuration can use the name, and no task recruits it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,11 @@ _CODE_LIKE = re.compile(
     r"|\b[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
 )
 _WORD = re.compile(r"\w+[+#]*")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Letters of scripts that put no spaces between words: there, a keyword may stand anywhere."""
+_UNSPACED = (
+    *(("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff")),
+    *(("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\U00020000", "\U0003ffff")),
+)
+"""First and last letters of scripts that put no spaces between words: there, a keyword may stand anywhere."""
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 
 
@@ -197,7 +200,7 @@ class _Words:
     def _place(self, keyword: str) -> int:
         if not keyword:
             return -1
-        if _UNSPACED.search(keyword):
+        if _has_unspaced(keyword):
             return self._text.find(keyword)
         if " " in keyword:
             places = [self._text.find(f" {keyword}{ending} ") for ending in _ENDINGS]
@@ -208,3 +211,7 @@ class _Words:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def _has_unspaced(keyword: str) -> bool:
+    return not keyword.isascii() and any(first <= letter <= last for letter in keyword for first, last in _UNSPACED)

@@ -1,52 +1,151 @@
-"""Keeps secrets out of the log: values that the configuration refers to never stand in an event."""
+"""Secrets by name: where they are meant, and how their values are kept out of the log.
+
+A workflow names a secret as `${secret:NAME}`. That text is what is judged, agreed to and recorded; the value takes its
+place when the call is made, and is taken out again of all that comes of it.
+"""
 
 import json
+import re
+from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 HIDDEN = "[secret]"
 SHORTEST = 6
-"""Shorter values are no secrets: hiding them would spoil every other text."""
+"""Shorter values of the configuration are no secrets: hiding them would spoil every other text."""
+SHORTEST_NAMED: Final = 4
+"""Shorter values that are used by name could not be hidden, so they are not used."""
+SECRET: Final = re.compile(r"\$\{secret:([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\}")
+"""Stands for the value of a secret."""
+
+_LONG_LINE: Final = 8
+"""Of a secret of several lines, each one that is at least so long is a secret, too."""
+_LIVE: Final = re.compile(r"\{secret:")
+_BACKSLASHES: Final = re.compile(r"\\+")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9]+")
 
 T = TypeVar("T")
 
 
-class KnownSecrets:
-    """Replaces known values wherever they stand in an event, at any depth."""
+def secrets_in(value: Any) -> frozenset[str]:
+    """Return the names of all secrets that a value refers to, at any depth."""
+    match value:
+        case str():
+            return frozenset(SECRET.findall(value)) if "${secret:" in value else frozenset()
+        case Mapping():
+            return frozenset().union(*(secrets_in(part) for pair in value.items() for part in pair))
+        case list() | tuple():
+            return frozenset().union(*map(secrets_in, value))
+        case _:
+            return frozenset()
 
-    def __init__(self, values: Iterable[str]) -> None:
-        kept = {form for value in values if len(value) >= SHORTEST for form in _forms(value)}
-        self._values = tuple(sorted(kept, key=len, reverse=True))
+
+def filled(value: Any, values: Mapping[str, str]) -> Any:
+    """Return a value with these secrets in place of their names, at any depth."""
+    return _each_text(value, lambda text: SECRET.sub(lambda found: values.get(found[1], found[0]), text))
+
+
+def defused(value: Any) -> Any:
+    """Return what came from outside so that it names no secret, at any depth.
+
+    Else a page that holds `${secret:TOKEN}` could have the token sent wherever a later step sends the page's text.
+    """
+    return _each_text(value, lambda text: _LIVE.sub("{secret :", text))
+
+
+def _each_text(value: Any, change: Any) -> Any:
+    match value:
+        case str():
+            return change(value) if "{secret:" in value else value
+        case Mapping():
+            return {_each_text(key, change): _each_text(item, change) for key, item in value.items()}
+        case list() | tuple():
+            return [_each_text(item, change) for item in value]
+        case _:
+            return value
+
+
+class _Spelling(NamedTuple):
+    """One way in which a value may stand in a text."""
+
+    pattern: str
+    sign: str
+    """What is in every text that it matches: looking for it costs next to nothing."""
+    length: int
+    """Of the value, or the part of it."""
+    shown: str
+    """What is shown instead."""
+    is_escaped: bool = False
+    """It matters only where something is escaped."""
+
+
+class KnownSecrets:
+    """Replaces known values wherever they stand in an event, at any depth. It can learn more of them."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._spellings: list[_Spelling] = []
+        self._numbers: dict[int, str] = {}
+        self._learned: set[tuple[str, str]] = set()
+        for value in values:
+            if len(value) >= SHORTEST:
+                self._spellings += _exactly(_forms(value), len(value), HIDDEN)
+        self._arrange()
 
     def __bool__(self) -> bool:
         """Tell whether there is anything to hide."""
-        return bool(self._values)
+        return bool(self._spellings)
+
+    def learn(self, values: Mapping[str, str]) -> None:
+        """Hide these from now on, each in whichever way it may be spelled; what is shown instead is its name."""
+        new = {pair for pair in values.items() if len(pair[1]) >= SHORTEST_NAMED} - self._learned
+        for name, value in new:
+            shown = f"[secret {name}]"
+            self._spellings += _spellings(value, shown)
+            if value.isascii() and value.isdecimal() and len(value) <= 100:
+                self._numbers[int(value)] = shown
+        if new:
+            self._learned |= new
+            self._arrange()
 
     def hide(self, value: T) -> T:
         """Return the value without secrets; the very same one if there are none in it."""
         return cast("T", self._hidden(value))
+
+    def _arrange(self) -> None:
+        # The longest first: one secret, or a line of it, may be the beginning of another.
+        self._spellings.sort(key=lambda each: (-each.length, -len(each.pattern), each.pattern))
 
     def _hidden(self, value: Any) -> Any:
         match value:
             case str():
                 return self._text(value)
             case Mapping():
-                hidden = {self._hidden(key): self._hidden(item) for key, item in value.items()}
+                hidden = {self._hidden(key): self._item(item) for key, item in value.items()}
                 return hidden if hidden != value else value
             case tuple() | list() if not hasattr(value, "_fields"):
-                items = [self._hidden(item) for item in value]
+                items = [self._item(item) for item in value]
                 return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
             case _ if is_dataclass(value) and not isinstance(value, type):
                 return self._dataclass(value)
             case _:
                 return value
 
+    def _item(self, value: Any) -> Any:
+        """Hide what stands in data, where a secret of digits may have become a number."""
+        if self._numbers and type(value) is int:
+            return self._numbers.get(value, value)
+        return self._hidden(value)
+
     def _text(self, text: str) -> str:
-        for secret in self._values:
-            if secret in text:
-                text = text.replace(secret, HIDDEN)
-        return text
+        escapes = "\\" in text or "%" in text or "&" in text
+        looked_for = [each for each in self._spellings if each.sign in text and (escapes or not each.is_escaped)]
+        if not looked_for:
+            return text
+        # In one go: what is shown instead of one secret may hold another.
+        pattern = _any_of(tuple(each.pattern for each in looked_for))
+        return pattern.sub(lambda found: looked_for[(found.lastindex or 1) - 1].shown, text)
 
     def _dataclass(self, value: Any) -> Any:
         changed = {}
@@ -61,3 +160,91 @@ class KnownSecrets:
 def _forms(secret: str) -> tuple[str, ...]:
     """Return how a value may stand in a text: as it is, or inside of JSON, as arguments of calls and results are."""
     return secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]
+
+
+def _exactly(forms: Iterable[str], length: int, shown: str) -> list[_Spelling]:
+    return [_Spelling(re.escape(form), form, length, shown) for form in set(forms)]
+
+
+def _spellings(secret: str, shown: str) -> list[_Spelling]:
+    """Return how programs and servers may spell a value that they were given, its long lines included."""
+    found: list[_Spelling] = []
+    for part in _parts(secret):
+        data = part.encode(errors="surrogateescape" if _is_from_bytes(part) else "replace")
+        encoded = b2a_base64(data, newline=False).decode()
+        for_addresses = encoded.replace("+", "-").replace("/", "_")
+        forms = {
+            *_forms(part),
+            data.decode(errors="replace"),
+            part.replace(" ", "+"),
+            *(encoded, encoded.rstrip("="), for_addresses, for_addresses.rstrip("=")),
+        }
+        found += _exactly((form for form in forms if len(form) >= SHORTEST_NAMED), len(part), shown)
+        found += _escaped(part, shown)
+    return found
+
+
+def _parts(secret: str) -> set[str]:
+    lines = {line.strip() for line in secret.splitlines()} if "\n" in secret or "\r" in secret else set()
+    return {secret, secret.strip(), *(line for line in lines if len(line) >= _LONG_LINE)}
+
+
+def _escaped(part: str, shown: str) -> list[_Spelling]:
+    """Return how a value may stand in addresses, in JSON inside of JSON and in HTML.
+
+    Which characters are escaped there, and how often, is everybody's own choice.
+    """
+    characters = list(_BACKSLASHES.sub(r"\\", part))
+    if len(characters) < SHORTEST_NAMED or part.isalnum():
+        return []
+    first, *rest = characters
+    # Backslashes are taken all or not at all, and from the first one on: else a text full of them would take for ever.
+    before = r"(?<!\\)" if first == "\\" else ""
+    followed = "".join(_however_escaped(each, r"\\*+") for each in rest)
+    sign = max(_PLAIN.findall(part), key=len, default="")
+    return [_Spelling(before + _however_escaped(first, "") + followed, sign, len(part), shown, is_escaped=True)]
+
+
+@lru_cache(maxsize=64)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"({pattern})" for pattern in patterns))
+
+
+def _however_escaped(character: str, backslashes: str) -> str:
+    if character.isascii() and character.isalnum():
+        return character
+    if character == "\\":
+        return r"(?:\\++|(?i:%5C))"
+    data = character.encode(errors="surrogatepass")
+    units = character.encode("utf-16-be", errors="surrogatepass").hex()
+    forms = [
+        re.escape(character),
+        "".join(f"%{byte:02x}" for byte in data),
+        r"\\*+".join(f"u{units[at : at + 4]}" for at in range(0, len(units), 4)),
+        *(f"x{byte:02x}" for byte in data[:1] if len(data) == 1),
+        *_LETTERS.get(character, ()),
+    ]
+    return f"{backslashes}(?i:{'|'.join(forms)})"
+
+
+_LETTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "\n": ("n",),
+    "\r": ("r",),
+    "\t": ("t",),
+    " ": (r"\+",),
+    "&": ("&amp;",),
+    "<": ("&lt;",),
+    ">": ("&gt;",),
+    '"': ("&quot;", "&#34;", "&#x22;"),
+    "'": ("&#39;", "&#x27;", "&apos;"),
+}
+"""Further ways to write some characters."""
+
+
+def _is_from_bytes(text: str) -> bool:
+    """Tell whether a text stands for bytes that are no text, as variables of the environment may."""
+    try:
+        text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -64,6 +64,9 @@ class ToolSpec:
     """The arguments that are paths, for the policy to judge."""
     url_argument: str = ""
     """The argument that is an address, for the policy to judge; empty if there is none."""
+    method_argument: str = ""
+    """The argument that is the method of an HTTP request, which tells the policy reading from sending; empty if there
+    is none."""
     trust: Trust = Trust.WORKSPACE
     """Who wrote what it gives back, unless a result says otherwise."""
 
@@ -105,6 +108,8 @@ class ToolContext:
     domain_allowlist: tuple[str, ...] = ()
     working_dir: str = ""
     """The workspace."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables that a command needs beside its usual ones: secrets, which must not stand in its text."""
 
 
 class BadArguments(ValueError):

@@ -2,22 +2,25 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
-from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow, NewRun
+from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
+from agent_fabric.domain.workflows.children import child_run_id
 
 
 @dataclass(slots=True)
@@ -105,6 +108,9 @@ class MemoryRuns:
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         if run_id not in self.logs:
             raise RunNotFound(f"There is no run {run_id!r}")
+        self._put(run_id, kind, payload)
+
+    def _put(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         self._inboxes[run_id].append(InboxRow(row_id=next(self._row_ids), kind=kind, payload=payload))
         if run_id in self._posted:
             self._posted[run_id].set()
@@ -113,13 +119,35 @@ class MemoryRuns:
         """Free a run's lock, as the kernel does when its driver is killed."""
         self.held.discard(run_id)
 
-    def append(self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow]) -> None:
+    def append(
+        self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow], children: Sequence[NewRun] = ()
+    ) -> None:
         """Append in one go; what the held run does."""
         log = self.logs[run_id]
         if events and events[0].seq != len(log):
             raise DriverConflict(f"Somebody else has appended to run {run_id}")
+        for child in children:
+            if child.run_id in self.logs:
+                raise DriverConflict(f"There is a run {child.run_id} already")
+            child.prepare()
+            self.logs[child.run_id] = [child.created]
+            self._inboxes[child.run_id] = []
         log.extend(events)
         self._inboxes[run_id] = [row for row in self._inboxes[run_id] if row not in consumed]
+        created, settles = log[0].body, any(_settles(event) for event in events)
+        if isinstance(created, RunCreated) and created.parent and settles:
+            self._put(created.parent.run_id, CHILD, {"run_id": run_id})
+        for child_id in self._children(run_id) if settles else list(_given_up(run_id, events)):
+            if child_id in self.logs and not any(_settles(event) for event in self.logs[child_id][-1:]):
+                self._put(child_id, CANCEL, {"by": f"run {run_id}", "reason": "the workflow or its step has ended"})
+
+    def _children(self, run_id: RunId) -> Sequence[RunId]:
+        first = {other: log[0].body for other, log in self.logs.items() if log}
+        return [
+            other
+            for other, body in first.items()
+            if isinstance(body, RunCreated) and body.parent and body.parent.run_id == run_id
+        ]
 
     def unread(self, run_id: RunId, after: int) -> Sequence[InboxRow]:
         """Return the inbox rows newer than `after`."""
@@ -135,6 +163,17 @@ class MemoryRuns:
             await self._posted[run_id].wait()
 
 
+def _given_up(run_id: RunId, events: Sequence[Event]) -> Iterator[RunId]:
+    for event in events:
+        if isinstance(event.body, StepFinished | StepRetried) and event.body.status is StepStatus.FAILED:
+            assert event.lane is not None
+            yield child_run_id(run_id, event.lane, event.body.attempt)
+
+
+def _settles(event: Event) -> bool:
+    return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
+
+
 @dataclass(slots=True)
 class MemoryHeldRun:
     """HeldRun of MemoryRuns."""
@@ -143,8 +182,10 @@ class MemoryHeldRun:
     run_id: RunId
     _seen: int = 0
 
-    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
-        self.runs.append(self.run_id, events, consumed)
+    async def append(
+        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+    ) -> None:
+        self.runs.append(self.run_id, events, consumed, children)
 
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         return asyncio.ensure_future(self._receive())
@@ -174,6 +215,9 @@ class MemoryWorkspaces:
 
     def prepare(self, run_id: RunId, *, at: str = "") -> None:
         """Nothing to make."""
+
+    def copy(self, workspace: str, run_id: RunId) -> None:
+        """Nothing to copy."""
 
     def run_dir(self, run_id: RunId) -> str:
         return f"/memory/{run_id}"
@@ -242,6 +286,7 @@ class PackBuilders:
         run_id: RunId,  # noqa: ARG002 - the port's
         workspace: str,
         network_allowed: bool,  # noqa: ARG002 - the port's
+        agent: AgentBrief | None = None,  # noqa: ARG002 - the port's
     ) -> SpecialistPack:
         if specialist_id not in self.builders:
             raise RecruitError(f"There is no pack {specialist_id!r}")

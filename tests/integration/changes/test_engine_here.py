@@ -29,7 +29,7 @@ def watching(fabric: LocalFabric) -> ExecuteTask:
     if isinstance(execute.runs, WatchedRuns):
         return execute
     layout = fabric.records.layout
-    return replace(execute, runs=WatchedRuns(execute.runs, layout, ChangeRecorder(layout)))
+    return replace(execute, runs=WatchedRuns(execute.runs, layout))
 
 
 @pytest.mark.parametrize(("level", "work"), [("auto", (EDIT, SHELL, CHECK)), ("C", (EDIT, WRITE))])

@@ -26,6 +26,11 @@ def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server on a thread of its own, because the tests here block."""
     ready: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
     folder: Path = tmp_path_factory.mktemp("openapi")
+    definitions = folder / "workflow-definitions"
+    definitions.mkdir()
+    (definitions / "small.yaml").write_text(
+        "name: small\nversion: 1.0.0\nsteps: [{id: a, action: transform, inputs: {x: 1}}]"
+    )
 
     async def serve() -> None:
         done = asyncio.Event()
@@ -53,6 +58,13 @@ def run_id(server_url: str) -> str:
     return str(done["_meta"]["run_id"])
 
 
+@pytest.fixture(scope="module")
+def workflow_run_id(server_url: str) -> str:
+    """A workflow's run that has ended."""
+    done = httpx2.post(f"{server_url}/api/v1/workflows/small/execute", timeout=30).json()
+    return str(done["run_id"])
+
+
 OPERATIONS = [
     ("get", "/health"),
     ("get", "/models"),
@@ -70,6 +82,16 @@ OPERATIONS = [
     ("post", "/runs/{run_id}/cancel"),
     ("get", "/runs/{run_id}/diff"),
     ("post", "/runs/{run_id}/undo"),
+    ("get", "/api/v1/agents"),
+    ("get", "/api/v1/agents/{name}"),
+    ("post", "/api/v1/agents/{name}/run"),
+    ("get", "/api/v1/workflows"),
+    ("get", "/api/v1/workflows/{name}"),
+    ("post", "/api/v1/workflows/{name}/execute"),
+    ("get", "/api/v1/workflows/runs/{run_id}"),
+    ("post", "/api/v1/workflows/runs/{run_id}/signal"),
+    ("post", "/api/v1/workflows/runs/{run_id}/resume"),
+    ("post", "/api/v1/workflows/runs/{run_id}/cancel"),
     ("get", "/approvals"),
     ("get", "/approvals/{approval_id}"),
     ("post", "/approvals/{approval_id}"),
@@ -81,6 +103,11 @@ CANNOT_BE_WRONG = (
     ("post", "/models/server/restart"),
     ("get", "/runs/{run_id}"),
     ("get", "/runs/{run_id}/status"),
+    ("get", "/api/v1/agents"),
+    ("get", "/api/v1/agents/{name}"),
+    ("get", "/api/v1/workflows"),
+    ("get", "/api/v1/workflows/{name}"),
+    ("get", "/api/v1/workflows/runs/{run_id}"),
     ("get", "/approvals/{approval_id}"),
 )
 """Any text is good enough for an id, and there is nothing else to say."""
@@ -98,7 +125,7 @@ CANNOT_BE_WRONG = (
     ],
 )
 def test_every_answer_is_one_that_was_promised(
-    api: Any, run_id: str, method: str, path: str, mode: GenerationMode
+    api: Any, run_id: str, workflow_run_id: str, method: str, path: str, mode: GenerationMode
 ) -> None:
     cases = api[path][method].as_strategy(generation_mode=mode)
 
@@ -106,11 +133,15 @@ def test_every_answer_is_one_that_was_promised(
     @given(cases, st.booleans())
     def check(case: Any, known: bool) -> None:
         if known and "run_id" in path:
-            case.path_parameters = {"run_id": run_id}
+            case.path_parameters = {"run_id": workflow_run_id if "workflows" in path else run_id}
+        if known and "workflows/{name}" in path:
+            case.path_parameters = {"name": "small"}
+            if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
+                case.body.clear()  # which inputs there are depends on the workflow
         if mode is GenerationMode.POSITIVE and isinstance(case.body, dict):
             case.body.pop("model_key", None)  # which ones there are depends on the configuration
-            for state in ("paths", "redo"):
-                case.body.pop(state, None)  # what there is to undo depends on the run
+            for state in ("paths", "redo", "from"):
+                case.body.pop(state, None)  # what there is to undo, or to do again, depends on the run
         case.call_and_validate(timeout=30)
 
     check()

@@ -108,6 +108,14 @@ async def test_commands_run_one_after_another_in_the_same_container(
     assert (await box.run_command("echo more >> from-outside; cat from-outside", timeout_s=30)).stdout == b"xmore\n"
 
 
+async def test_a_variable_reaches_its_command_as_it_is_and_no_other(box: ContainerSandbox) -> None:
+    value = "a'b\"c$(id) é\nlast"
+    command = 'echo "${GIVEN-nothing}"'
+    given = await box.run_command(command, timeout_s=60, environment={"GIVEN": value})
+    assert given.stdout.decode() == f"{value}\n"
+    assert (await box.run_command(command, timeout_s=60)).stdout == b"nothing\n"
+
+
 async def test_a_container_has_no_network_no_root_and_a_read_only_system(box: ContainerSandbox) -> None:
     outcome = await box.run_command(
         "id -u; ls /sys/class/net; echo x > /bin/x; echo x > /etc/x; echo fine > /tmp/x; cat /tmp/x; "
@@ -211,9 +219,9 @@ async def test_containers_of_an_earlier_driver_are_removed_and_those_of_others_a
     async def left_behind(label: str) -> None:
         name = f"fabric-test-{secrets.token_hex(8)}"
         options = ("--detach", "--name", name, "--label", f"{LABEL}={label}", "--ulimit", "nofile=1024:1024")
-        code, _ = await engine.run(
-            "run", *options, "--ulimit", "nproc=4096:4096", "--network", "none", IMAGE, "sleep", "300"
-        )
+        # As a first process, `sleep` is deaf to the word to end: nobody need wait for it.
+        more = ("--ulimit", "nproc=4096:4096", "--network", "none", "--stop-timeout", "0")
+        code, _ = await engine.run("run", *options, *more, IMAGE, "sleep", "300")
         assert code == 0
 
     await left_behind(run_id)

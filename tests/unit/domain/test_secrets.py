@@ -1,15 +1,19 @@
 """Known secrets never stand in an event."""
 
+import base64
+import html
 import json
+import time
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from agent_fabric.domain.events import ModelAnswered, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import ToolCallRequest, Usage
-from agent_fabric.domain.secrets import HIDDEN, KnownSecrets
+from agent_fabric.domain.secrets import HIDDEN, KnownSecrets, filled, secrets_in
 from agent_fabric.domain.sources import Source
 
 KEY = "sk-very-secret-123"
@@ -68,3 +72,90 @@ def test_a_secret_inside_of_json_is_hidden_however_it_is_escaped(dumps: Callable
     secret = 'pass"word\\ é'
     hidden = KnownSecrets([secret]).hide(dumps({"command": f"login {secret}"}))
     assert json.loads(hidden) == {"command": f"login {HIDDEN}"}
+
+
+HOSTILE = [
+    'it\'s "quoted" <&> é',
+    "a\\n\\'\\\"b\\\\",
+    "two\nlines here\n",
+    "\\\\x8\\\\",
+    '"""""',
+    "😀 smile",
+    "\ttab\x7f",
+    "x y+z%20",
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda text: text,
+        json.dumps,
+        lambda text: json.dumps(json.dumps(text)),
+        lambda text: json.dumps({"k": json.dumps([json.dumps(text, ensure_ascii=False)])}),
+        repr,
+        quote,
+        partial(quote, safe="!$&'()*+,;=:@/?"),
+        quote_plus,
+        lambda text: quote_plus(text).lower(),
+        html.escape,
+        lambda text: base64.b64encode(text.encode()).decode(),
+        lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    ],
+)
+def test_a_learned_value_is_hidden_however_it_is_spelled(value: str, spelled: Callable[[str], str]) -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": value})
+    hidden = secrets.hide(f"<<{spelled(value)}>>")
+    assert "[secret KEY]" in hidden
+    assert not any(letter in hidden.replace("[secret KEY]", "") for letter in "quoedlishm😀")
+
+
+@pytest.mark.parametrize("text", ["\\" * 1_000_000, '\\"' * 300_000, "%" * 1_000_000, "a\\" * 300_000, "&" * 1_000_000])
+def test_no_text_takes_long(text: str) -> None:
+    secrets = KnownSecrets()
+    secrets.learn({str(number): value for number, value in enumerate([*HOSTILE, "a\\b\\c", '\\"\\"x'])})
+    begun = time.process_time()
+    secrets.hide({"stdout": text})
+    assert time.process_time() - begun < 5
+
+
+def test_what_is_learned_twice_is_kept_once_and_what_is_short_not_at_all() -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": "abc", "PIN": ""})
+    assert not secrets
+    secrets.learn({"KEY": "value-1"})
+    secrets.learn({"KEY": "value-1", "NEXT": "value-2"})
+    assert secrets.hide("value-1 value-2 abc") == "[secret KEY] [secret NEXT] abc"
+
+
+def test_a_value_that_is_in_the_name_of_another_does_no_harm() -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"TOKEN": "secret-value", "B": "TOKEN", "C": "secret"})
+    assert secrets.hide("secret-value") == "[secret TOKEN]"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("${secret:A}${secret:b_2}", {"A", "b_2"}),
+        ("${secret:}", set()),
+        ("${secret:A B}", set()),
+        ("$secret:A", set()),
+        ("${SECRET:A}", set()),
+        ("${secret:my-key.x}", {"my-key.x"}),
+        ("${secret:" + "a" * 200 + "}", set()),
+    ],
+)
+def test_names_are_read_from_references(text: str, names: set[str]) -> None:
+    assert secrets_in({"a": [text, 1, None], "b": {"c": (text,)}}) == names
+    assert secrets_in({text: 1}) == names
+
+
+def test_a_value_that_looks_like_a_reference_is_not_replaced_in_turn() -> None:
+    assert filled(["${secret:A}", {"${secret:A}": 1}, 2], {"A": "${secret:B}", "B": "x"}) == [
+        "${secret:B}",
+        {"${secret:B}": 1},
+        2,
+    ]

@@ -1,7 +1,7 @@
 """Answers what a run has asked."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard
 from agent_fabric.application.ports.runs import RunRepository
@@ -14,6 +14,7 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.secrets import defused
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,10 @@ class DecideApproval:
         """
         card = await self.book.find(prefix)
         _require_fitting(card, answer)
-        if answer.args is not None:
+        if card.question is Question.ANSWER:
+            _require_filled_in(card, answer)
+            answer = replace(answer, args=defused(answer.args))
+        elif answer.args is not None:
             await self._require_usable(card, answer)
         await self.book.answer(card.approval_id, answer)
         return card
@@ -58,6 +62,23 @@ class DecideApproval:
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
+
+
+def _require_filled_in(card: ApprovalCard, answer: Answer) -> None:
+    """Compare what a person filled in with the form that a workflow has asked for."""
+    form = card.args.get("form")
+    if answer.decision is not Decision.APPROVE:
+        return
+    if not form:
+        if answer.args:
+            raise ApprovalRefused("There is no form to be filled in here", hint="Only approve or deny.")
+        return
+    problems = problems_with(dict(answer.args or {}), form)
+    if problems:
+        raise ApprovalRefused(
+            f"What is filled in does not fit the form: {'; '.join(problems)}",
+            hint=f"Give one JSON object with: {', '.join(form.get('properties', {})) or 'what it asks for'}.",
+        )
 
 
 def _require_fitting(card: ApprovalCard, answer: Answer) -> None:

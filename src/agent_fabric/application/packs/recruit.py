@@ -58,7 +58,8 @@ class RecruitSpecialists:
             RecruitError: one does not.
         """
         known = [each.specialist_id for each in self.specialists]
-        unknown = [str(who) for who in task.specialist_ids if who not in known]
+        needed = task.specialist_ids if task.agent is None else tuple(filter(None, [task.agent.pack]))
+        unknown = [str(who) for who in needed if who not in known]
         for name in unknown:
             if name in self.left_out:
                 raise RecruitError(self.left_out[name], hint="Mend that package, or uninstall it.")

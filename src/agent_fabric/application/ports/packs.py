@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolSpec
@@ -46,9 +47,15 @@ class SpecialistRegistry(Protocol):
         ...
 
     def get_pack(
-        self, specialist_id: SpecialistId, *, run_id: RunId, workspace: str, network_allowed: bool
+        self,
+        specialist_id: SpecialistId,
+        *,
+        run_id: RunId,
+        workspace: str,
+        network_allowed: bool,
+        agent: AgentBrief | None = None,
     ) -> SpecialistPack:
-        """Return a fresh pack that works in `workspace`.
+        """Return a fresh pack that works in `workspace`; with `agent`, that agent as a pack, whatever its file says.
 
         Raises:
             RecruitError: there is no such pack, or it cannot be built.

@@ -13,6 +13,10 @@ CANCEL = "cancel"
 """Kind of the inbox row that ends a run."""
 APPROVAL = "approval"
 """Kind of the inbox row that answers what a run has asked."""
+SIGNAL = "signal"
+"""Kind of the inbox row that tells a workflow that something has happened."""
+CHILD = "child"
+"""Kind of the inbox row that tells a workflow how a run ended that works for it; written together with that end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,16 @@ class InboxRow:
     payload: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRun:
+    """A run that comes into being together with the step that it works for. Nobody holds it yet."""
+
+    run_id: RunId
+    created: Event
+    prepare: Callable[[], None]
+    """Makes its folder; called before it becomes durable, where it may block."""
+
+
 class HeldRun(Protocol):
     """A run that this process drives, and nobody else. The only way to append to a log."""
 
@@ -32,8 +46,10 @@ class HeldRun(Protocol):
         """The run."""
         ...
 
-    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
-        """Make events durable, and take the inbox rows they come from away, in one transaction.
+    async def append(
+        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+    ) -> None:
+        """Make events durable, take the inbox rows they come from away and create children, in one transaction.
 
         Without events, only the rows go: nothing followed from them.
 
@@ -163,6 +179,14 @@ class Workspaces(Protocol):
 
     def prepare(self, run_id: RunId, *, at: str = "") -> None:
         """Make the run's folder with an empty workspace inside, unless it works `at` a folder elsewhere. May block.
+
+        Raises:
+            StoreUnavailable: it cannot be made.
+        """
+        ...
+
+    def copy(self, workspace: str, run_id: RunId) -> None:
+        """Make the run's folder with a copy of another workspace inside. May block.
 
         Raises:
             StoreUnavailable: it cannot be made.

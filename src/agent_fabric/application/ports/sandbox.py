@@ -1,5 +1,6 @@
 """The box in which a run's files live and its commands run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,8 +31,12 @@ class Sandbox(Protocol):
     level: str
     """How strong the box is, as said aloud to people: `A`, `A+`, `B` or `C`."""
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
+
+        `environment` is what it sees beside the usual variables. It stands in nobody's list of processes.
 
         When this returns, or is cancelled, no process of the command is left. The processes also end when the process
         that called this dies.

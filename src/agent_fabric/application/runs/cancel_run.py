@@ -1,10 +1,11 @@
 """Ends a run from anywhere."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import CANCEL, RunRepository
-from agent_fabric.domain.errors import RunHeld, RunUndrivable
+from agent_fabric.domain.errors import RunHeld, RunNotFound, RunUndrivable
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve, fold
@@ -38,7 +39,9 @@ class CancelRun:
         deadline = self.clock.monotonic() + self.patience_s
         while True:
             try:
-                return result_of(await self._end(run_id, by=by, reason=reason))
+                state = await self._end(run_id, by=by, reason=reason)
+                await self._end_children(state)
+                return result_of(state)
             except RunHeld:
                 state = fold(run_id, await self.runs.read(run_id))
                 if state.status.settled:
@@ -46,6 +49,12 @@ class CancelRun:
                 if self.clock.monotonic() > deadline:
                     raise
             await self.clock.sleep(POLL_S)
+
+    async def _end_children(self, state: RunState) -> None:
+        """End the runs that worked for one that has ended; where it is driven, its driver does so."""
+        for child in state.workflow.open_children.values() if state.workflow is not None else ():
+            with suppress(RunHeld, RunNotFound):  # the request stays in its inbox; or it never came to be
+                await self(child, by=f"run {state.run_id}", reason="the workflow has ended")
 
     async def _end(self, run_id: RunId, *, by: str, reason: str) -> RunState:
         """End a run that nobody drives."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow
+from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
@@ -276,8 +276,10 @@ class _OpenedMail:
     def run_id(self) -> RunId:
         return self.inner.run_id
 
-    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
-        await self.inner.append(events, consumed=consumed)
+    async def append(
+        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+    ) -> None:
+        await self.inner.append(events, consumed=consumed, children=children)
 
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         if not self.rows:

@@ -1,19 +1,21 @@
 """The loop: decide, make it durable, do it, take in what came of it. There is no other one."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, assert_never
+from typing import Any, NamedTuple, TypeVar, assert_never
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.application.ports.runs import APPROVAL, CANCEL, HeldRun, InboxRow
+from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
-from agent_fabric.application.runs.perform import OpenPacks, Perform
+from agent_fabric.application.runs.open_packs import OpenPacks
+from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Reach
-from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted
-from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted, RunWaited
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.runs.actions import (
     Action,
     AskWhatHappened,
@@ -26,12 +28,18 @@ from agent_fabric.domain.runs.actions import (
 )
 from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
-from agent_fabric.domain.runs.state import Phase, RunState
+from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.domain.workflow_events import SignalReceived, StepWaited
+from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 
 STOP_TIMEOUT_S = 5.0
 """How long effects may take to clean up after being told to stop."""
+LONGEST_NAP_S = 60.0
+"""The clock may be set meanwhile, so it is looked at now and then."""
+MOST_AT_ONCE = 256
+"""Facts that are recorded before they are made durable, where nothing else asks for it."""
 
 _News = TypeVar("_News", bound=asyncio.Future[Any])
 _Effect = Callable[[], Coroutine[Any, Any, Sequence[Body]]]
@@ -52,6 +60,11 @@ class DriveRun:
     """Whose boxes end with the drive."""
     secrets: KnownSecrets | None = None
     """Values that must not stand in the log."""
+    patience_s: float = math.inf
+    """A run that goes on by itself within this time stays in memory. A server has something better to do."""
+    asks_here: bool = False
+    """Whether somebody sits here who answers at once, so that a run which needs a person does not stay for its
+    timers."""
 
     async def __call__(self, held: HeldRun, state: RunState, opening: Sequence[Body] = ()) -> None:
         """Drive the run. `state` is brought forward in place; `opening` is recorded first.
@@ -78,6 +91,20 @@ class DriveRun:
             await held.release()
 
 
+class _Plan(NamedTuple):
+    """What comes next, as far as it can be told without anything from outside."""
+
+    starts: list[_Start]
+    """The effects that may start."""
+    promised: bool
+    """Whether any of them must not start before what was recorded is durable. Opening a pack, which a crash only makes
+    necessary again, need not wait."""
+    wait: Wait | None = None
+    """Nothing moves before something happens."""
+    unfinished: bool = False
+    """There is more to decide, but what was recorded should be made durable first."""
+
+
 class _Drive:
     """One drive of one run."""
 
@@ -85,14 +112,22 @@ class _Drive:
         self.perform = use_case.perform
         self.clock = use_case.clock
         self.sink = use_case.sink
-        self.secrets = use_case.secrets or None
+        self.secrets = use_case.secrets
         self.held = held
         self.state = state
         self.packs = OpenPacks()
+        self.patience_s = use_case.patience_s
+        self.asks_here = use_case.asks_here
         self.batch: list[Event] = []
         """Recorded, but not durable yet."""
+        self.children: list[NewRun] = []
+        """Runs that come into being with it."""
         self.flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = {}
         """Effects under way, and the lane that each belongs to."""
+        self.told: set[LaneId] = set()
+        """Steps whose child has ended elsewhere while it was still being looked after here."""
+        self.ending: set[asyncio.Task[Any]] = set()
+        """Effects that nobody needs any more, and what has to be cleared away after them."""
         self._here: asyncio.Task[Any] | None = None
         """This very task, while an effect runs on it."""
         self._wake: asyncio.Future[None] | None = None
@@ -101,27 +136,37 @@ class _Drive:
     async def run(self) -> None:
         """Go round until nothing moves any more."""
         await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
-        if self.state.asked:  # what was answered while nobody drove the run; first of all, or it would wait again
+        if self.state.workflow is not None:
+            await self.perform.invoke_tool.remember_secrets(self.state.workflow.secret_names)
+        if self.state.asked or self.state.workflow is not None or self._has_parent:
+            # What was said while nobody drove the run; first of all, or it would wait again, or begin in vain.
             await self._read(await self.held.unread())
         mail = self._mail()
         try:
             while True:
-                starts, promised = self._plan()
-                if promised or not starts:
+                plan = self._plan()
+                if plan.promised or not plan.starts:
                     await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
-                    return
-                if len(starts) == 1 and not self.flights:
-                    await self._fly_here(*starts[0], mail)
-                elif starts or self.flights:
-                    await self._fly(starts, mail)
-                else:
-                    return
+                    break
+                if len(plan.starts) == 1 and not self.flights and self.state.workflow is None:
+                    await self._fly_here(*plan.starts[0], mail)
+                elif plan.starts or self.flights:
+                    await self._fly(plan.starts, mail)
+                elif plan.wait is not None:
+                    await self._wait(plan.wait, mail)
+                elif not plan.unfinished:
+                    break
                 if mail.done():
                     await self._read(mail.result())
                     mail = self._mail()
         finally:
             mail.cancel()
+        await self._clear_away()
+
+    @property
+    def _has_parent(self) -> bool:
+        return self.state.task is not None and self.state.task.parent is not None
 
     def record(self, lane: LaneId | None, bodies: Sequence[Body]) -> None:
         """Put facts into their place and let the state follow."""
@@ -129,50 +174,96 @@ class _Drive:
         known = state.lanes.get(lane) if lane is not None else None
         step = f"step_{known.current_step}" if known is not None else ""
         now = self.clock.now()
-        if self.secrets is not None:
+        if self.secrets:  # it may learn some while the run goes on
             bodies = [self.secrets.hide(body) for body in bodies]
         for body in bodies:
             event = Event(state.next_seq, now, lane, step, body)
             evolve(state, event)
             self.batch.append(event)
 
-    def _plan(self) -> tuple[list[_Start], bool]:
-        """Follow decisions as far as they need nothing from outside.
-
-        Return the effects that may start next, and whether any of them must not start before what was recorded is
-        durable. Opening a pack, which a crash only makes necessary again, need not wait.
-        """
+    def _plan(self) -> "_Plan":
+        """Follow decisions as far as they need nothing from outside."""
         starts: list[_Start] = []
         promised = False
         if self.state.asked:
             self._expire()
+        if self.state.workflow is not None:
+            for lane, fired in self.state.workflow.due(self.clock.now()):
+                self.record(lane, (fired,))
         on_delta = self._delta if self.sink is not None and self.sink.wants_deltas else None
         busy = set(self.flights.values())
         while (action := self._next_action(busy)) is not None:
+            if isinstance(action, Wait):
+                return _Plan(starts, promised, wait=action)
+            if isinstance(action, StopStep):
+                self._stop_step(action)
+                continue
             lane = _lane_of(action)
             prepared = self.perform(action, self.state, self.packs, notice=self._notify, on_delta=on_delta)
             self.record(lane, prepared.bodies)
+            self.children += prepared.children
             if prepared.effect is not None:
                 starts.append((lane, prepared.effect))
                 promised = promised or bool(prepared.bodies)
                 busy.add(lane)
                 if len(self.state.specialist_ids) == 1:
                     break  # the only lane is busy: there is nothing else to decide
-        return starts, promised
+            elif len(self.batch) >= MOST_AT_ONCE and not starts:
+                return _Plan(starts, promised, unfinished=True)
+        return _Plan(starts, promised)
 
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
         # Asked anew after every action: what one lane records may have ended the whole run.
         for action in decide(self.state):
-            if _lane_of(action) not in busy:
+            if isinstance(action, StopStep) or _lane_of(action) not in busy:
                 return action
         return None
+
+    def _stop_step(self, action: StopStep) -> None:
+        """End what a step has under way, without waiting for it."""
+        workflow = self.state.workflow
+        assert workflow is not None
+        flights = [task for task, lane in self.flights.items() if lane == action.lane]
+        for flight in flights:
+            del self.flights[flight]
+            flight.cancel()
+        self.ending.update(flights)
+        child = workflow.open_children.get(action.lane)
+        if child is not None:
+            self.ending.add(asyncio.create_task(self._end_child(child, action.reason, flights)))
+        self.record(action.lane, (action.ended,))
+
+    async def _end_child(self, child: RunId, reason: str, flights: Sequence[asyncio.Task[Any]] = ()) -> None:
+        if flights:
+            await asyncio.wait(flights)
+        await self.perform.end_child(child, by=f"run {self.held.run_id}", reason=reason)
+
+    async def _clear_away(self) -> None:
+        """End the runs that worked for this one, if it has ended, and wait for everything that is being stopped."""
+        workflow = self.state.workflow
+        if workflow is not None and self.state.status.settled:
+            for child in workflow.open_children.values():
+                self.ending.add(asyncio.create_task(self._end_child(child, "the workflow has ended")))
+        if self.ending:
+            await asyncio.wait(self.ending, timeout=STOP_TIMEOUT_S)
+
+    async def _wait(self, wait: Wait, mail: _Mail) -> None:
+        """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
+        until = min([wait.until or math.inf, *(asked.expires_at for asked in self.state.asked)])
+        leaves = wait.until is None or (self.asks_here and bool(wait.approvals))
+        if leaves or until - self.clock.now() > self.patience_s:
+            self.record(None, (RunWaited(reason=wait.reason, approvals=wait.approvals, until=wait.until),))
+            await self._commit()
+        else:
+            await self._news(mail)
 
     async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
         """Make what was recorded durable, then let readers see it."""
         batch, self.batch = self.batch, []
+        children, self.children = self.children, []
         if not batch and not consumed:
             return
-        await self.held.append(batch, consumed=consumed)
+        await self.held.append(batch, consumed=consumed, children=children)
         if self.sink is not None and batch:
             self.sink.publish(self.held.run_id, batch)
 
@@ -204,7 +295,11 @@ class _Drive:
         await self._news(mail)
         for flight in [task for task in self.flights if task.done()]:
             lane, problem = self.flights.pop(flight), flight.exception()
-            self.record(lane, flight.result() if problem is None else (self._bug(lane, problem),))
+            bodies = flight.result() if problem is None else (self._bug(lane, problem),)
+            if lane in self.told:
+                self.told.discard(lane)
+                bodies = await self._not_waiting(lane, bodies)
+            self.record(lane, bodies)
 
     def _mail(self) -> _Mail:
         mail = self._watched(self.held.receive())
@@ -227,10 +322,23 @@ class _Drive:
             self._wake.set_result(None)
 
     async def _news(self, mail: _Mail) -> None:
-        """Wait until an effect or mail lands."""
-        if not mail.done() and not any(flight.done() for flight in self.flights):
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+        """Wait until an effect or mail lands, or a moment comes that the run waits for."""
+        if mail.done() or any(flight.done() for flight in self.flights):
+            return
+        loop = asyncio.get_running_loop()
+        wake = self._wake = loop.create_future()
+        alarm = None
+        if (workflow := self.state.workflow) is not None:
+            moments = [asked.expires_at for asked in self.state.asked]
+            moments += [] if workflow.next_due is None else [workflow.next_due]
+            if moments:
+                in_s = max(min(moments) - self.clock.now(), 0.0)
+                alarm = loop.call_later(min(in_s, LONGEST_NAP_S), self._notice, wake)
+        try:
+            await wake
+        finally:
+            if alarm is not None:
+                alarm.cancel()
 
     async def _read(self, rows: Sequence[InboxRow]) -> None:
         """Take in what others want of the run."""
@@ -245,13 +353,36 @@ class _Drive:
             for row in rows:
                 if row.kind == APPROVAL:
                     self._take_answer(decision_from(row.payload))
+                elif row.kind == SIGNAL and self.state.workflow is not None:
+                    self.record(None, (signal_from(row.payload),))
+                elif row.kind == CHILD:
+                    await self._take_child(RunId(str(row.payload["run_id"])))
         await self._commit(consumed=rows)
+
+    async def _take_child(self, child: RunId) -> None:
+        """Learn that a run which works for this one has ended; one whose driver is here tells it in person."""
+        workflow = self.state.workflow
+        lane = workflow.lane_of_child(child) if workflow is not None else None
+        if workflow is None or lane is None:
+            return
+        if lane in self.flights.values():
+            self.told.add(lane)  # whoever looks after it may only have seen that somebody else holds it
+        else:
+            self.record(lane, await self.perform.child_outcome(child, workflow.steps[lane].step.id))
+
+    async def _not_waiting(self, lane: LaneId, bodies: Sequence[Body]) -> Sequence[Body]:
+        """Say how a child ended whose end was told before it could be said that it waits."""
+        assert self.state.workflow is not None
+        child = self.state.workflow.open_children.get(lane)
+        if child is None or not any(isinstance(body, StepWaited) for body in bodies):
+            return bodies
+        return await self.perform.child_outcome(child, self.state.workflow.steps[lane].step.id) or bodies
 
     def _take_answer(self, decided: ApprovalDecided) -> None:
         """Record an answer with the lane that asked; one that comes too late changes nothing."""
-        for lane in self.state.lanes.values():
-            if lane.phase is Phase.APPROVAL_DUE and lane.asked and lane.asked.approval_id == decided.approval_id:
-                self.record(lane.lane_id, (decided,))
+        lane = self.state.lane_that_asked(decided.approval_id)
+        if lane is not None:
+            self.record(lane, (decided,))
 
     def _expire(self) -> None:
         """Record that nobody has answered in time."""
@@ -271,6 +402,8 @@ class _Drive:
         if self.flights:
             await asyncio.wait(self.flights, timeout=STOP_TIMEOUT_S)
         self.flights.clear()
+        if self.ending:
+            await asyncio.wait(self.ending, timeout=STOP_TIMEOUT_S)
 
     async def interrupt(self, reason: str) -> None:
         """Leave a mark that the run was stopped on purpose."""
@@ -283,6 +416,8 @@ class _Drive:
         hint = "This is a bug. Please report it with the output of `fabric logs show RUN_ID`."
         if lane is None:
             return RunFailed(code=code, message=message, hint=hint)
+        if self.state.workflow is not None:
+            return self.state.workflow.broken(lane, f"{message} {hint}")
         return given_up(self.state, SpecialistId(lane), code=code, message=message, hint=hint)
 
     def _delta(self, lane: LaneId, text: str) -> None:
@@ -308,6 +443,11 @@ def decision_from(payload: Mapping[str, Any]) -> ApprovalDecided:
     )
 
 
+def signal_from(payload: Mapping[str, Any]) -> SignalReceived:
+    """Return the signal that an inbox row holds; `SignalWorkflow` puts it there."""
+    return SignalReceived(name=str(payload["name"]), data=dict(payload["data"]), by=str(payload["by"]))
+
+
 def _ends_run(mail: _Mail) -> bool:
     return mail.done() and not mail.cancelled() and any(row.kind == CANCEL for row in mail.result())
 
@@ -319,6 +459,8 @@ def _lane_of(action: Action) -> LaneId | None:
         case OpenLane():
             return LaneId(action.specialist_id)
         case Record() | CallModel() | CallTool() | AskWhatHappened() | Compact():
+            return action.lane
+        case CallStepTool() | AskAboutStep() | AskPerson() | RunChild() | StopStep() | Wait():
             return action.lane
         case unknown:
             assert_never(unknown)

@@ -1,6 +1,7 @@
 """Turns a task into a run and sees it through."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
@@ -8,10 +9,10 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
-from agent_fabric.domain.events import Event, RunCreated
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.evolve import evolve
-from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.events import Body, Event, RunCreated
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
 
 TYPED_CHARS = 200
@@ -34,28 +35,50 @@ class ExecuteTask:
     signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
 
-    async def __call__(self, task: Task, *, on_created: Callable[[RunId], None] | None = None) -> RunResult:
+    async def __call__(
+        self,
+        task: Task,
+        *,
+        then: Sequence[tuple[LaneId, Body]] = (),
+        copy_of: str = "",
+        on_created: Callable[[RunId], None] | None = None,
+    ) -> RunResult:
         """Do the task and return what came of it; `on_created` learns the run's id as soon as it is durable.
+
+        `then` are facts that the run begins with, such as what another run has done already, and `copy_of` is the
+        workspace of that other run.
 
         Raises:
             RecruitError: the task names a pack that does not exist; no run is created.
         """
-        taken = await self.create(task)
+        taken = await self.create(task, then=then, copy_of=copy_of)
         if on_created is not None:
             on_created(taken.held.run_id)
         await self.drive(*taken)
         return result_of(taken.state)
 
-    async def create(self, task: Task) -> Taken:
+    async def create(self, task: Task, *, then: Sequence[tuple[LaneId, Body]] = (), copy_of: str = "") -> Taken:
         """Make the run durable and hold it, for whoever drives it in their own time.
 
         Raises:
             RecruitError: as above.
         """
-        self.recruit.require_known(task)
+        if task.workflow is None:
+            self.recruit.require_known(task)
         run_id = self.ids.new_run_id()
+        created = self.first_event(run_id, task)
+        events = [created, *(Event(seq, created.ts, lane, "", body) for seq, (lane, body) in enumerate(then, start=1))]
+        if copy_of:  # before there is a run: what is copied in part must not be taken for the whole
+            await asyncio.to_thread(self.workspaces.copy, copy_of, run_id)
+        held = await self.runs.create(run_id, events, first=lambda: self.workspaces.prepare(run_id, at=task.workspace))
+        if self.drive.sink is not None:
+            self.drive.sink.publish(run_id, events)
+        return Taken(held, fold(run_id, events))
+
+    def first_event(self, run_id: RunId, task: Task) -> Event:
+        """Return the event that a run begins with."""
         secrets = self.drive.secrets
-        created = Event(
+        return Event(
             seq=0,
             ts=self.clock.now(),
             lane=None,
@@ -75,13 +98,8 @@ class ExecuteTask:
                 policy_version=self.policy_version,
                 fabric_version=self.fabric_version,
                 signals=self.signs_in(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
+                agent=secrets.hide(task.agent) if secrets else task.agent,
+                workflow=secrets.hide(task.workflow) if secrets else task.workflow,
+                parent=task.parent,
             ),
         )
-        held = await self.runs.create(
-            run_id, (created,), first=lambda: self.workspaces.prepare(run_id, at=task.workspace)
-        )
-        if self.drive.sink is not None:
-            self.drive.sink.publish(run_id, (created,))
-        state = RunState(run_id)
-        evolve(state, created)
-        return Taken(held, state)

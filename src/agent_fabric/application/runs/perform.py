@@ -1,21 +1,21 @@
 """Turns an action into what must be recorded first and the effect that follows: the only door to the world."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.dialects.compact import compact as in_few_words
-from agent_fabric.domain.errors import ConfigError, FabricError, PackBroken, RecruitError
+from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
-from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -32,6 +32,10 @@ from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.window import output_limit
 from agent_fabric.domain.tools import ToolContext, ToolSpec
+from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
+
+if TYPE_CHECKING:  # most runs have no steps
+    from agent_fabric.application.workflows.perform_step import PerformStep
 
 LaneDelta = Callable[[LaneId, str], None]
 
@@ -45,12 +49,14 @@ class Perform:
     models: ModelChooser
     model_turn: ModelTurn
     invoke_tool: InvokeTool
+    steps: "Callable[[], PerformStep] | None" = None
+    """Gives what carries out the steps of workflows, as soon as there is one."""
 
     def __call__(
         self,
         action: Action,
         state: RunState,
-        packs: "OpenPacks",
+        packs: OpenPacks,
         *,
         notice: Notice,
         on_delta: LaneDelta | None = None,
@@ -72,8 +78,25 @@ class Perform:
                 return Prepared(effect=lambda: self._open_lane(action, state, packs, notice))
             case Compact():
                 return self._compact(action, state, notice)
+            case CallStepTool() | AskAboutStep() | AskPerson() | RunChild():
+                return self._steps(action, state, packs)
+            case StopStep() | Wait():
+                return Prepared()  # the driver itself does these
             case unknown:
                 assert_never(unknown)
+
+    @property
+    def _steps(self) -> "PerformStep":
+        assert self.steps is not None  # whoever lets workflows be driven gives it
+        return self.steps()
+
+    async def end_child(self, run_id: RunId, *, by: str, reason: str) -> None:
+        """End a run that works for a step which nobody needs any more."""
+        await self._steps.children.end(run_id, by=by, reason=reason)
+
+    async def child_outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
+        """Say how a run ended that works for a step and that somebody else has driven; nothing if it has not."""
+        return await self._steps.children.outcome(run_id, step_id)
 
     def _call_model(self, action: CallModel, state: RunState, notice: Notice, on_delta: LaneDelta | None) -> Prepared:
         assert state.task is not None
@@ -117,7 +140,7 @@ class Perform:
             ),
         )
 
-    def _call_tool(self, action: CallTool, state: RunState, packs: "OpenPacks") -> Prepared:
+    def _call_tool(self, action: CallTool, state: RunState, packs: OpenPacks) -> Prepared:
         lane = state.lanes[action.lane]
         pack = packs.opened.get(lane.specialist_id)
         if pack is None:  # after a crash: reopen, then decide again
@@ -154,7 +177,7 @@ class Perform:
         except RecruitError as problem:
             return Prepared((failure(problem),))
 
-    async def _open_lane(self, action: OpenLane, state: RunState, packs: "OpenPacks", notice: Notice) -> Sequence[Body]:
+    async def _open_lane(self, action: OpenLane, state: RunState, packs: OpenPacks, notice: Notice) -> Sequence[Body]:
         assert state.task is not None
         try:
             settings, why = await self.models.choose(state.task.model_key, notice)
@@ -177,71 +200,12 @@ class Perform:
             ),
         )
 
-    async def _reopen(self, lane: Lane, state: RunState, packs: "OpenPacks") -> Sequence[Body]:
+    async def _reopen(self, lane: Lane, state: RunState, packs: OpenPacks) -> Sequence[Body]:
         try:
             await packs.open(lane.specialist_id, state, self.registry)
         except RecruitError as problem:
             return (_given_up(state, lane.specialist_id, problem),)
         return ()
-
-
-@dataclass(slots=True)
-class OpenPacks:
-    """The packs that a drive has opened; closed together, one failure never keeping the others open."""
-
-    opened: dict[SpecialistId, SpecialistPack] = field(default_factory=dict)
-    _started: list[SpecialistPack] = field(default_factory=list)
-
-    async def open(self, specialist_id: SpecialistId, state: RunState, registry: SpecialistRegistry) -> SpecialistPack:
-        """Open a pack for the run.
-
-        Raises:
-            RecruitError: it cannot be built or opened.
-        """
-        assert state.task is not None
-        pack = registry.get_pack(
-            specialist_id,
-            run_id=state.run_id,
-            workspace=state.workspace,
-            network_allowed=state.task.network_allowed,
-        )
-        self._started.append(pack)  # before opening, so that a pack that opened half way is closed as well
-        try:
-            await pack.aopen()
-        except FabricError:
-            raise
-        except Exception as problem:
-            raise PackBroken(
-                f"The pack {specialist_id!r} could not start: {type(problem).__name__}: {problem}",
-                hint="Look at what its `aopen` does, and at what it needs.",
-            ) from problem
-        _require_sound(specialist_id, pack)
-        self.opened[specialist_id] = pack
-        return pack
-
-    async def close(self) -> None:
-        """Close every pack that was started."""
-        await asyncio.gather(*(pack.aclose() for pack in self._started), return_exceptions=True)
-        self._started.clear()
-        self.opened.clear()
-
-
-def _require_sound(specialist_id: SpecialistId, pack: SpecialistPack) -> None:
-    """Make sure that a pack, which is anybody's code, gives what it must: what is recorded of it drives the run."""
-    problems = [
-        what
-        for what, sound in (
-            ("`system_prompt` is not text", isinstance(pack.system_prompt, str)),
-            ("`finish` is not a FinishSpec", isinstance(pack.finish, FinishSpec)),
-            ("`tool_definitions` are not ToolSpecs", all(isinstance(each, ToolSpec) for each in pack.tool_definitions)),
-        )
-        if not sound
-    ]
-    if problems:
-        raise PackBroken(
-            f"The pack {specialist_id!r} is not sound: {', '.join(problems)}",
-            hint="See docs/guides/write-a-pack.md for what a pack must have.",
-        )
 
 
 def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[ToolSpec, ...], FinishSpec]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.application.ports.runs import NewRun
 from agent_fabric.domain.events import Body
 
 
@@ -16,3 +17,5 @@ class Prepared:
 
     bodies: Sequence[Body] = ()
     effect: Callable[[], Coroutine[Any, Any, Sequence[Body]]] | None = None
+    children: Sequence[NewRun] = ()
+    """Runs that come into being together with the bodies."""

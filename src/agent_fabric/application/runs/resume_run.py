@@ -10,7 +10,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
-from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult
@@ -43,8 +43,10 @@ class ResumeRun:
         await self.drive(*taken)
         return result_of(taken.state)
 
-    async def take(self, run_id: RunId, *, by: Literal["person", "server"]) -> Taken | RunResult:
+    async def take(self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False) -> Taken | RunResult:
         """Hold the run, for whoever drives it in their own time; a settled one just tells its result.
+
+        A `new` one has been created by the caller a moment ago, so that nobody takes anything over.
 
         Raises:
             RunNotFound, RunHeld, RunUndrivable: as above.
@@ -57,14 +59,16 @@ class ResumeRun:
             # Read again: its last driver may have gone on until a moment ago.
             state = fold(run_id, await self.runs.read(run_id))
             self._require_drivable(state)
-            await self.end_leftovers(run_id, state.workspace)
+            fresh = new and state.next_seq == 1  # else a process that it kills at once would be started for ever
+            if not fresh:
+                await self.end_leftovers(run_id, state.workspace)
         except BaseException:
             await held.release()
             raise
         if state.status.settled:
             await held.release()
             return result_of(state)
-        return Taken(held, state, (RunResumed(by=by, driver=self.driver),))
+        return Taken(held, state, () if fresh else (RunResumed(by=by, driver=self.driver),))
 
     def _require_drivable(self, state: RunState) -> None:
         if state.unknown_kind:
@@ -79,7 +83,9 @@ class ResumeRun:
                 f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
                 hint="Resume on the machine that has it, or bring the folder back.",
             )
-        missing = [who for who in state.specialist_ids if who not in self.registry.names()]
+        agent = state.task.agent if state.task else None  # frozen in the run: its file may be gone
+        needed = state.specialist_ids if agent is None else tuple(filter(None, [SpecialistId(agent.pack)]))
+        missing = [who for who in needed if who not in self.registry.names()]
         if missing:
             raise RunUndrivable(
                 f"Run {state.run_id} needs the pack {', '.join(map(repr, missing))}, which is not there",

@@ -31,3 +31,6 @@ class CallSite:
     decided: ApprovalDecided | None = None
     scopes: frozenset[str] = frozenset()
     """What the person behind the run may do; empty: nobody has limited it."""
+    secrets: frozenset[str] = frozenset()
+    """Secrets that the call may name as `${secret:NAME}`: those that a person has written into the workflow. Others are
+    plain text, so that neither a model nor a page can ask for one."""

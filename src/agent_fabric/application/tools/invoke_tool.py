@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite
@@ -20,6 +21,7 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import NOTHING_NAMED, Allowlists, Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
 SANDBOX_VIOLATION = "sandbox_violation"
@@ -47,6 +49,10 @@ class InvokeTool:
     """Finds signs that a text tries to give instructions; a signal for the record, never the defence."""
     allowlists: Allowlists = NOTHING_NAMED
     """What the policy allows by name, for tools to know."""
+    secrets: SecretSource | None = None
+    """Where the values of secrets come from that calls name; None: there are none."""
+    known_secrets: KnownSecrets | None = None
+    """Learns each value that is used, so that no later event holds it."""
 
     def __call__(
         self,
@@ -92,7 +98,7 @@ class InvokeTool:
 
         async def effect() -> Sequence[Body]:
             return await self._execute(
-                call, spec, args, pack, context, limit_chars or self.max_output_chars, edited=edited
+                call, spec, args, pack, context, limit_chars or self.max_output_chars, site.secrets, edited=edited
             )
 
         called = ToolCalled(
@@ -106,6 +112,18 @@ class InvokeTool:
             approved_by=agreement.by if agreement else "",
         )
         return Prepared((called,), effect)
+
+    async def remember_secrets(self, names: frozenset[str]) -> None:
+        """Keep the values of secrets out of the log from now on, though no call uses them yet; some may be missing.
+
+        For a run that goes on in another process: what was made with a secret then may show it now.
+        """
+        if self.secrets is None or self.known_secrets is None:
+            return
+        for name in names:
+            value = await self.secrets.get(name)
+            if value:
+                self.known_secrets.learn({name: value})
 
     def ask_what_happened(self, call: ToolCallRequest, *, site: CallSite) -> ApprovalRequested:
         """Return the question about a call that left the box and was under way when the program was stopped."""
@@ -148,10 +166,12 @@ class InvokeTool:
         pack: SpecialistPack,
         context: ToolContext,
         limit_chars: int,
+        secrets: frozenset[str],
         *,
         edited: bool,
     ) -> Sequence[Body]:
         started = self.clock.monotonic()
+        shown = _Shown()
 
         def erred(error_type: str, message: str) -> ToolErred:
             return ToolErred(
@@ -165,8 +185,12 @@ class InvokeTool:
             )
 
         try:
+            given, context = (
+                (args, context) if not secrets else await self._revealed(spec, args, context, secrets, shown)
+            )
             async with asyncio.timeout(context.timeout_s + GRACE_S):
-                result = await _executor_of(pack).execute_tool(call.tool, args, context)
+                result = await _executor_of(pack).execute_tool(call.tool, given, context)
+            result = shown.result(result)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             return (await self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
@@ -179,14 +203,38 @@ class InvokeTool:
             waited_s = self.clock.monotonic() - started
             return (erred("TimeoutError", f"{call.tool} did not end by itself and was ended after {waited_s:.1f} s"),)
         except PermissionError as problem:
-            text = str(problem) or "permission denied"
+            text = shown.text(str(problem)) or "permission denied"
             return (erred("PermissionError", text), _violation(call, text))
         except KeyError as problem:
             if problem.args == (call.tool,):
                 return (erred("UnknownTool", f"the tool {call.tool!r} is no longer there"),)
-            return (erred("KeyError", str(problem)),)
+            return (erred("KeyError", shown.text(str(problem))),)
         except Exception as problem:  # noqa: BLE001 - a tool is anybody's code: whatever it raises is news for the model
-            return (erred(type(problem).__name__, str(problem)[:limit_chars] or "no message"),)
+            return (erred(type(problem).__name__, shown.text(str(problem))[:limit_chars] or "no message"),)
+
+    async def _revealed(
+        self, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext, allowed: frozenset[str], shown: "_Shown"
+    ) -> tuple[Mapping[str, Any], ToolContext]:
+        """Return a call with the values of its secrets, which `shown` keeps to itself from now on.
+
+        Raises:
+            SecretMissing: one of them cannot be used.
+            ValueError: one of them stands where it cannot be used.
+        """
+        # Few calls have any, so the others do not pay for what handles them.
+        from agent_fabric.application.tools.reveal import SecretMissing, reveal, values_of  # noqa: PLC0415
+
+        known = KnownSecrets() if self.known_secrets is None else self.known_secrets
+        shown.hides = known
+        names = secrets_in(args) & allowed
+        if not names:
+            return args, context
+        if self.secrets is None:
+            raise SecretMissing(f"there are no secrets here, so none is named {', '.join(map(repr, sorted(names)))}")
+        values = await values_of(names, self.secrets)
+        known.learn(values)
+        revealed = reveal(args, spec, context, values)
+        return revealed.args, revealed.context
 
     async def _signs_in(self, text: str) -> tuple[str, ...]:
         """Look through a text; a long one on a thread, since it would hold up everybody else."""
@@ -217,15 +265,40 @@ class InvokeTool:
         )
 
 
+@dataclass(slots=True)
+class _Shown:
+    """What is recorded of a call's outcome: all of it, but no secrets and nothing that names one."""
+
+    hides: KnownSecrets | None = None
+    """Set for steps of workflows that use secrets."""
+
+    def text(self, text: str) -> str:
+        return text if self.hides is None else str(defused(self.hides.hide(text)))
+
+    def result(self, result: ToolResult) -> ToolResult:
+        if self.hides is None:
+            return result
+        result = self.hides.hide(replace(result, output=plain(result.output)[0]))
+        return replace(result, output=defused(result.output))
+
+
 def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:
     """Return a call as the policy sees it."""
+    urls = (str(args[spec.url_argument]),) if args.get(spec.url_argument) else ()
+    effect, sends = spec.effect, ""
+    if spec.method_argument:
+        from agent_fabric.domain.policy.requests import request_from  # noqa: PLC0415 - few calls are requests
+
+        url, sends = request_from(args, url_argument=spec.url_argument, method_argument=spec.method_argument)
+        urls, effect = (url,), effect if sends else Effect.IDEMPOTENT
     return ProposedCall(
         tool=spec.name,
         args=args,
-        effect=spec.effect,
+        effect=effect,
         command=str(args.get(spec.command_argument, "")) if spec.command_argument else "",
         paths=tuple(str(args[name]) for name in spec.path_arguments if name in args),
-        urls=(str(args[spec.url_argument]),) if args.get(spec.url_argument) else (),
+        urls=urls,
+        sends=sends,
         agent=site.agent,
         sandbox=sandbox,
         scopes=site.scopes,

@@ -6,6 +6,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
@@ -23,6 +24,7 @@ from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.config.schema.values import SETTINGS, EntryKey, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.workflows import WorkflowsConfig
 
 
 class FabricConfig(BaseModel):
@@ -68,6 +70,10 @@ class FabricConfig(BaseModel):
     """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
     """How `fabric serve` listens and how much it takes on."""
+    agents: AgentsConfig = AgentsConfig()
+    """Where agents are defined."""
+    workflows: WorkflowsConfig = WorkflowsConfig()
+    """Where workflows are defined."""
     run_index: RunIndexConfig = RunIndexConfig()
     """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None

@@ -53,8 +53,7 @@ def shell(invocation: Invocation) -> tuple[Invocation, ...]:
     if given.doubtful or (given.text and given.at >= len(words)):
         return only_at_run_time(f"what {name} runs")
     if given.text:
-        if len(words) > given.at + 1 and _uses_arguments(words[given.at]):
-            return only_at_run_time(f"what {name} -c does with its arguments")
+        # Arguments behind it are `$1` in it: only known at run time, like every other variable.
         return read_by(name, words[given.at])
     if given.at < len(words) and not given.input and not words[given.at].startswith(_STREAMS):
         return ()
@@ -91,11 +90,6 @@ def read_by(shell: str, text: str) -> tuple[Invocation, ...]:
     if shell != "bash" and _BASH_ONLY.search(text):
         return only_at_run_time(f"what {shell} makes of it")
     return parse_command(text)
-
-
-def _uses_arguments(text: str) -> bool:
-    """Tell whether command text looks at what stands behind it: `bash -c '"$@"' x rm`."""
-    return re.search(r"\$\{?[0-9@*]|\$\{[!#]", text) is not None
 
 
 _FLOCK_VALUED = frozenset({"-w", "-E", "--timeout", "--wait", "--conflict-exit-code"})

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from agent_fabric.domain.dialects.observations import has_failed, was_repeated
-from agent_fabric.domain.evidence import PROGRAM_ENDINGS
 from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
 
 MOST_ROUNDS = 4
@@ -58,4 +58,4 @@ def _writes_program(arguments: str) -> bool:
         path = arguments_from(arguments).get("path")
     except BadArguments:
         return False
-    return isinstance(path, str) and path.casefold().endswith(PROGRAM_ENDINGS)
+    return isinstance(path, str) and can_be_run(path)

@@ -23,6 +23,8 @@ class ProposedCall:
     """Files and folders that it names, as it names them."""
     urls: tuple[str, ...] = ()
     """Addresses that it names."""
+    sends: str = ""
+    """The method by which it sends something to these addresses, such as `POST`; empty: it reads at most."""
     agent: str = ""
     """The specialist or agent who wants it."""
     node: str = ""

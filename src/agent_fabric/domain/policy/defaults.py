@@ -5,7 +5,6 @@ part.
 """
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -13,29 +12,15 @@ from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_
 from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.read_only import only_reads
-from agent_fabric.domain.policy.sending import carries_data, named_sources, only_from
+from agent_fabric.domain.policy.sending import carries_data, is_trusted, named_sources, only_from
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
 
 _PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
 _AGREE = "a person has to agree"
-
-
-class Profile(StrEnum):
-    """How much happens without a question (C07)."""
-
-    WORKSPACE = "workspace"
-    """In a box, programs of the allowlist run; what leaves the machine asks."""
-    NODE = "node"
-    """On machines that matter: only what surely reads runs without a question."""
-    OPEN = "open"
-    """Everything runs but what would be a catastrophe. To be chosen on purpose."""
-
-    def for_call(self, call: ProposedCall) -> "Profile":
-        """Return the profile that holds for a call: other machines are never treated as a workspace."""
-        return Profile.NODE if call.node and self is Profile.WORKSPACE else self
 
 
 def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tuple[str, ...]) -> Iterator[Ruling]:
@@ -93,6 +78,8 @@ def _call_floors(call: ProposedCall, part: Part, trusted_domains: tuple[str, ...
             if reason := carries_data(url, trusted_domains):
                 yield _sending(call, part, reason)
                 return
+        if call.sends and all(is_trusted(url, trusted_domains) for url in call.urls):
+            return
         server = call.tool.split("__")[1] if call.tool.startswith("mcp__") and call.tool.count("__") > 1 else ""
         if call.effect is Effect.LEAVES_SANDBOX and not (server and only_from(server, call.untrusted)):
             yield _sending(call, part, "its effect leaves the box")
@@ -143,7 +130,7 @@ def _call_default(profile: Profile, call: ProposedCall, part: Part) -> Ruling:
         reason = f"{call.tool!r} may change something: {_AGREE}."
         return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)
     # Whoever configures a tool server wants its tools used; an address is judged by what it carries.
-    expected = bool(call.urls) or call.tool.startswith("mcp__")
+    expected = (bool(call.urls) and not call.sends) or call.tool.startswith("mcp__")
     if profile is Profile.WORKSPACE and call.effect is Effect.LEAVES_SANDBOX and not expected:
         reason = f"What {call.tool!r} does leaves the box: {_AGREE}."
         return Ruling(Verdict.ASK, reason, "leaves_sandbox", part.subject, part.alike)

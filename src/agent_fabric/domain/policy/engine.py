@@ -2,18 +2,24 @@
 
 This is comfort and audit: it keeps mistakes from happening and says why. What a command can reach is limited by the
 sandbox, not here.
+
+What reads command lines, and the tables about programs, is imported with the first call that is judged: a run is
+recorded, and its model asked, long before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
 from agent_fabric.domain.policy.calls import Allowlists, ProposedCall
-from agent_fabric.domain.policy.defaults import Profile, default, floors, unboxed
-from agent_fabric.domain.policy.parts import Part, parts_of
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+
+if TYPE_CHECKING:
+    from agent_fabric.domain.policy.parts import Part
 
 _STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.BLOCK: 2}
 
@@ -56,11 +62,15 @@ class RulePolicy:
 
     def explain(self, call: ProposedCall) -> tuple[Judgement, ...]:
         """Tell for each part of a call what was said about it; never raises."""
+        from agent_fabric.domain.policy.parts import parts_of  # noqa: PLC0415 - see above
+
         profile = self.profile.for_call(call)
         limits = tuple(_limits(call, self.capabilities))
         return tuple(self._part(profile, call, part, limits) for part in parts_of(call))
 
-    def _part(self, profile: Profile, call: ProposedCall, part: Part, limits: tuple[Ruling, ...]) -> Judgement:
+    def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
+        from agent_fabric.domain.policy.defaults import default, floors, unboxed  # noqa: PLC0415 - see above
+
         said = [*limits, *floors(profile, call, part, self._trusted_domains())]
         ruled = (
             [] if part.problem else [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
@@ -81,7 +91,7 @@ def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> I
         yield Ruling(Verdict.BLOCK, reason, "scope", call.tool)
 
 
-def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: Part) -> Iterator[Ruling]:
+def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
     fit = rule.fit(call, part.invocation)
     if fit is Fit.NO or (fit is Fit.MAYBE and rule.allows):
         return

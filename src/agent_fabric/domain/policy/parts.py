@@ -104,9 +104,13 @@ def _writes_file(redirect: Redirect) -> bool:
 
 
 def _shown(call: ProposedCall) -> str:
-    return _short(" ".join([call.tool, *call.paths[:3], *call.urls[:3]]))
+    return _short(" ".join([*_named(call), *call.paths[:3], *call.urls[:3]]))
 
 
 def _kind(call: ProposedCall) -> str:
     hosts = sorted({host for url in call.urls if (host := host_of(url))})
-    return " ".join([call.tool, *hosts])
+    return " ".join([*_named(call), *hosts])
+
+
+def _named(call: ProposedCall) -> list[str]:
+    return [call.tool, call.sends] if call.sends else [call.tool]

@@ -26,7 +26,7 @@ def carries_data(url: str, allowed_domains: Iterable[str] = ()) -> str:
     host = host_of(url)
     if not host:
         return ""
-    if any(domain_fits(domain, host) for domain in allowed_domains):
+    if is_trusted(url, allowed_domains):
         return ""
     parts = urlsplit(url.replace("\\", "/"))
     if "@" in parts.netloc:
@@ -38,6 +38,12 @@ def carries_data(url: str, allowed_domains: Iterable[str] = ()) -> str:
     if len(parts.path) > MOST_PATH_CHARS or any(_is_data(part) for part in parts.path.split("/")):
         return "its path carries data"
     return ""
+
+
+def is_trusted(url: str, allowed_domains: Iterable[str]) -> bool:
+    """Tell whether somebody has allowed the host that an address names."""
+    host = host_of(url)
+    return bool(host) and any(domain_fits(domain, host) for domain in allowed_domains)
 
 
 def _is_data(part: str) -> bool:

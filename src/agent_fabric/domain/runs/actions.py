@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.workflows.actions import StepAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +65,4 @@ class Compact:
     last: int
 
 
-Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact
+Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact | StepAction

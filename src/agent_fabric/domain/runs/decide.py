@@ -1,7 +1,7 @@
 """What happens next: pure. Given the same state, always the same actions."""
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Question
@@ -20,6 +20,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -33,12 +34,15 @@ from agent_fabric.domain.runs.actions import (
 )
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.evolve import IN_DOUBT
-from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload
+from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload, said_in_words
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, Phase, RunState
 from agent_fabric.domain.runs.task import Profile, RunStatus, TaskForceMode
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
+
+if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.workflows.state import WorkflowState
 
 MOST_TAKEOVERS = 3
 """Times a server may take a run over without achieving anything; then a person must resume it."""
@@ -57,6 +61,8 @@ def decide(state: RunState) -> tuple[Action, ...]:
         return ()
     if state.takeovers >= MOST_TAKEOVERS:
         return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
+    if state.workflow is not None:
+        return _decide_workflow(state.workflow)
     if not state.specialist_ids:
         return (Recruit(),)
     left = [who for who in state.specialist_ids if not _is_done(state, who)]
@@ -68,6 +74,12 @@ def decide(state: RunState) -> tuple[Action, ...]:
     if _out_of_time(state):
         return ()  # nothing more is begun while what is under way comes to its end
     return _actions(state, left) or _wait(state)
+
+
+def _decide_workflow(workflow: "WorkflowState") -> tuple[Action, ...]:
+    from agent_fabric.domain.workflows.decide import decide_workflow  # noqa: PLC0415 - most runs have none
+
+    return decide_workflow(workflow)
 
 
 def _wait(state: RunState) -> tuple[Action, ...]:
@@ -239,14 +251,31 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
         )
     if state.task.profile is Profile.CHAT:
         return Record(lane.lane_id, (PlainAnswerAccepted(payload={"summary": lane.answer.strip()}),))
-    if not lane.worked and lane.asked_again < MOST_ASKED_AGAIN:
+    if lane.idle and lane.asked_again < MOST_ASKED_AGAIN:
         message = f"Do the task with the tools; do not only describe it. When it is done, call {FINISH_TASK}."
         return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
-    payload = {"summary": lane.answer.strip()}
+    payload = {"summary": lane.answer.strip()} if state.task.agent is None else said_in_words(lane)
+    missing = problems_with(payload, lane.finish.parameters) if state.task.agent is not None else ()
+    if missing:
+        return _ask_for_outputs(state, lane, missing)
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=doubts.ask_for),))
     return Record(lane.lane_id, (PlainAnswerAccepted(payload=plain_payload(lane, payload, doubts)),))
+
+
+def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Record:
+    """An agent has promised outputs, which others count on: words alone are no result."""
+    if lane.asked_again < MOST_ASKED_AGAIN:
+        message = f"Give your result by calling {FINISH_TASK}: {'; '.join(missing)}."
+        return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
+    return _give_up(
+        state,
+        lane,
+        code="outputs_missing",
+        message=f"The agent {lane.specialist_id!r} gave no result of the declared form: {'; '.join(missing)}",
+        hint="Say in its prompts what to give, declare fewer outputs, or try a stronger model with --model-key.",
+    )
 
 
 def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:

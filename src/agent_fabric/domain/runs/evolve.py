@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
@@ -39,9 +39,21 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.state import FinishedCall, Lane, Phase, RunState
-from agent_fabric.domain.runs.task import RunError, RunStatus
+from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.runs.window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.tools import FINISH_TASK
+from agent_fabric.domain.workflow_events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStarted,
+    StepWaited,
+    TimerFired,
+)
+
+if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.workflows.state import WorkflowState
 
 IN_DOUBT = "InDoubt"
 """Error type of a call that a crash left without a result."""
@@ -66,7 +78,9 @@ def evolve(state: RunState, event: Event) -> None:
     The state is changed in place: copying it for every event makes folding a long log quadratic.
     """
     state.next_seq = event.seq + 1
-    if event.lane is not None and event.lane in state.lanes:
+    if state.workflow is not None:
+        _evolve_workflow(state, state.workflow, event)
+    elif event.lane is not None and event.lane in state.lanes:
         _evolve_lane(state, state.lanes[event.lane], event)
     else:
         _evolve_run(state, event)
@@ -75,9 +89,7 @@ def evolve(state: RunState, event: Event) -> None:
 def _evolve_run(state: RunState, event: Event) -> None:
     match event.body:
         case RunCreated() as body:
-            state.task = body.task
-            state.workspace = body.workspace
-            state.task_force_mode = body.task_force_mode
+            _begin(state, body)
         case SpecialistsRecruited() as body:
             state.specialist_ids = body.specialist_ids
             state.routing_method = body.routing_method
@@ -87,12 +99,14 @@ def _evolve_run(state: RunState, event: Event) -> None:
             _open_lane(state, body)
         case RunResumed() as body:
             state.status = RunStatus.RUNNING
-            state.waiting_for = ""
+            state.waiting_for, state.waiting_approvals = "", ()
             state.takeovers = 0 if body.by == "person" else state.takeovers + 1
             _doubt_flights(state)
         case RunWaited() as body:
             state.status = RunStatus.WAITING
             state.waiting_for = body.reason
+            state.waiting_approvals = body.approvals
+            state.takeovers = 0  # whoever comes as far as waiting does not die of the run
         case RunInterrupted():
             state.status = RunStatus.INTERRUPTED
         case RunCancelled() as body:
@@ -127,10 +141,62 @@ def _evolve_run(state: RunState, event: Event) -> None:
             | ContextCompacted()
             | ContextTruncated()
             | PlainAnswerAccepted()
+            | StepStarted()
+            | StepWaited()
+            | StepRetried()
+            | StepFinished()
+            | TimerFired()
+            | SignalReceived()
+            | ChildFinished()
         ):
             state.unknown_kind = event.body.kind  # a lane that never started: not a log we wrote
         case unknown:
             assert_never(unknown)
+
+
+def _begin(state: RunState, body: RunCreated) -> None:
+    state.task = body.task
+    state.workspace = body.workspace
+    state.task_force_mode = body.task_force_mode
+    if body.workflow is not None:
+        state.workflow = _begin_workflow(state.run_id, body.workflow)
+
+
+def _begin_workflow(run_id: RunId, frozen: FrozenWorkflow) -> "WorkflowState":
+    from agent_fabric.domain.workflows.definition import definition_from  # noqa: PLC0415 - most runs have none
+    from agent_fabric.domain.workflows.evolve import begin  # noqa: PLC0415 - as above
+
+    return begin(
+        definition_from(frozen.definition), frozen.inputs, run_id=run_id, exclusive=frozenset(frozen.exclusive)
+    )
+
+
+def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -> None:
+    from agent_fabric.domain.workflows.evolve import evolve_workflow  # noqa: PLC0415 - as above
+
+    if event.lane is None and not isinstance(event.body, SignalReceived | TimerFired):
+        _evolve_run(state, event)
+    match event.body:
+        case ToolReturned() as body:
+            state.seconds += body.duration_s
+            _note_untrusted(state, body.origin, body.signals)
+        case ToolErred() as body:
+            state.seconds += body.duration_s
+            _note_untrusted(state, body.origin)
+        case ChildFinished() as body:
+            state.prompt_tokens += body.prompt_tokens
+            state.completion_tokens += body.completion_tokens
+            if body.cost is not None:
+                state.cost = (state.cost or 0.0) + body.cost
+        case ApprovalDecided() as body:
+            asked = next((each for each in workflow.asked if each.approval_id == body.approval_id), None)
+            if asked is not None:
+                _grant(state, asked, body)
+        case _:
+            pass
+    if event.lane is not None and not isinstance(event.body, StepStarted | ToolCalled):
+        state.takeovers = 0  # something was achieved, not only begun
+    evolve_workflow(workflow, event)
 
 
 def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
@@ -199,8 +265,13 @@ def _take_approval(state: RunState, lane: Lane, body: ApprovalRequested | Approv
     state.takeovers = 0
     lane.decided = body
     lane.phase = Phase.TOOLS_DUE if asked.question is Question.MAY_IT_RUN else Phase.TOOL_IN_DOUBT
-    if body.decision is Decision.APPROVE and body.reach is Reach.RUN and asked.alike:
-        state.grants.append(Grant(asked.tool, asked.rule, asked.alike, body.approval_id, body.by))
+    _grant(state, asked, body)
+
+
+def _grant(state: RunState, asked: ApprovalRequested, decided: ApprovalDecided) -> None:
+    """Remember what a person has agreed to for the rest of the run."""
+    if decided.decision is Decision.APPROVE and decided.reach is Reach.RUN and asked.alike:
+        state.grants.append(Grant(asked.tool, asked.rule, asked.alike, decided.approval_id, decided.by))
 
 
 def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:

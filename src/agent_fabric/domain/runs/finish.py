@@ -1,14 +1,15 @@
 """Judges how a task may end: evidence in code, not in the prompt."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
 from agent_fabric.domain.citations import citations_of, problems_with_citations
-from agent_fabric.domain.evidence import PROGRAM_ENDINGS
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -35,6 +36,7 @@ _ONLY_LOOKED = (
 MOST_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
+_FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 _NO_WORK = "the model answered without using any tool"
 
 
@@ -71,7 +73,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         payload = arguments_from(call.arguments)
     except BadArguments as problem:
         return SentBack("BadArguments", f"{problem}. Call {FINISH_TASK} again with a JSON object.")
-    if not lane.worked and lane.idle_finishes < MOST_IDLE_FINISHES:
+    if lane.idle and lane.idle_finishes < MOST_IDLE_FINISHES:
         return SentBack(
             NO_WORK_DONE,
             f"Nothing has been done yet: use at least one other tool before {FINISH_TASK}.",
@@ -79,7 +81,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     problems = problems_with(payload, lane.finish.parameters)
     if problems:
         return SentBack("InvalidFinish", f"Call {FINISH_TASK} again; {'; '.join(problems)}.")
-    if not lane.worked:
+    if lane.idle:
         return Accepted({**closed(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
@@ -93,7 +95,8 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
     requests: list[str] = []
     if lane.finish.needs_proof and lane.unproved_change:
         unproven.append(_NO_PROOF)
-        if not lane.model.compact or any(_can_be_run(path) for path in lane.wrote):
+        # Asked to prove a text, a small model does something to it that nobody wanted.
+        if not lane.model.compact or any(can_be_run(path) for path in lane.wrote):
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
     elif lane.finish.needs_proof and lane.model.compact and not lane.proof:
         requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
@@ -107,11 +110,6 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
         if problems:
             requests.append(f"{' '.join(problems)} {HOW_TO_CITE if can_fetch else HOW_TO_CITE_OFFLINE}")
     return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests))
-
-
-def _can_be_run(path: str) -> bool:
-    """Tell programs from texts: asked to prove a text, a small model does something to it that nobody wanted."""
-    return path.casefold().endswith(PROGRAM_ENDINGS)
 
 
 def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:
@@ -141,10 +139,37 @@ def _borne_out_by(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> str
     return f"{count} {'quote' if count == 1 else 'quotes'} found in the pages that the run fetched"
 
 
+def said_in_words(lane: Lane) -> Mapping[str, Any]:
+    """Return a plain answer of an agent as a result, as far as it is one.
+
+    An answer that is the result as JSON is taken as that. Where only one text is asked for, the answer is that text,
+    unless it is a call that went wrong.
+    """
+    text = lane.answer.strip()
+    properties: Mapping[str, Any] = lane.finish.parameters.get("properties", {})
+    fenced = _FENCED.fullmatch(text)
+    written = fenced[1] if fenced else text
+    if written.startswith("{"):
+        return _written_out(written, lane.finish.parameters) or {}
+    texts = [name for name, schema in properties.items() if schema.get("type") == "string"]
+    return {texts[0] if texts and len(properties) == 1 else "summary": text}
+
+
+def _written_out(text: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    try:
+        whole = arguments_from(text)
+    except BadArguments:
+        return None
+    for value in (whole, whole.get("arguments")):
+        if isinstance(value, dict) and value.keys() & schema.get("properties", {}) and not problems_with(value, schema):
+            return value
+    return None
+
+
 def plain_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Return the smallest payload for a task that ended with plain text."""
     result = closed(lane, payload, doubts)
-    return result if lane.worked else {**result, UNPROVEN: _NO_WORK}
+    return {**result, UNPROVEN: _NO_WORK} if lane.idle else result
 
 
 def closed(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Grant
@@ -13,6 +13,9 @@ from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
+
+if TYPE_CHECKING:  # most runs have none
+    from agent_fabric.domain.workflows.state import WorkflowState
 
 
 class Phase(StrEnum):
@@ -109,6 +112,11 @@ class Lane:
         """Number of the step under way: asking the model and all that follows from its answer."""
         return self.answers if self.phase in _BEFORE_ANSWER else self.answers - 1
 
+    @property
+    def idle(self) -> bool:
+        """Nothing has been done yet, though there are tools to do it with."""
+        return not self.worked and bool(self.tools)
+
     def pending_call(self, call_id: CallId) -> ToolCallRequest | None:
         """Return the call of this turn with that id, if it still lacks an answer."""
         return next((call for call in self.pending if call.call_id == call_id), None)
@@ -154,6 +162,10 @@ class RunState:
     error: RunError | None = None
     payload: Mapping[str, Any] | None = None
     waiting_for: str = ""
+    waiting_approvals: tuple[str, ...] = ()
+    """What a person has to answer before it goes on; those of runs that work for it are among them."""
+    workflow: "WorkflowState | None" = None
+    """Where its steps stand, if it is a workflow."""
     unknown_kind: str = ""
     """A kind of event that only a newer program understands; such a run is not driven."""
 
@@ -165,7 +177,18 @@ class RunState:
     @property
     def asked(self) -> list[ApprovalRequested]:
         """The questions that nobody has answered yet."""
+        if self.workflow is not None:
+            return self.workflow.asked
         return [lane.asked for lane in self.lanes.values() if lane.phase is Phase.APPROVAL_DUE and lane.asked]
+
+    def lane_that_asked(self, approval_id: str) -> LaneId | None:
+        """Return the lane whose question this is, if it still waits for the answer."""
+        if self.workflow is not None:
+            return self.workflow.lane_that_asked(approval_id)
+        for lane in self.lanes.values():
+            if lane.phase is Phase.APPROVAL_DUE and lane.asked and lane.asked.approval_id == approval_id:
+                return lane.lane_id
+        return None
 
     @property
     def tokens(self) -> int:
@@ -190,6 +213,6 @@ def result_of(state: RunState) -> RunResult:
         duration_s=round(state.seconds, 3),
         proof=" · ".join(lane.proof for lane in lanes if lane.proof),
         workspace=state.workspace,
-        waiting_for=tuple(asked.approval_id for asked in state.asked),
+        waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,
     )

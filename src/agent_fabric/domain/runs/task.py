@@ -1,11 +1,12 @@
 """What is asked of a run, how far it may go, and what comes of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 
 
@@ -89,6 +90,32 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """The step of a workflow that a run works for."""
+
+    run_id: RunId
+    lane: LaneId
+    """The step."""
+    level: int = 1
+    """How many runs are above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenWorkflow:
+    """A workflow as its run was given it; what becomes of the file later does not matter."""
+
+    definition: Mapping[str, Any]
+    """As in a file, checked."""
+    inputs: Mapping[str, Any]
+    source: str = ""
+    """The file that it came from."""
+    exclusive: tuple[str, ...] = ()
+    """Agents of which only one may be at work at a time."""
+    forked_from: RunId | None = None
+    """The run whose results this one began with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """What a person wants done."""
 
@@ -103,6 +130,15 @@ class Task:
     priority: Priority = Priority.INTERACTIVE
     workspace: str = ""
     """The project folder to work in; empty: a new one of the run's own."""
+    workflow: FrozenWorkflow | None = None
+    """The steps to take, if it is a workflow and not left to specialists."""
+    parent: Parent | None = None
+    agent: AgentBrief | None = None
+    """The agent that does it, instead of a pack; `specialist_ids` has its name."""
+
+    def below(self, parent: Parent, *, workspace: str) -> "Task":
+        """Return the same task as the work of a step, in the workspace of its workflow."""
+        return replace(self, parent=parent, workspace=workspace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

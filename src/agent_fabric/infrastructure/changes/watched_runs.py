@@ -1,18 +1,23 @@
-"""A RunRepository that watches the project folders in which runs work."""
+"""A RunRepository that watches the project folders in which runs work.
+
+What records them is imported when a run works in one: the others would only pay for it.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_fabric.application.ports.runs import HeldRun, InboxRow, RunRepository
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun, RunRepository
+from agent_fabric.domain.errors import FabricError, FolderHeld
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenStretch, said_of, some
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.threads import on_own_thread
+
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenStretch
 
 Notice = Callable[[RunId, str], None]
 """Tells the person behind a run what is going on."""
@@ -31,7 +36,6 @@ class WatchedRuns:
 
     inner: RunRepository
     layout: Layout
-    recorder: ChangeRecorder
     notice: Notice = say_nothing
 
     async def create(
@@ -48,9 +52,9 @@ class WatchedRuns:
         try:
             held = await self.inner.create(run_id, events, first=first)
         except BaseException:
-            self.recorder.abandon(stretch)
+            self._recorder.abandon(stretch)
             raise
-        return WatchedRun(held, self.recorder, stretch, self.notice)
+        return WatchedRun(held, self._recorder, stretch, self.notice)
 
     async def take(self, run_id: RunId) -> HeldRun:
         """Hold a run as `inner` does, and lock and record its project folder.
@@ -64,7 +68,7 @@ class WatchedRuns:
         except BaseException:
             await held.release()
             raise
-        return held if stretch is None else WatchedRun(held, self.recorder, stretch, self.notice)
+        return held if stretch is None else WatchedRun(held, self._recorder, stretch, self.notice)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return await self.inner.read(run_id, after=after)
@@ -72,26 +76,40 @@ class WatchedRuns:
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         await self.inner.post(run_id, kind, payload)
 
-    async def _begin(self, run_id: RunId, events: Sequence[Event]) -> OpenStretch | None:
+    @property
+    def _recorder(self) -> "ChangeRecorder":
+        from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - see above
+
+        return ChangeRecorder(self.layout)
+
+    async def _begin(self, run_id: RunId, events: Sequence[Event]) -> "OpenStretch | None":
         body = events[0].body
         if not isinstance(body, RunCreated) or body.workspace == self.layout.workspace(run_id):
             return None
+        if body.parent is not None and body.workspace.startswith(f"{self.layout.root}/"):
+            return None  # the workspace of the workflow that it works for
         folder = Path(body.workspace)
         if not folder.is_dir():  # noqa: ASYNC240 - one look
             return None  # whoever drives the run says so, in better words
-        beginning = asyncio.ensure_future(on_own_thread(lambda: self.recorder.begin(run_id, folder)))
+        beginning = asyncio.ensure_future(on_own_thread(lambda: self._recorder.begin(run_id, folder)))
         try:
             stretch = await asyncio.shield(beginning)
         except asyncio.CancelledError:
             beginning.add_done_callback(self._give_up)
             raise
+        except FolderHeld:
+            if body.parent is None:
+                raise
+            return None  # by its workflow, which records what its steps change
+        from agent_fabric.infrastructure.changes.recorder import said_of  # noqa: PLC0415 - see above
+
         if text := said_of(stretch.before):
             self.notice(run_id, text)
         return stretch
 
     def _give_up(self, beginning: "asyncio.Future[OpenStretch]") -> None:
         if not beginning.cancelled() and beginning.exception() is None:
-            self.recorder.abandon(beginning.result())
+            self._recorder.abandon(beginning.result())
 
 
 @dataclass(slots=True)
@@ -99,16 +117,18 @@ class WatchedRun:
     """HeldRun that records how it leaves its project folder."""
 
     inner: HeldRun
-    recorder: ChangeRecorder
-    stretch: OpenStretch | None
+    recorder: "ChangeRecorder"
+    stretch: "OpenStretch | None"
     notice: Notice
 
     @property
     def run_id(self) -> RunId:
         return self.inner.run_id
 
-    async def append(self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = ()) -> None:
-        await self.inner.append(events, consumed=consumed)
+    async def append(
+        self, events: Sequence[Event], *, consumed: Sequence[InboxRow] = (), children: Sequence[NewRun] = ()
+    ) -> None:
+        await self.inner.append(events, consumed=consumed, children=children)
 
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         return self.inner.receive()
@@ -117,6 +137,8 @@ class WatchedRun:
         return await self.inner.unread()
 
     async def release(self) -> None:
+        from agent_fabric.infrastructure.changes.recorder import some  # noqa: PLC0415 - see above
+
         stretch, self.stretch = self.stretch, None
         try:
             if stretch is not None:

@@ -72,8 +72,6 @@ _PATTERNS: Final = (
     _Pattern(("://",), re.compile(r"://([^\s/?#]+)@")),
 )
 
-_REFERENCE: Final = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
-
 
 class Redactor:
     """Replaces secrets: values that are known, and whatever looks like one."""
@@ -168,25 +166,6 @@ class Redactor:
 def names_secret(name: str) -> bool:
     """Tell whether a field, header or parameter of this name holds a secret."""
     return _SECRET_NAME.search(name) is not None
-
-
-def secrets_named_in(settings: object, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of all variables that settings refer to as `env:NAME`, at any depth."""
-    return frozenset(environ[name] for name in _references(settings) if environ.get(name))
-
-
-def _references(settings: object) -> Iterator[str]:
-    match settings:
-        case str():
-            yield from _REFERENCE.findall(settings)
-        case Mapping():
-            for item in settings.values():
-                yield from _references(item)
-        case list() | tuple():
-            for item in settings:
-                yield from _references(item)
-        case _:
-            pass  # numbers and the like
 
 
 def _spellings(secret: str) -> set[str]:

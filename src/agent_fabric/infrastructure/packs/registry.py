@@ -1,6 +1,6 @@
 """Builds packs by name.
 
-The research packs and what adds tools are imported when they are asked for: other runs would only pay for them.
+Packs and what adds tools are imported when they are asked for: other runs would only pay for them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.mcp import ToolServers
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -18,11 +17,13 @@ from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
+from agent_fabric.domain.packs import STEPS
 from agent_fabric.infrastructure.packs.imported import build_imported
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.infrastructure.packs.research import ResearchDesk
+    from agent_fabric.infrastructure.packs.steps import StepParts
 
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
@@ -67,27 +68,31 @@ class ResearchParts:
 class ConfigSpecialistRegistry:
     """SpecialistRegistry over the configuration: built-in packs, and any function named by `builder`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what packs of all kinds need
         self,
         specialists: Mapping[str, SpecialistConfig],
         sandbox_for: SandboxFor,
         *,
         shell_timeout_s: float,
         research: ResearchParts,
-        tool_servers: ToolServers | None = None,
+        tool_servers: "ToolServers | None" = None,
         container_for: ContainerFor | None = None,
         browser: BrowserConfig | None = None,
         web_allow_hosts: tuple[str, ...] = (),
+        steps: "Callable[[], StepParts] | None" = None,
     ) -> None:
+        """Join what packs need; `steps` gives what workflows need, and is asked only by those."""
+        self._steps = steps
         self._browser = browser
         self._web_allow_hosts = web_allow_hosts
         self._specialists = specialists
         self._container_for = container_for
         self._tool_servers = tool_servers
         self._sandbox_for = sandbox_for
+        self._shell_timeout_s = shell_timeout_s
         self._research = research
         self._built_in: Mapping[str, Callable[[RunId, Sandbox, bool], SpecialistPack]] = {
-            "engineering": lambda _, sandbox, __: build_engineering_pack(sandbox, shell_timeout_s=shell_timeout_s),
+            "engineering": self._engineer,
             "research": self._researcher,
             "enterprise_research": self._enterprise_researcher,
         }
@@ -99,6 +104,8 @@ class ConfigSpecialistRegistry:
         self, specialist_id: SpecialistId, *, run_id: RunId, workspace: str, network_allowed: bool
     ) -> SpecialistPack:
         config = self._specialists.get(specialist_id)
+        if specialist_id == STEPS and self._steps is not None:
+            return self._steps().pack(self._sandbox_for(run_id, workspace, network_allowed=network_allowed))
         if config is None:
             raise RecruitError(
                 f"There is no pack {specialist_id!r}", hint=f"Known packs: {', '.join(self._specialists)}."
@@ -191,6 +198,11 @@ class ConfigSpecialistRegistry:
                 hint=f'Set builder: "module:function". Built in: {", ".join(self._built_in)}.',
             )
         return builder
+
+    def _engineer(self, _run_id: RunId, sandbox: Sandbox, _network_allowed: bool) -> SpecialistPack:
+        from agent_fabric.infrastructure.packs.engineering import build_engineering_pack  # noqa: PLC0415 - see above
+
+        return build_engineering_pack(sandbox, shell_timeout_s=self._shell_timeout_s)
 
     def _researcher(self, run_id: RunId, sandbox: Sandbox, network_allowed: bool) -> SpecialistPack:
         from agent_fabric.infrastructure.packs.research import build_research_pack  # noqa: PLC0415 - see above

@@ -77,7 +77,7 @@ class ResearchDesk:
 
         Without the network no web tool is offered; a call of one is answered with a refusal.
         """
-        web = self._web_tools()
+        web = self.web_tools()
         return BaseSpecialistPack(
             system_prompt=system_prompt,
             compact_prompt=compact_prompt,
@@ -86,7 +86,7 @@ class ResearchDesk:
             finish=FINISH_RESEARCH,
         )
 
-    def _web_tools(self) -> Tools:
+    def web_tools(self) -> Tools:
         screening = self._screening_log()
         evidence = WorkspaceTable(self.sandbox, EVIDENCE_TABLE, EVIDENCE_COLUMNS)
         return (

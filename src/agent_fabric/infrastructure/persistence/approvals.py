@@ -158,9 +158,10 @@ class SqliteApprovalBook:
 def _answered(connection: apsw.Connection, now: float) -> list[RunId]:
     query = (
         "SELECT DISTINCT runs.run_id FROM runs WHERE runs.status = ? AND (runs.number IN (SELECT run FROM inbox) OR "
-        "runs.number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?))"
+        "runs.number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?) OR "
+        "runs.wake_at <= ?)"
     )
-    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, (RunStatus.WAITING, now))]
+    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, (RunStatus.WAITING, now, now))]
 
 
 _SELECT = (

@@ -34,10 +34,14 @@ class SqliteAttic:
         marks = ",".join("?" * len(_SETTLED))
         query = (
             f"SELECT run_id FROM runs WHERE status IN ({marks}) AND "  # noqa: S608 - only marks
-            "(SELECT max(ts) FROM events WHERE events.run = runs.number) < ? ORDER BY number"
+            "(SELECT max(ts) FROM events WHERE events.run = runs.number) < ? AND "
+            # A workflow that goes on reads how the runs ended that work for it; they all work in its folder.
+            f"NOT EXISTS (SELECT 1 FROM runs AS kin WHERE kin.status NOT IN ({marks}) AND "
+            "(kin.number = runs.parent OR kin.parent = runs.number)) ORDER BY number"
         )
+        values = (*_SETTLED, at, *_SETTLED)
         return await self._store.read(
-            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, (*_SETTLED, at))]
+            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:

@@ -12,10 +12,12 @@ from struct import pack as pack_fields
 
 import apsw
 
-from agent_fabric.domain.errors import RunNotFound, StoreUnavailable
+from agent_fabric.application.ports.runs import CANCEL, CHILD
+from agent_fabric.domain.errors import DriverConflict, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.persistence.codec import decode, unpack
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.codec import decode, dump_json, unpack
 
 
 def chained(
@@ -36,6 +38,48 @@ def number_of(connection: apsw.Connection, run_id: RunId) -> int:
     if row is None:
         raise RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
     return int(row[0])
+
+
+def add_run(connection: apsw.Connection, run_id: RunId, created_at: float, *, parent: int | None = None) -> int:
+    """Make room for a run and return its number; `parent` is the number of the run that it works for.
+
+    Raises:
+        DriverConflict: there is one with this id.
+    """
+    try:
+        query = "INSERT INTO runs (run_id, status, created_at, parent) VALUES (?, ?, ?, ?)"
+        connection.execute(query, (run_id, RunStatus.RUNNING, created_at, parent))
+    except apsw.ConstraintError:
+        raise DriverConflict(f"There is a run {run_id} already") from None
+    return connection.last_insert_rowid()
+
+
+def tell_parent(connection: apsw.Connection, number: int, run_id: RunId, ended_at: float) -> None:
+    """Let the run that a settled one works for know."""
+    query = (
+        "INSERT INTO inbox (run, kind, payload, created_at) SELECT parent.number, ?, ?, ? FROM runs AS child"
+        " JOIN runs AS parent ON parent.number = child.parent"
+        " WHERE child.number = ? AND parent.status IN ('running', 'waiting', 'interrupted')"
+    )
+    connection.execute(query, (CHILD, dump_json({"run_id": run_id}), ended_at, number))
+
+
+def end_children(
+    connection: apsw.Connection, number: int, run_id: RunId, ended_at: float, *, only: RunId | None = None
+) -> None:
+    """Ask the runs that work for one to end, or `only` one of them, as far as they have not."""
+    reason = "the workflow has ended" if only is None else "its step has ended"
+    query = (
+        "INSERT INTO inbox (run, kind, payload, created_at) SELECT number, ?, ?, ? FROM runs"
+        " WHERE parent = ? AND status IN ('running', 'waiting', 'interrupted') AND (?5 IS NULL OR run_id = ?5)"
+    )
+    payload = dump_json({"by": f"run {run_id}", "reason": reason})
+    connection.execute(query, (CANCEL, payload, ended_at, number, only))
+
+
+def empty_inbox(connection: apsw.Connection, number: int) -> None:
+    """Take away what a run that has ended will never read."""
+    connection.execute("DELETE FROM inbox WHERE run = ?", (number,))
 
 
 def holder_of(connection: apsw.Connection, number: int) -> str:

@@ -14,25 +14,31 @@ from typing import Any, Protocol
 import apsw
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.runs import HeldRun, InboxRow
+from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.errors import DriverConflict, RunHeld, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
-from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
+from agent_fabric.domain.events import Event, RunCreated, RunWaited, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
+from agent_fabric.domain.workflows.children import child_run_id
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
 from agent_fabric.infrastructure.persistence.audit_chain import HEAD, UNKEYED, AuditKey, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import dump_json, encode, pack
 from agent_fabric.infrastructure.persistence.event_rows import (
+    add_run,
     chained,
     driven_runs,
+    empty_inbox,
+    end_children,
     forget_driver,
     head_of,
     holder_of,
     load_events,
     note_driver,
     number_of,
+    tell_parent,
 )
 from agent_fabric.infrastructure.persistence.inbox import Inbox
 from agent_fabric.infrastructure.persistence.store import Store
@@ -107,13 +113,7 @@ class SqliteRunRepository:
                 held.number
             ):  # a second attempt, after a neighbour in the same commit failed: the number may be another one
                 self._store.locks.release(held.number)
-            try:
-                connection.execute(
-                    "INSERT INTO runs (run_id, status, created_at) VALUES (?, ?, ?)", (run_id, RunStatus.RUNNING, since)
-                )
-            except apsw.ConstraintError:
-                raise DriverConflict(f"There is a run {run_id} already") from None
-            held.number = connection.last_insert_rowid()
+            held.number = add_run(connection, run_id, since)
             # Nobody can see the run before this transaction ends, so nobody else can have its lock.
             self._store.locks.acquire(held.number)
             note_driver(connection, held.number, since)
@@ -235,6 +235,7 @@ class _SqliteHeldRun:
         events: Sequence[Event],
         *,
         consumed: Sequence[InboxRow] = (),
+        children: Sequence[NewRun] = (),
         beside: Callable[[apsw.Connection], None] | None = None,
     ) -> None:
         """See the port; `beside` writes more in the same transaction, before the events."""
@@ -245,26 +246,24 @@ class _SqliteHeldRun:
         rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
         status, asking, first = None, False, self._next_seq == 0
+        given_up: list[RunId] = []
         for event in events:
             status = _STATUS_AFTER.get(event.body.kind, status)
             asking = asking or event.body.kind in _APPROVAL_KINDS
+            if isinstance(event.body, StepFinished | StepRetried) and event.body.status is StepStatus.FAILED:
+                assert event.lane is not None
+                given_up.append(child_run_id(self.run_id, event.lane, event.body.attempt))
 
         def write(connection: apsw.Connection) -> None:
             if beside is not None:
                 beside(connection)
-            if blobs:
-                connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)", blobs)
-            try:
-                connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
-            except apsw.ConstraintError:
-                raise DriverConflict(
-                    f"Somebody else has appended to run {self.run_id}",
-                    hint="Another process drives it. Look with `fabric logs show`; this one stops.",
-                ) from None
+            self._insert(connection, rows, blobs)
             if status is not None:
-                connection.execute("UPDATE runs SET status = ? WHERE number = ?", (status, self.number))
-                if status.settled:
-                    cancel_approvals(connection, self.number)
+                self._note_status(connection, status, events[-1])
+            for child in children:
+                self._create_child(connection, child)
+            for child_id in given_up:  # whether there is such a run, and whether it goes on, is seen there
+                end_children(connection, self.number, self.run_id, events[-1].ts, only=child_id)
             if asking:
                 note_approvals(connection, self.number, events)
             if status is not None or first:
@@ -286,6 +285,41 @@ class _SqliteHeldRun:
         self._unsettled = True
         await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
         self._unsettled = False
+
+    def _insert(
+        self, connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        if blobs:
+            connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)", blobs)
+        try:
+            connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
+        except apsw.ConstraintError:
+            raise DriverConflict(
+                f"Somebody else has appended to run {self.run_id}",
+                hint="Another process drives it. Look with `fabric logs show`; this one stops.",
+            ) from None
+
+    def _note_status(self, connection: apsw.Connection, status: RunStatus, last: Event) -> None:
+        """Keep a run's status beside its log, and let others know who have to do with it."""
+        wake_at = last.body.until if isinstance(last.body, RunWaited) else None
+        connection.execute("UPDATE runs SET status = ?, wake_at = ? WHERE number = ?", (status, wake_at, self.number))
+        if status.settled:
+            cancel_approvals(connection, self.number)
+            created = self._outline[0].body if self._outline else None
+            if isinstance(created, RunCreated) and created.parent is not None:
+                tell_parent(connection, self.number, self.run_id, last.ts)
+            if isinstance(created, RunCreated) and created.workflow is not None:
+                end_children(connection, self.number, self.run_id, last.ts)
+                empty_inbox(connection, self.number)
+
+    def _create_child(self, connection: apsw.Connection, new: NewRun) -> None:
+        """Create a run that nobody holds yet; its mirrors are written by whoever takes it."""
+        new.prepare()
+        number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
+        child = _SqliteHeldRun(self._store, self._inbox, (), self._key, set(), new.run_id, number)
+        rows, blobs, head = child._rows((new.created,))
+        child._insert(connection, rows, blobs)
+        child._seal(connection, new.created, head)
 
     def _seal(self, connection: apsw.Connection, last: Event, head: bytes) -> None:
         """Let the chain over all runs know how far this one has come."""

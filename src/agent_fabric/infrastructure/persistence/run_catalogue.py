@@ -83,12 +83,17 @@ class SqliteRunCatalogue:
         return RunId(str(found[0]))
 
     async def unfinished(self) -> Sequence[RunId]:
-        """Return the runs that nobody drives although nobody stopped them either, oldest first."""
+        """Return the runs that nobody drives although nobody stopped them either, oldest first.
+
+        One that works for another of them is not named: whoever drives that one goes on with it.
+        """
 
         def read(connection: apsw.Connection) -> list[RunId]:
-            query = "SELECT number, run_id FROM runs WHERE status = ? ORDER BY number"
+            query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
             rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-            return [RunId(str(run_id)) for number, run_id in rows if self._store.locks.is_free(int(str(number)))]
+            free = [row for row in rows if self._store.locks.is_free(int(str(row[0])))]
+            numbers = {number for number, _, _ in free}
+            return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
 
         return await self._store.read(read)
 

@@ -15,8 +15,8 @@ from agent_fabric.config.files import user_folder
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import PolicyConfig
 from agent_fabric.config.schema.shell import ShellConfig
-from agent_fabric.domain.policy.defaults import Profile
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.infrastructure.policy.rule_files import checked_rules, refuse_doubles, rules_in

@@ -11,7 +11,6 @@ from agent_fabric.config.plain import dotted
 from agent_fabric.config.problems import MAX_REPORTED, ConfigProblem, combine
 from agent_fabric.config.schema.policy import PolicyFile, RuleConfig
 from agent_fabric.config.structure import nearest
-from agent_fabric.domain.policy.examples import misfits
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
@@ -83,6 +82,8 @@ def _rule(written: RuleConfig, origin: str) -> Rule:
     )
     if rule.allows and not (rule.tools or rule.commands or rule.paths or rule.domains or rule.effects):
         raise ConfigProblem("allows everything", hint="Name tools, commands, paths, domains or effects.")
+    from agent_fabric.domain.policy.examples import misfits  # noqa: PLC0415 - few people write rules, and it reads much
+
     if wrong := misfits(rule):
         raise ConfigProblem(
             f"{'fits' if wrong.fits else 'does not fit'} its example {wrong.example!r}",

@@ -3,6 +3,7 @@
 .fabric/
     fabric.db          every run's events: the truth
     locks              one byte for each run that is being driven
+    agent-locks        one byte for each agent at work of which only one may be
     run_index.jsonl    one line for each settled run
     changes/           what files of project folders held before runs changed them
     runs/<run id>/
@@ -14,6 +15,8 @@
 
 import errno
 import os
+import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +41,11 @@ class Layout:
     def run_index(self) -> Path:
         """One line for each settled run."""
         return self.root / "run_index.jsonl"
+
+    @property
+    def agent_locks(self) -> Path:
+        """One byte for each agent that is at work and may not be twice."""
+        return self.root / "agent-locks"
 
     def run_dir(self, run_id: RunId) -> str:
         return f"{self.root}/runs/{run_id}"
@@ -77,6 +85,17 @@ class Layout:
                 hint="Check that there is space, and that you may write there.",
             ) from None
 
+    def copy(self, workspace: str, run_id: RunId) -> None:
+        target = self.workspace(run_id)
+        try:
+            shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)
+        except (OSError, shutil.Error) as problem:
+            shutil.rmtree(target, ignore_errors=True)
+            raise StoreUnavailable(
+                f"The workspace {workspace} cannot be copied: {problem}",
+                hint="Check that there is space, and that you may read it.",
+            ) from None
+
     def usable(self, workspace: str) -> bool:
         return Path(workspace).is_dir() and os.access(workspace, os.R_OK | os.W_OK | os.X_OK)
 
@@ -100,6 +119,11 @@ class Layout:
                 f"The folder {self.root} cannot be made: {problem.strerror or problem}",
                 hint="Choose another one with --workspace.",
             ) from None
+
+
+def _copy_file(source: str, target: str) -> str:
+    """Copy a file; whoever opens a pipe or a socket would wait for ever."""
+    return shutil.copy2(source, target) if stat.S_ISREG(os.lstat(source).st_mode) else target
 
 
 def find_root(start: Path) -> Path:

@@ -1,7 +1,7 @@
 """A sandbox for code that runs on a thread and may block: the same methods, which wait."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Self, TypeVar
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
@@ -32,9 +32,11 @@ class BlockingSandbox:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one bash command line; see `Sandbox.run_command`."""
-        return self._wait_for(lambda: self._sandbox.run_command(command, timeout_s=timeout_s))
+        return self._wait_for(lambda: self._sandbox.run_command(command, timeout_s=timeout_s, environment=environment))
 
     def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
         """Return the start of a file and the size of the whole; see `Sandbox.read_file`."""

@@ -123,7 +123,9 @@ class BubblewrapSandbox(WorkspaceFiles):
             protected=self._is_protected,
         )
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
 
         Raises:
@@ -144,7 +146,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             try:
                 self._running += 1
                 async with self._watching(box, undone):
-                    ending = await box.run(arguments, out, err, timeout_s)
+                    ending = await box.run(arguments, out, err, timeout_s, environment or {})
             finally:
                 self._running -= 1
                 undone += self._undone_meanwhile + self._protected.undo(has_ended=True)

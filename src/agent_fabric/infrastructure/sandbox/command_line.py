@@ -1,5 +1,8 @@
 """A command line as bash takes it."""
 
+import os
+from collections.abc import Mapping
+
 BASH = (b"bash", b"--noprofile", b"--norc", b"-o", b"pipefail", b"-c")
 """What comes before the arguments of a command."""
 
@@ -24,3 +27,14 @@ def bash_arguments(command: str) -> list[bytes]:
         return [text]
     pieces = [text[at : at + _MAX_ARGUMENT_BYTES] for at in range(0, len(text), _MAX_ARGUMENT_BYTES)]
     return [_JOIN_PIECES, b"bash", *pieces]
+
+
+def assignments(environment: Mapping[str, str]) -> list[bytes]:
+    """Return variables as `NAME=value`, to be handed over before a command.
+
+    Raises:
+        ValueError: a value is none that a variable can have.
+    """
+    if any("\0" in value for value in environment.values()):
+        raise ValueError("a variable of the command contains a NUL byte")
+    return [os.fsencode(f"{name}={value}") for name, value in environment.items()]

@@ -1,24 +1,22 @@
 """The step between root and a box: a private view of the files, then another user, then bubblewrap.
 
-It is started by a bare interpreter (`python -I -S`), so it imports only what is quick to load. Arguments: user, group,
-then each path that the user must reach, behind `+` if what is root's in it is to be the user's there, behind `=`
-otherwise; and after `--then` the program to become, which finds the paths as `/tmp/0`, `/tmp/1` and so on.
+It is started by a bare interpreter (`python -I -S`), so it imports only what is quick to load: not `os` and `stat`, but
+what lies below them. Arguments: user, group, then each path that the user must reach, behind `+` if what is root's in
+it is to be the user's there, behind `=` otherwise; and after `--then` the program to become, which finds the paths as
+`/tmp/0`, `/tmp/1` and so on.
 """
 
-import ctypes
-import os
-import stat
+import _stat
+import posix
 import sys
 
-from agent_fabric.infrastructure.sandbox.idmapped import Mapping, own_mounts
+from agent_fabric.infrastructure.sandbox.idmapped import Mapping, c_library, encoded, own_mounts
 
 STAGE = "/tmp"  # noqa: S108 - covered by a private file system
 """Where the paths are laid out: a folder that every system has and that nothing of a box comes from."""
 
 _MAPPED = "+"
 _MS_NOSUID, _MS_NODEV, _MS_BIND, _MS_REC = 2, 4, 4096, 16384
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main() -> None:
@@ -27,10 +25,10 @@ def main() -> None:
     uid, gid = int(sys.argv[1]), int(sys.argv[2])
     try:
         _lay_out(sys.argv[3:then], uid, gid)
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
-        os.execv(sys.argv[then + 1], sys.argv[then + 1 :])  # noqa: S606 - becoming bubblewrap is what this is for
+        posix.setgroups([])
+        posix.setresgid(gid, gid, gid)
+        posix.setresuid(uid, uid, uid)
+        posix.execv(sys.argv[then + 1], sys.argv[then + 1 :])
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")
         sys.exit(1)
@@ -40,14 +38,14 @@ def _lay_out(paths: list[str], uid: int, gid: int) -> None:
     """Show each path as a number below the stage, in a view of the files that is only this process's own."""
     mapping = Mapping(uid, gid) if any(path.startswith(_MAPPED) for path in paths) else None
     own_mounts()
-    opened = [os.open(path[1:], os.O_PATH | os.O_CLOEXEC) for path in paths]
+    opened = [posix.open(path[1:], posix.O_PATH | posix.O_CLOEXEC) for path in paths]
     _mount("fabric", STAGE, "tmpfs", _MS_NOSUID | _MS_NODEV, "size=1m,mode=755")
     for number, (path, file) in enumerate(zip(paths, opened, strict=True)):
         place = f"{STAGE}/{number}"
-        if stat.S_ISDIR(os.fstat(file).st_mode):
-            os.mkdir(place)  # noqa: PTH102 - without path objects it starts faster
+        if _stat.S_ISDIR(posix.fstat(file).st_mode):
+            posix.mkdir(place)
         else:
-            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+            posix.close(posix.open(place, posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC))
         if mapping is not None and path.startswith(_MAPPED):
             mapping.show(file, place)
         else:
@@ -55,7 +53,8 @@ def _lay_out(paths: list[str], uid: int, gid: int) -> None:
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    texts = [None if one is None else os.fsencode(one) for one in (source, target, kind, options)]
-    if _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]):
-        number = ctypes.get_errno()
-        raise OSError(number, f"mounting {target}: {os.strerror(number)}")
+    texts = [None if one is None else encoded(one) for one in (source, target, kind, options)]
+    try:
+        c_library("mount", *texts[:3], flags, texts[3])
+    except OSError as error:
+        raise OSError(error.errno, f"mounting {target}: {error.strerror}") from None

@@ -5,13 +5,15 @@ changes its owner for that: in the box's own view of the files, and only there, 
 Whatever the commands make belongs to root on disk, as if root had made it.
 
 Needs Linux 5.12 and a file system that can do it (ext4, xfs, btrfs; tmpfs since 6.3). It is imported by helpers that
-must start fast, so it needs nothing but what is quick to load; and it is a program of its own, which becomes another
-one in such a view (`PROGRAM`).
+must start fast, so it needs nothing but what is quick to load: `os` and `ctypes` take longer than all the rest, so what
+lies below them is used here. And it is a program of its own, which becomes another one in such a view (`PROGRAM`).
 """
 
-import ctypes
-import os
+import _ctypes
+import posix
+import struct
 import sys
+from posix import _exit
 
 PROGRAM = __file__
 """Arguments: user, group, a folder, and the program to become, which sees the folder mapped at its own place."""
@@ -29,11 +31,36 @@ _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
 _MS_REC, _MS_PRIVATE = 16384, 1 << 18
 _HIGHEST = 2**32 - 2
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_ATTRIBUTES = struct.Struct("=4Q")
+"""What is set, what is cleared, how mounts spread, and the users of a mapping."""
 
 
-class _Attributes(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("to_set", "to_clear", "propagation", "users"))
+class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001 - it cannot be subscripted when it runs
+    _type_ = "i"
+
+
+class _Function(_ctypes.CFuncPtr):
+    _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+    _restype_ = _Int
+
+
+def c_library(name: str, *arguments: int | bytes | None) -> int:
+    """Call a function of the C library with numbers that C's int can hold, and texts.
+
+    Raises:
+        OSError: it returned a negative number.
+    """
+    library = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None is what is loaded already
+    result = int(_Function(_ctypes.dlsym(library, name))(*arguments))
+    if result < 0:
+        number = _ctypes.get_errno()
+        raise OSError(number, posix.strerror(number))
+    return result
+
+
+def encoded(path: str) -> bytes:
+    """Return a path as the system takes it."""
+    return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
 class Mapping:
@@ -45,28 +72,31 @@ class Mapping:
         Raises:
             OSError: the system does not let us.
         """
-        heard, say = os.pipe()
-        wait, let_go = os.pipe()
-        pid = os.fork()
+        heard, say = posix.pipe()
+        wait, let_go = posix.pipe()
+        pid = posix.fork()
         if pid == 0:
-            os.close(let_go)
+            posix.close(let_go)
             # A namespace exists as long as a process in it, or an open file of it: it is made only to be opened.
-            os.write(say, b"x" if _libc.unshare(_NEW_USERS) == 0 else b"")
-            os.close(say)
-            os.read(wait, 1)
-            os._exit(0)
-        os.close(say)
-        os.close(wait)
+            try:
+                c_library("unshare", _NEW_USERS)
+                posix.write(say, b"x")
+                posix.close(say)
+                posix.read(wait, 1)
+            finally:
+                _exit(0)
+        posix.close(say)
+        posix.close(wait)
         try:
-            if not os.read(heard, 1):
+            if not posix.read(heard, 1):
                 raise OSError(1, f"{REFUSED}: there are no user namespaces")
             for kind, number in (("uid", uid), ("gid", gid)):
                 _write(f"/proc/{pid}/{kind}_map", _map(number))
-            self._users = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+            self._users = posix.open(f"/proc/{pid}/ns/user", posix.O_RDONLY | posix.O_CLOEXEC)
         finally:
-            os.close(heard)
-            os.close(let_go)
-            os.waitpid(pid, 0)
+            posix.close(heard)
+            posix.close(let_go)
+            posix.waitpid(pid, 0)
 
     def show(self, file: int, place: str) -> None:
         """Show an open file or folder at another place, with this mapping. Needs mounts of our own: see `own_mounts`.
@@ -80,18 +110,17 @@ class Mapping:
         except OSError:
             tree = self._mapped(file, 0)
         try:
-            _call(_SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(place), _MOVE_MOUNT_F_EMPTY_PATH)
+            _call(_SYS_MOVE_MOUNT, tree, b"", _AT_FDCWD, encoded(place), _MOVE_MOUNT_F_EMPTY_PATH)
         finally:
-            os.close(tree)
+            posix.close(tree)
 
     def _mapped(self, file: int, how_deep: int) -> int:
-        tree = _call(_SYS_OPEN_TREE, file, b"", _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE)
-        attributes = _Attributes(_MOUNT_ATTR_IDMAP, 0, 0, self._users)
-        size = ctypes.sizeof(attributes)
+        tree = _call(_SYS_OPEN_TREE, file, b"", _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE)
+        attributes = _ATTRIBUTES.pack(_MOUNT_ATTR_IDMAP, 0, 0, self._users)
         try:
-            _call(_SYS_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | how_deep, ctypes.byref(attributes), size)
+            _call(_SYS_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH | how_deep, attributes, len(attributes))
         except OSError:
-            os.close(tree)
+            posix.close(tree)
             raise
         return tree
 
@@ -102,9 +131,11 @@ def own_mounts() -> None:
     Raises:
         OSError: the system does not let us.
     """
-    if _libc.unshare(_NEW_MOUNTS) or _libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None):
-        number = ctypes.get_errno()
-        raise OSError(number, f"{NO_VIEW}: {os.strerror(number)}")
+    try:
+        c_library("unshare", _NEW_MOUNTS)
+        c_library("mount", b"none", b"/", None, _MS_REC | _MS_PRIVATE, None)
+    except OSError as error:
+        raise OSError(error.errno, f"{NO_VIEW}: {error.strerror}") from None
 
 
 def main() -> None:
@@ -113,8 +144,8 @@ def main() -> None:
     try:
         mapping = Mapping(int(uid), int(gid))
         own_mounts()
-        mapping.show(os.open(folder, os.O_PATH | os.O_CLOEXEC), folder)
-        os.execv(program[0], program)  # noqa: S606 - becoming it is what this is for
+        mapping.show(posix.open(folder, posix.O_PATH | posix.O_CLOEXEC), folder)
+        posix.execv(program[0], program)
     except OSError as error:
         sys.stderr.write(f"{error.strerror}\n")
         sys.exit(1)
@@ -126,23 +157,21 @@ def _map(number: int) -> bytes:
     return b"0 %d 1\n%s%d %d %d\n" % (number, below, number + 1, number + 1, _HIGHEST - number)
 
 
-def _call(number: int, *arguments: object) -> int:
-    passed = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
-    result = int(_libc.syscall(ctypes.c_long(number), *passed))
-    if result < 0:
-        problem = ctypes.get_errno()
-        raise OSError(problem, f"{REFUSED}: {os.strerror(problem)}")
-    return result
+def _call(number: int, *arguments: int | bytes) -> int:
+    try:
+        return c_library("syscall", number, *arguments)
+    except OSError as error:
+        raise OSError(error.errno, f"{REFUSED}: {error.strerror}") from None
 
 
 def _write(path: str, data: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    file = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
     try:
-        os.write(file, data)
+        posix.write(file, data)
     except OSError as error:
         raise OSError(error.errno, f"{REFUSED}: {error.strerror}") from None
     finally:
-        os.close(file)
+        posix.close(file)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.protected import HIDDEN, PROTECTED_AT_TOP, is_protected
 from agent_fabric.infrastructure.sandbox import idmapped, landlock_helper, seccomp
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
-from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
+from agent_fabric.infrastructure.sandbox.command_line import assignments, bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import (
     MAX_OUTPUT_BYTES,
     SETTLE_S,
@@ -145,7 +145,9 @@ class LandlockSandbox(WorkspaceFiles):
     def _protected(self) -> ProtectedPaths:
         return ProtectedPaths(self._workspace.resolve(), PROTECTED_AT_TOP)
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
 
         Raises:
@@ -165,7 +167,9 @@ class LandlockSandbox(WorkspaceFiles):
             line = pipes.enter_context(_Line())
             self._running.add(mark)
             try:
-                helper.order([mark.encode(), *arguments], out.writer, err.writer, line)
+                helper.order(
+                    [*assignments(environment or {}), b"", mark.encode(), *arguments], out.writer, err.writer, line
+                )
                 out.close_writer()
                 err.close_writer()
                 timed_out = await _wait(line, out, err, timeout_s)

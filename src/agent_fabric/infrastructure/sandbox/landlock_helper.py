@@ -54,6 +54,8 @@ class Box:
         self.temporary: str = setup["temporary"]
         """A folder to remove at the end; empty: there is none on disk."""
         self.environment = {**setup["environment"], **place.environment}
+        self.variables: dict[bytes, bytes] = {}
+        """Those of one command; set in the process that keeps it."""
         self.limits: dict[str, int] = setup["limits"]
         self.filters = [bytes.fromhex(text) for text in setup["seccomp"]]
         self.ruleset = Ruleset(
@@ -154,7 +156,10 @@ def _end_orphans(keepers: set[int]) -> None:
 def _keep(box: Box, order: int, out: int, err: int, line: int) -> None:
     """Start one command, pass on what happens to it, and end all of it."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
-    mark, *arguments = _whole(order).split(b"\0")
+    words = _whole(order).split(b"\0")
+    first = words.index(b"")  # what stands before are variables
+    box.variables = dict(each.split(b"=", 1) for each in words[:first])
+    mark, *arguments = words[first + 1 :]
     keeper = os.getpid()
     if box.watch.begin():
         box.limits["file_size_mb"] = 1
@@ -272,7 +277,7 @@ def _become_command(box: Box, mark: bytes, arguments: list[bytes], outputs: tupl
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
             signal.signal(number, signal.SIG_DFL)
         environment = {os.fsencode(name): os.fsencode(value) for name, value in box.environment.items()}
-        environment[b"FABRIC_COMMAND_ID"] = mark
+        environment |= {**box.variables, b"FABRIC_COMMAND_ID": mark}
         os.execve(b"/bin/bash", [*BASH, *arguments], environment)  # noqa: S606 - it is the shell
     except OSError as error:
         os.write(tell, b"%b%d\n" % (NOT_STARTED, error.errno or 0))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, assert_never
@@ -10,7 +11,6 @@ from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.sandbox.own_program import require_elsewhere
-from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
 
 Level = Literal["A", "A+", "B", "C"]
@@ -45,13 +45,15 @@ class OpenBox:
         self._inner = inner
         self._commands = commands
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         if not self._commands:
             raise PermissionError(
                 "Commands do not run here: fabric was started as root and no sandbox works. Start it as a plain user, "
                 "install bubblewrap, or set sandbox.level to C on purpose."
             )
-        return await self._inner.run_command(command, timeout_s=timeout_s)
+        return await self._inner.run_command(command, timeout_s=timeout_s, environment=environment)
 
     async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
         return await self._inner.read_file(path, max_bytes=max_bytes)
@@ -92,7 +94,7 @@ def make_box(
         case "B":
             return _kernel_rules(workspace, run_id, config, around)
         case "C":
-            return OpenBox(UnconfinedSandbox(workspace, run_id), commands=around.commands)
+            return _unconfined(workspace, run_id, around)
         case unknown:
             assert_never(unknown)
 
@@ -120,6 +122,12 @@ def container_box(
         uid=config.uid,
         hidden=around.hidden if around else None,
     )
+
+
+def _unconfined(workspace: Path, run_id: str, around: Surroundings) -> Box:
+    from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox  # noqa: PLC0415 - see above
+
+    return OpenBox(UnconfinedSandbox(workspace, run_id), commands=around.commands)
 
 
 def _bubblewrap(workspace: Path, run_id: str, config: SandboxConfig, around: Surroundings) -> Box:

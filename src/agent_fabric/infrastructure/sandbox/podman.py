@@ -5,7 +5,7 @@ import os
 import secrets
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
@@ -121,7 +121,9 @@ class ContainerSandbox(WorkspaceFiles):
     def _watch(self) -> Watch:
         return Watch(self._limits.model_dump(), (str(self._workspace),))
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one command line with the workspace as its current folder; by bash, or by sh where there is none.
 
         Raises:
@@ -138,7 +140,7 @@ class ContainerSandbox(WorkspaceFiles):
             with ExitStack() as pipes:
                 out = pipes.enter_context(Drain(self._max_output_bytes))
                 err = pipes.enter_context(Drain(self._max_output_bytes))
-                process = await container.start(arguments, out, err)
+                process = await container.start(arguments, environment or {}, out, err)
                 try:
                     timed_out, exceeded = await self._wait(process, timeout_s)
                 finally:
@@ -283,12 +285,18 @@ class _Container:
             said = (await main.stderr.read(4096)).decode(errors="replace").strip()
             raise OSError(f"the command cannot be started: {said or 'the container ended at once'}")
 
-    async def start(self, arguments: list[bytes], out: Drain, err: Drain) -> asyncio.subprocess.Process:
+    async def start(
+        self, arguments: list[bytes], environment: Mapping[str, str], out: Drain, err: Drain
+    ) -> asyncio.subprocess.Process:
         """Start a command in the container."""
+        # A name without a value is taken from the engine's own environment, which only its user can read.
+        variables = [word for name in environment for word in ("--env", name)]
         try:
             return await asyncio.create_subprocess_exec(
-                *(*self._engine.words, "exec", "--interactive", self.name, "/bin/sh", "-c", _RUN, "sh"),
+                *(*self._engine.words, "exec", "--interactive", *variables),
+                *(self.name, "/bin/sh", "-c", _RUN, "sh"),
                 *arguments,
+                env={**os.environ, **environment} if environment else None,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=out.writer,
                 stderr=err.writer,

@@ -6,7 +6,7 @@ The profile is tested as text only. It has not run on a Mac yet, which is why a 
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -85,9 +85,11 @@ class SeatbeltSandbox:
         hidden = self._hidden.resolve() if self._hidden else None
         return seatbelt_profile(self._workspace.resolve(), Path(self._temporary.name).resolve(), hidden=hidden)
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         words = [PROGRAM, "-p", self._profile, *(word.decode() for word in BASH), command]
-        return await self._inner.run_command(f"exec {shlex.join(words)}", timeout_s=timeout_s)
+        return await self._inner.run_command(f"exec {shlex.join(words)}", timeout_s=timeout_s, environment=environment)
 
     async def read_file(self, path: str, *, max_bytes: int) -> tuple[bytes, int]:
         return await self._inner.read_file(path, max_bytes=max_bytes)

@@ -95,7 +95,9 @@ class UnconfinedSandbox(WorkspaceFiles):
         given = os.environ if self._given_environment is None else self._given_environment
         return allowed(given) | {RUN: self._run_id}
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self, command: str, *, timeout_s: float, environment: Mapping[str, str] | None = None
+    ) -> CommandOutcome:
         """Run one bash command line with the workspace as its current folder.
 
         Raises:
@@ -111,7 +113,7 @@ class UnconfinedSandbox(WorkspaceFiles):
             err = pipes.enter_context(Drain(self._max_output_bytes))
             self._running.add(mark)
             try:
-                process = await self._start(arguments, mark, out, err, pipes)
+                process = await self._start(arguments, environment or {}, mark, out, err, pipes)
                 timed_out = await _wait(process, out, err, timeout_s)
             finally:
                 await _end(process, mark, begun)
@@ -132,7 +134,13 @@ class UnconfinedSandbox(WorkspaceFiles):
         return await asyncio.to_thread(kill_marked, entry(RUN, self._run_id), spare=ours)
 
     async def _start(
-        self, arguments: list[bytes], mark: str, out: Drain, err: Drain, pipes: ExitStack
+        self,
+        arguments: list[bytes],
+        environment: Mapping[str, str],
+        mark: str,
+        out: Drain,
+        err: Drain,
+        pipes: ExitStack,
     ) -> asyncio.subprocess.Process:
         watched, lifeline = os.pipe()
         pipes.callback(os.close, lifeline)
@@ -140,7 +148,7 @@ class UnconfinedSandbox(WorkspaceFiles):
             return await asyncio.create_subprocess_exec(
                 *(b"/bin/sh", b"-c", _START, b"sh", _WATCH, *arguments),
                 cwd=self._files.root,
-                env=self._environment | {_COMMAND: mark},
+                env={**self._environment, **environment, _COMMAND: mark},
                 stdin=watched,
                 stdout=out.writer,
                 stderr=err.writer,

@@ -2,8 +2,9 @@
 
 It is run by itself by a bare interpreter (`python -I -S`) behind the box's walls, so it imports nothing but
 what is quick to load. Its caller sends commands over a socket, each with four open files: the line on which caller and
-command talk, stdout, stderr, and the program with its arguments. Each is taken by a *keeper*, forked in advance, to
-which every process of the command falls back when its parent ends; so the keeper can end them all, whatever they do.
+command talk, stdout, stderr, and a text: variables, an empty word, the program and its arguments. Each command is taken
+by a *keeper*, forked in advance, to which every process of the command falls back when its parent ends; so the keeper
+can end them all, whatever they do.
 
 On its line a keeper says how the command ended (`REPORT`) and, by closing it, that nothing of it is left. The caller
 asks it to send SIGTERM by one byte, and to end everything by closing its own half; its death does the same.
@@ -14,11 +15,12 @@ the caller then ends the whole box.
 
 import _ctypes
 import _socket
-import os
+import posix
 import resource
 import select
 import struct
 import sys
+from posix import _exit
 
 REPORT = struct.Struct("=ci")
 """What a keeper says: a kind and a number."""
@@ -28,8 +30,8 @@ READY = b"ready"
 FILES = struct.Struct("=4i")
 """The open files that come with a command."""
 
-# The modules `signal`, `socket` and `ctypes` take longer to load than everything else together: so what lies below
-# them is used here. The numbers are those of x86_64 and aarch64.
+# The modules `os`, `signal`, `socket` and `ctypes` take longer to load than everything else together: so what lies
+# below them is used here. The numbers are those of x86_64 and aarch64.
 _SIGKILL, _SIGPIPE, _SIGTERM, _SIGCHLD, _SIGXFSZ = 9, 13, 15, 17, 25
 _DEFAULT, _IGNORE = 0, 1
 
@@ -45,7 +47,7 @@ def main() -> None:
     """
     limits, _, bridge = " ".join(sys.argv[2:]).partition("--bridge ")
     control = _socket.socket(fileno=int(sys.argv[1]))
-    os.set_inheritable(control.fileno(), False)
+    posix.set_inheritable(control.fileno(), False)
     for name, _, limit in (pair.partition("=") for pair in limits.split()):
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (int(limit), int(limit)))
     # Nothing in the box may look into this process, though it belongs to the same user.
@@ -60,25 +62,25 @@ def main() -> None:
     while True:
         waiting.register(spare, select.POLLIN)
         for file, _ in waiting.poll():
-            if file != spare or not os.read(spare, 1):
-                os._exit(0)  # the caller is gone, or somebody has killed the keeper
+            if file != spare or not posix.read(spare, 1):
+                _exit(0)  # the caller is gone, or somebody has killed the keeper
             waiting.unregister(spare)
-            os.close(spare)
+            posix.close(spare)
             spare = _fork_keeper(control)
 
 
 def _fork_keeper(control: _socket.socket) -> int:
     """Fork a process that takes the next command; return where it says so."""
-    heard, say = os.pipe()
+    heard, say = posix.pipe()
     while True:
         try:
-            if os.fork() == 0:
-                os.close(heard)
+            if posix.fork() == 0:
+                posix.close(heard)
                 _keep(control, say)
             break
         except BlockingIOError:  # too many processes for now: one of them has to end first
             select.select((), (), (), _PAUSE_S)
-    os.close(say)
+    posix.close(say)
     return heard
 
 
@@ -87,10 +89,10 @@ def _start_bridge(port: str, *command: str) -> None:
     listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", int(port)))
     listener.listen()
-    os.set_inheritable(listener.fileno(), True)
+    posix.set_inheritable(listener.fileno(), True)
     program, text, socket_path = command
     arguments = (program, "-I", "-S", text, str(listener.fileno()), socket_path)
-    os.posix_spawn(program, arguments, os.environ, setsid=True)
+    posix.posix_spawn(program, arguments, posix.environ, setsid=True)
     listener.close()
 
 
@@ -101,33 +103,35 @@ def _keep(control: _socket.socket, say: int) -> None:
     size = _socket.CMSG_SPACE(FILES.size)
     data, attached, _, _ = control.recvmsg(1, size, _socket.MSG_CMSG_CLOEXEC)
     if not data or not attached or len(attached[0][2]) != FILES.size:
-        os._exit(0)
+        _exit(0)
     line, out, err, text = FILES.unpack(attached[0][2])
-    os.write(say, b"t")
-    os.close(say)
+    posix.write(say, b"t")
+    posix.close(say)
     control.close()
     try:
-        command = _start(*_all_of(text).split(b"\0"), out=out, err=err)
-        os.close(out)
-        os.close(err)
+        words = _all_of(text).split(b"\0")
+        first = words.index(b"")  # what stands before are variables
+        command = _start(*words[first + 1 :], variables=words[:first], out=out, err=err)
+        posix.close(out)
+        posix.close(err)
         _attend(command, line)
         _sweep(command)
     except OSError as error:
-        os.write(line, REPORT.pack(NOT_STARTED, error.errno or 0))
+        posix.write(line, REPORT.pack(NOT_STARTED, error.errno or 0))
     finally:
-        os._exit(0)
+        _exit(0)
 
 
-def _start(program: bytes, *arguments: bytes, out: int, err: int) -> int:
+def _start(program: bytes, *arguments: bytes, variables: list[bytes], out: int, err: int) -> int:
     """Start the command without a terminal, without input and without any of our files."""
-    return os.posix_spawn(
+    return posix.posix_spawn(
         program,
         arguments,
-        os.environ,
+        {**posix.environ, **dict(each.split(b"=", 1) for each in variables)},
         file_actions=(
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, out, 1),
-            (os.POSIX_SPAWN_DUP2, err, 2),
+            (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0),
+            (posix.POSIX_SPAWN_DUP2, out, 1),
+            (posix.POSIX_SPAWN_DUP2, err, 2),
         ),
         setsid=True,
         # The interpreter ignores these; programs do not expect that.
@@ -137,7 +141,7 @@ def _start(program: bytes, *arguments: bytes, out: int, err: int) -> int:
 
 def _attend(command: int, line: int) -> None:
     """Wait for the command's end and the caller's words; return when the caller wants everything to end."""
-    ended = os.pidfd_open(command)
+    ended = posix.pidfd_open(command)
     waiting = select.poll()
     waiting.register(ended, select.POLLIN)
     waiting.register(line, select.POLLIN)
@@ -145,11 +149,11 @@ def _attend(command: int, line: int) -> None:
         for file, _ in waiting.poll():
             if file == ended:
                 waiting.unregister(ended)
-                code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-                os.write(line, REPORT.pack(ENDED, code))
+                code = posix.waitstatus_to_exitcode(posix.waitpid(command, 0)[1])
+                posix.write(line, REPORT.pack(ENDED, code))
                 if not _has_children():
                     return
-            elif os.read(line, 1):
+            elif posix.read(line, 1):
                 _signal_group(command, _SIGTERM)
             else:
                 return
@@ -165,9 +169,9 @@ def _sweep(command: int) -> None:
         return
     _signal_group(command, _SIGKILL)
     while _has_children():
-        for pid in _below(os.getpid()):
+        for pid in _below(posix.getpid()):
             try:  # noqa: SIM105 - as above
-                os.kill(pid, _SIGKILL)
+                posix.kill(pid, _SIGKILL)
             except ProcessLookupError:
                 pass
         select.select((), (), (), _PAUSE_S)
@@ -176,7 +180,7 @@ def _sweep(command: int) -> None:
 def _has_children() -> bool:
     """Whether a child is left, once those that have ended are cleared away."""
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
+        while posix.waitpid(-1, posix.WNOHANG)[0]:
             pass
     except ChildProcessError:
         return False
@@ -186,7 +190,7 @@ def _has_children() -> bool:
 def _below(top: int) -> set[int]:
     """Return all processes that descend from this one."""
     parents: dict[int, int] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - without path objects it starts faster
+    for name in posix.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
@@ -202,13 +206,13 @@ def _below(top: int) -> set[int]:
 
 def _signal_group(group: int, number: int) -> None:
     try:  # noqa: SIM105 - contextlib takes long to load
-        os.killpg(group, number)
+        posix.killpg(group, number)
     except ProcessLookupError:
         pass
 
 
 def _all_of(file: int) -> bytes:
-    return os.pread(file, os.fstat(file).st_size, 0)
+    return posix.pread(file, posix.fstat(file).st_size, 0)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -5,11 +5,12 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
 from agent_fabric.infrastructure.sandbox.bubblewrap_build import Built
+from agent_fabric.infrastructure.sandbox.command_line import assignments
 from agent_fabric.infrastructure.sandbox.draining import SETTLE_S, STRAGGLERS_S, TERM_GRACE_S, Drain, ended_within
 from agent_fabric.infrastructure.sandbox.worker import ENDED, NOT_STARTED, READY, REPORT
 
@@ -90,14 +91,21 @@ class WorkerLink:
     def is_alive(self) -> bool:
         return not self._gone.is_set() and not self.why_ended
 
-    async def run(self, arguments: Sequence[bytes], out: Drain, err: Drain, timeout_s: float) -> Ending:
-        """Run one program and wait until nothing of it is left.
+    async def run(
+        self,
+        arguments: Sequence[bytes],
+        out: Drain,
+        err: Drain,
+        timeout_s: float,
+        environment: Mapping[str, str],
+    ) -> Ending:
+        """Run one program, with these variables beside those of the box, and wait until nothing of it is left.
 
         Raises:
             OSError: it could not be started.
         """
         try:
-            line = self._send(arguments, out, err)
+            line = self._send([*assignments(environment), b"", *arguments], out, err)
         except (BrokenPipeError, ConnectionResetError):
             self.end("its worker had ended")
             return Ending(-signal.SIGKILL, is_known=False)
@@ -136,11 +144,11 @@ class WorkerLink:
         await asyncio.to_thread(_reap, self._process)
         self._control.close()
 
-    def _send(self, arguments: Sequence[bytes], out: Drain, err: Drain) -> "_Line":
+    def _send(self, words: Sequence[bytes], out: Drain, err: Drain) -> "_Line":
         text = os.memfd_create("arguments", os.MFD_CLOEXEC)
         ours, theirs = socket.socketpair()
         try:
-            _write_all(text, b"\0".join(arguments))
+            _write_all(text, b"\0".join(words))
             socket.send_fds(self._control, [b"c"], [theirs.fileno(), out.writer, err.writer, text])
         except OSError:
             ours.close()

@@ -21,6 +21,10 @@ _NOT_THEMSELVES = frozenset(
 """What lies in these may be a project, but not they themselves."""
 _HOMES = ("/home", "/Users")
 """What lies directly in these is a person's home."""
+_IN_MEMORY = ("/dev/shm", "/run/user")  # noqa: S108 - names
+"""What lies in these is somebody's, although they are in folders of the system."""
+_OWN = "/.fabric/runs/"
+"""A workspace that we made ourselves, wherever the store is, such as below `/var/lib`."""
 
 
 def require_workspace(folder: Path) -> None:
@@ -41,6 +45,8 @@ def may_be_workspace(path: str, *, homes: Iterable[str]) -> bool:
     """Whether commands may be let loose on this folder: an absolute path without links. Looks at names only."""
     if not path.startswith("/") or path in _NOT_THEMSELVES or os.path.dirname(path) in _HOMES:  # noqa: PTH120 - text
         return False
+    if _OWN in path or any(path != folder and _is_within(path, folder) for folder in _IN_MEMORY):
+        return True
     if any(_is_within(path, system) or _is_within(system, path) for system in _SYSTEM):
         return False
     return not any(_is_within(home, path) for home in homes)

@@ -45,7 +45,7 @@ class RunShell:
         assessment = assess(command)
         writes = assessment.changes or ">" in command
         before = await picture_of(self.sandbox) if writes else None
-        outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s)
+        outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s, environment=context.environment)
         output = _output(outcome, context.timeout_s)
         after = await picture_of(self.sandbox) if before is not None else None
         wrote: tuple[str, ...] = ()

@@ -11,26 +11,30 @@ from agent_fabric.config.schema.web import WebConfig
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
+    from agent_fabric.infrastructure.web.requests import HttpRequests
     from agent_fabric.infrastructure.web.searxng import SearxngSearch
 
 
 @dataclass(frozen=True, slots=True)
 class WebAccess:
-    """What reads pages, and what finds them."""
+    """What reads pages, what finds them, and what makes other requests."""
 
     fetcher: "HttpPageFetcher"
     search: "SearxngSearch | DdgsSearch"
+    requests: "HttpRequests"
 
     async def aclose(self) -> None:
         """Close every connection."""
         await self.fetcher.aclose()
         await self.search.aclose()
+        await self.requests.aclose()
 
 
 def build_web(config: WebConfig) -> WebAccess:
     """Return web access with the search that the configuration chooses."""
     from agent_fabric.infrastructure.web.ddgs_search import DdgsSearch  # noqa: PLC0415 - see the module's docstring
     from agent_fabric.infrastructure.web.fetch import HttpPageFetcher  # noqa: PLC0415 - the same
+    from agent_fabric.infrastructure.web.requests import HttpRequests  # noqa: PLC0415 - the same
     from agent_fabric.infrastructure.web.searxng import SearxngSearch  # noqa: PLC0415 - the same
 
     search: SearxngSearch | DdgsSearch
@@ -38,4 +42,4 @@ def build_web(config: WebConfig) -> WebAccess:
         search = DdgsSearch(timeout_s=config.timeout_s)
     else:
         search = SearxngSearch(config.search_url, user_agent=config.user_agent, timeout_s=config.timeout_s)
-    return WebAccess(HttpPageFetcher(config), search)
+    return WebAccess(HttpPageFetcher(config), search, HttpRequests(config))

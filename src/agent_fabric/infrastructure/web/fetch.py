@@ -1,34 +1,23 @@
 """PageFetcher over aiohttp.
 
-Redirects are followed here, not by aiohttp, so that every address on the way is checked. Names are looked up by a
-resolver that hands out checked addresses only: what was checked is what is dialled, and nothing in between can change
-it. Proxies from the environment are not used, because they would do the dialling.
+Redirects are followed here, not by aiohttp, so that every address on the way is checked.
 """
 
 import asyncio
-import re
-import socket
-import ssl
 from typing import Final, NamedTuple
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, spelled_address
+from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, web_address
 from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
-from agent_fabric.infrastructure.web.spelling import problem_with
 
-CONNECT_TIMEOUT_S: Final = 10.0
-_MAX_HEADER_BYTES: Final = 64 * 1024
-"""Some sites send policies and cookies that aiohttp's own limit of 8 KB refuses."""
-_NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.9,application/xml;q=0.8,*/*;q=0.1"
 
 
@@ -52,7 +41,7 @@ class HttpPageFetcher:
         self._sessions = Sessions(self._open_session)
 
     async def fetch(self, url: str, *, timeout_s: float) -> Page:
-        start = _web_address(url)
+        start = web_address(url)
         allowed_s = min(timeout_s, self._config.timeout_s)
         try:
             async with asyncio.timeout(allowed_s):
@@ -104,13 +93,13 @@ class HttpPageFetcher:
 
     async def _get(self, url: URL, jar: aiohttp.CookieJar) -> _Answer | URL:
         """Ask one address; return its answer, or where it sends us."""
-        dialled = self._checked(url)
+        dialled = checked(url, self._guard)
         with explained(url):
             async with self._sessions.current().get(
                 dialled, allow_redirects=False, cookies=jar.filter_cookies(dialled)
             ) as response:
                 jar.update_cookies(response.cookies, dialled)
-                if response.status in _REDIRECTS or (response.status == 300 and "location" in response.headers):
+                if response.status in REDIRECTS or (response.status == 300 and "location" in response.headers):
                     return _next_address(url, response)
                 return await self._answer(url, response)
 
@@ -127,81 +116,15 @@ class HttpPageFetcher:
             raise unreadable(url, content_type, response.content_length if cut else len(body))
         return _Answer(url, response.status, content_type, charset, body, cut)
 
-    def _checked(self, url: URL) -> URL:
-        """Check an address that is spelled out as numbers; names are checked when they are looked up."""
-        host = url.raw_host or ""
-        address = spelled_address(host)
-        if address is None:
-            return url
-        self._guard.check(host, url.port or 0, (address,))
-        return url.with_host(str(address))
-
     def _open_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                resolver=_CheckedResolver(self._guard), use_dns_cache=False, ssl=ssl.create_default_context()
-            ),
-            headers={
+        return guarded_session(
+            self._guard,
+            {
                 "User-Agent": self._config.user_agent,
                 "Accept": _ACCEPT,
                 "Accept-Encoding": "gzip, deflate",
             },
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            max_line_size=_MAX_HEADER_BYTES,
-            max_field_size=_MAX_HEADER_BYTES,
         )
-
-
-class _CheckedResolver(AbstractResolver):
-    """Gives aiohttp the addresses that the guard has checked, and no others."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self._guard = guard
-
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - aiohttp leaves out what it does not want
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(
-                hostname=host,
-                host=str(address),
-                port=port,
-                family=socket.AF_INET if address.version == 4 else socket.AF_INET6,
-                proto=0,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for address in await self._guard.resolve(host, port)
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
-def _web_address(text: str) -> URL:
-    """Read an address that somebody wrote.
-
-    Raises:
-        WebError: it is none that can be fetched.
-    """
-    shown = repr(text if len(text) <= 100 else text[:100] + "…")
-    if flaw := problem_with(text.strip()):
-        raise WebError(f"{shown} is not a web address: {flaw}. Check it, or search for the page.")
-    try:
-        url = URL(text.strip())
-        host = url.raw_host or ""
-        is_host = spelled_address(host) is not None or _NAME.fullmatch(host) is not None
-    except ValueError as problem:
-        raise WebError(f"{shown} is not a web address: {problem}. Check it, or search for the page.") from None
-    if url.scheme not in ("http", "https") or not url.port or not is_host:
-        raise WebError(f"{shown} is not a web address. Give the whole of it, with http:// or https://.")
-    if url.user is not None or url.password is not None:
-        raise WebError("An address with a user name or password in it is not fetched. Leave them out.")
-    return url.with_fragment(None)
 
 
 def _next_address(url: URL, response: aiohttp.ClientResponse) -> URL:
@@ -211,7 +134,7 @@ def _next_address(url: URL, response: aiohttp.ClientResponse) -> URL:
             f"{shortened(url)} answered {response.status}, a redirect that leads nowhere. Use another source."
         )
     try:
-        return _web_address(str(url.join(URL(location))))
+        return web_address(str(url.join(URL(location))))
     except ValueError:
         raise WebError(f"{shortened(url)} redirects to {location[:100]!r}, which is not a web address.") from None
     except WebError as problem:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
+from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import plain, shortened, styled
 
 _MOST_LINES = 30
@@ -18,6 +19,7 @@ _LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _HEADS = {
     Question.MAY_IT_RUN: "approval needed",
     Question.DID_IT_HAPPEN: "it may have happened",
+    Question.ANSWER: "a workflow asks",
 }
 
 
@@ -32,7 +34,8 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {plain(card.tool)}",
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
-        f"  why:   {plain(card.reason)} (rule {plain(card.rule)})",
+        *(f"  fill in: {described(field)}" for field in fields_of(card)),
+        *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
         f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, wanted by {plain(card.agent)}",
         f"  run:   {card.run_id}",
     ]
@@ -59,8 +62,21 @@ def when(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
+def described(field: FormField) -> str:
+    """Return what a field of a form is for, and what it takes."""
+    kind = " | ".join(_short(each) for each in field.choices) or field.type
+    mark = f"default {_short(field.default)}" if field.has_default else "required" if field.required else ""
+    about = f": {plain(field.description)}" if field.description else ""
+    return f"{plain(field.name)} ({', '.join(filter(None, (kind, mark)))}){about}"
+
+
+def _short(value: object) -> str:
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 60)
+
+
 def _main(card: ApprovalCard) -> str:
-    return next((str(card.args[key]) for key in ("command", "path", "url") if key in card.args), json.dumps(card.args))
+    main = next((str(card.args[key]) for key in ("command", "path", "url", "message") if key in card.args), None)
+    return json.dumps(card.args) if main is None else main
 
 
 def _see_all(card: ApprovalCard) -> str:
@@ -68,8 +84,12 @@ def _see_all(card: ApprovalCard) -> str:
 
 
 def _arguments(card: ApprovalCard) -> list[str]:
-    only_command = set(card.args) == {"command"}
-    text = str(card.args["command"]) if only_command else json.dumps(card.args, ensure_ascii=False, indent=2)
+    if card.question is Question.ANSWER:
+        text = str(card.args.get("message", ""))
+    elif set(card.args) == {"command"}:
+        text = str(card.args["command"])
+    else:
+        text = json.dumps(card.args, ensure_ascii=False, indent=2)
     return [_visible(line) for line in text.split("\n")]
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -12,8 +12,13 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.local import Records, decide_approval, open_records, this_person
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.events import RunCreated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
+from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, require_a_person
@@ -68,14 +73,28 @@ def approve(
     reason: Reason = "",
     for_run: Annotated[bool, typer.Option("--for-run", help="For every call of this kind until the run ends.")] = False,
     args: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Run it with these arguments instead.")
+        str | None,
+        typer.Option("--args", metavar="JSON", help="Run it with these arguments instead, or fill in the form."),
+    ] = None,
+    fill_in: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Fill in one field of a workflow's form; @FILE reads one."),
     ] = None,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> int:
-    """Let it run: once, for the whole run, or with other arguments."""
+    """Let it run: once, for the whole run, or with other arguments. Or say yes to a workflow that asks."""
     reach = Reach.RUN if for_run else Reach.ONCE
-    return _answer(workspace, approval, Decision.APPROVE, reason, as_json=as_json, reach=reach, args=_changed(args))
+    return _answer(
+        workspace,
+        approval,
+        Decision.APPROVE,
+        reason,
+        as_json=as_json,
+        reach=reach,
+        args=_changed(args),
+        fill_in=fill_in or (),
+    )
 
 
 @app.command()
@@ -99,23 +118,54 @@ def _answer(
     as_json: bool,
     reach: Reach = Reach.ONCE,
     args: Mapping[str, Any] | None = None,
+    fill_in: Sequence[str] = (),
 ) -> int:
     require_a_person()
     root = existing_root(workspace)
-    answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=args)
 
-    async def go(records: Records) -> tuple[ApprovalCard, bool]:
-        card = await decide_approval(records, lambda: configuration(root))(approval, answer)
-        return await records.approvals.find(card.approval_id), records.has_server()
+    async def go(records: Records) -> tuple[ApprovalCard, bool, RunId]:
+        asked = await records.approvals.find(approval)
+        given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
+        answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=given)
+        card = await decide_approval(records, lambda: configuration(root))(asked.approval_id, answer)
+        top = await uppermost(records, card.run_id)
+        return await records.approvals.find(card.approval_id), records.has_server(), top
 
-    card, served = _with_records(workspace, go)
-    going_on = f"fabric resume {card.run_id}"
+    card, served, top = _with_records(workspace, go)
+    going_on = f"fabric resume {top}"
     if as_json:
         print_json({**approval_object(card), "resume": None if served else going_on})
     else:
         follows = "The server goes on with the run." if served else f"Go on with: {going_on}"
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
+
+
+async def uppermost(records: Records, run_id: RunId) -> RunId:
+    """Return the run that others work for: going on with it goes on with all of them."""
+    reader = SqliteRunReader(records.store)
+    while True:
+        (created,) = await reader.page(run_id, after=-1, limit=1)
+        if not isinstance(created.body, RunCreated) or created.body.parent is None:
+            return run_id
+        run_id = created.body.parent.run_id
+
+
+def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the changed arguments, or the form as it is filled in.
+
+    Raises:
+        ConfigError: there is no form, or a field is filled in twice.
+        InvalidInputs: a value does not fit.
+        ApprovalRefused: one is missing.
+    """
+    fields = {field.name: field.parameter for field in fields_of(card)}
+    if fill_in and not fields:
+        raise ConfigError("There is no form to be filled in here", hint="Leave out --set.")
+    typed = typed_inputs(fill_in, fields, of="The form")
+    if twice := typed.keys() & (args or {}).keys():
+        raise ConfigError(f"{min(twice)!r} is given with --set and with --args", hint="Use one of the two.")
+    return filled_in(card, {**(args or {}), **typed} if args is not None or typed else None)
 
 
 def _with_records(workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:

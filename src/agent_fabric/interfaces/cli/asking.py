@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard
+from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard, ApprovalStatus
 from agent_fabric.bootstrap.local import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
-from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled
-from agent_fabric.domain.ids import RunId
-from agent_fabric.interfaces.cli.approval_card import shown_card
+from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
+from agent_fabric.interfaces.approval_form import FormField, fields_of
+from agent_fabric.interfaces.cli.approval_card import described, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
 
 _BEFORE = ("once", "run", "edit", "deny", "later")
 _AFTER_A_CRASH = ("run", "done", "skip", "later")
+_YES_OR_NO = ("yes", "no", "later")
 
 
 def somebody_is_there() -> bool:
@@ -25,9 +26,12 @@ def somebody_is_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def ask_person(run_id: RunId, book: ApprovalBook, decide: DecideApproval) -> bool:
+async def ask_person(approvals: Sequence[str], book: ApprovalBook, decide: DecideApproval) -> bool:
     """Ask about everything that a run waits for; tell whether all of it has been answered."""
-    for card in await book.list(run_id=run_id):
+    for approval_id in approvals:
+        card = await book.find(approval_id)
+        if card.status is not ApprovalStatus.PENDING:
+            continue
         sys.stderr.write("\n" + shown_card(card, sys.stderr))
         while True:
             answer = await _answer_to(card)
@@ -47,6 +51,8 @@ async def ask_person(run_id: RunId, book: ApprovalBook, decide: DecideApproval) 
 async def _answer_to(card: ApprovalCard) -> Answer | None:
     """Return what the person says; None: later."""
     by = this_person()
+    if card.question is Question.ANSWER:
+        return await _answer_to_workflow(card, by)
     if card.question is Question.DID_IT_HAPPEN:
         match await _choice("[r]un it again, count it as [d]one, [s]kip it, or decide [l]ater? ", _AFTER_A_CRASH):
             case "run":
@@ -74,6 +80,46 @@ async def _answer_to(card: ApprovalCard) -> Answer | None:
             return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
         case _:
             return None
+
+
+async def _answer_to_workflow(card: ApprovalCard, by: str) -> Answer | None:
+    match await _choice("[y]es, [n]o, or decide [l]ater? ", _YES_OR_NO):
+        case "yes":
+            fields = fields_of(card)
+            if not fields:
+                return Answer(decision=Decision.APPROVE, by=by, via="terminal")
+            values: dict[str, Any] = {}
+            for field in fields:
+                if not await _fill_in(field, values):
+                    return None
+            return Answer(decision=Decision.APPROVE, by=by, via="terminal", args=values)
+        case "no":
+            reason = await _line("Why? (Enter: no reason): ") or ""
+            return Answer(decision=Decision.DENY, by=by, via="terminal", reason=reason.strip())
+        case _:
+            return None
+
+
+async def _fill_in(field: FormField, values: dict[str, Any]) -> bool:
+    """Let the person fill in a field; tell whether they did, or may leave it empty."""
+    while (line := await _line(f"  {described(field)}: ")) is not None:
+        text = line.strip()
+        if not text and field.has_default:
+            values[field.name] = field.default
+            return True
+        if not text and not field.required:
+            return True
+        try:
+            value = field.value_of(text)
+        except InvalidInputs as problem:
+            sys.stderr.write(f"  {plain_lines(problem.message)}\n")
+            continue
+        if wrong := field.problem_with(value) or ("" if text else "it must be filled in"):
+            sys.stderr.write(f"  {plain(wrong)}\n")
+            continue
+        values[field.name] = value
+        return True
+    return False
 
 
 async def _choice(question: str, words: Sequence[str]) -> str:

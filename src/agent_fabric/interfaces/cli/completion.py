@@ -12,7 +12,7 @@ from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
 
 _VARIABLE = "_FABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
-GROUPS = frozenset({"approvals", "audit", "logs", "models", "mcp", "policy", "config"})
+GROUPS = frozenset({"agents", "approvals", "workflow", "audit", "logs", "models", "mcp", "policy", "config"})
 
 
 def complete(arguments: list[str]) -> int:

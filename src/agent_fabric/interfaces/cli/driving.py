@@ -5,8 +5,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.observers import build_observers
@@ -14,7 +16,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.asking import ask_person, somebody_is_there
@@ -52,26 +54,34 @@ def drive_in_foreground(
     seen: list[RunId] = []
     stop = _Stop()
 
-    async def go() -> RunResult:
+    async def go() -> _Outcome:
         observers = build_observers(loaded.config, () if view is None else (view,), log_to_stderr=False)
-        fabric = build_local(root, loaded.config, sink=observers.sink, left_out=loaded.left_out, origins=loaded.origins)
+        fabric = build_local(
+            root,
+            loaded.config,
+            sink=observers.sink,
+            left_out=loaded.left_out,
+            origins=loaded.origins,
+            asks_here=not as_json and somebody_is_there(),
+        )
         try:
             await fabric.records.runs.catch_up()
             task = asyncio.ensure_future(_answered(fabric, work, seen.append, view, asks=not as_json))
             stop.cancels(task)
             try:
-                return await task
+                result = await task
             except asyncio.CancelledError:
                 if not seen:
                     raise
-                return result_of(fold(seen[0], await fabric.records.runs.read(seen[0])))
+                result = result_of(await _state(fabric, seen[-1]))
+            return _Outcome(result, await _steps_of(fabric, result))
         finally:
             await fabric.aclose()
             await observers.aclose()
 
     with stop:
         try:
-            result = asyncio.run(go())
+            outcome = asyncio.run(go())
         except asyncio.CancelledError:
             if as_json:
                 print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
@@ -79,13 +89,43 @@ def drive_in_foreground(
         except StoreUnavailable as problem:
             if not (as_json and seen):
                 raise
-            print_json(error_object(problem, run_id=seen[0]))
+            print_json(error_object(problem, run_id=seen[-1]))
             return FAILED
         finally:
             if view is not None:
                 view.finish()
-        _present(result, Layout(root).run_dir(result.run_id), as_json=as_json)
-        return EXIT_CODES[result.status]
+        _present(outcome, Layout(root).run_dir(outcome.result.run_id), as_json=as_json)
+        return EXIT_CODES[outcome.result.status]
+
+
+class _Outcome(NamedTuple):
+    """How it ended."""
+
+    result: RunResult
+    steps: Mapping[str, Any] | None
+    """What the steps came to, if it is a workflow."""
+
+
+async def _state(fabric: LocalFabric, run_id: RunId) -> RunState:
+    return fold(run_id, await fabric.records.runs.read(run_id))
+
+
+async def _steps_of(fabric: LocalFabric, result: RunResult) -> Mapping[str, Any] | None:
+    if result.specialist_ids:
+        return None  # specialists did it, not steps
+    state = await _state(fabric, result.run_id)
+    if state.workflow is None:
+        return None
+    from agent_fabric.interfaces.workflow_result import workflow_object  # noqa: PLC0415 - most runs have no steps
+
+    run_dir = fabric.records.layout.run_dir(result.run_id)
+    return await workflow_object(partial(_state, fabric), state, run_dir, status=result.status)
+
+
+async def _questions(fabric: LocalFabric, result: RunResult) -> Sequence[str]:
+    """Return what somebody has to answer before a run goes on, be it asked by a run that works for it."""
+    steps = await _steps_of(fabric, result)
+    return result.waiting_for if steps is None else steps["_meta"]["approvals"]
 
 
 async def _answered(
@@ -96,17 +136,22 @@ async def _answered(
     while result.status is RunStatus.WAITING and asks and somebody_is_there():
         if view is not None:
             view.finish()
-        if not await ask_person(result.run_id, fabric.records.approvals, fabric.decide_approval):
+        questions = await _questions(fabric, result)
+        if not questions or not await ask_person(questions, fabric.records.approvals, fabric.decide_approval):
             break
         result = await fabric.resume_run(result.run_id)
     return result
 
 
-def _present(result: RunResult, run_dir: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(result_object(result, run_dir))
+def _present(outcome: _Outcome, run_dir: str, *, as_json: bool) -> None:
+    if outcome.steps is not None:
+        from agent_fabric.interfaces.cli.workflow_summary import present_workflow  # noqa: PLC0415 - as above
+
+        present_workflow(outcome.steps, as_json=as_json)
+    elif as_json:
+        print_json(result_object(outcome.result, run_dir))
     else:
-        sys.stdout.write(summary(result))
+        sys.stdout.write(summary(outcome.result))
     sys.stdout.flush()
 
 

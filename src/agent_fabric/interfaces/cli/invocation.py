@@ -1,5 +1,6 @@
 """Runs one command and explains every way in which it can go wrong. No traceback reaches a person."""
 
+import gc
 import importlib
 import os
 import tempfile
@@ -10,11 +11,19 @@ import typer
 from typer.exceptions import TyperException
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError, RunNotFound
+from agent_fabric.domain.errors import (
+    ConfigError,
+    DefinitionNotFound,
+    FabricError,
+    InvalidDefinition,
+    InvalidInputs,
+    RecruitError,
+    RunNotFound,
+)
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.cli.output import print_error
 
-_USAGE_ERRORS = (ConfigError, RecruitError, RunNotFound)
+_USAGE_ERRORS = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError, RunNotFound)
 
 
 def new_app(help_text: str) -> typer.Typer:
@@ -32,7 +41,12 @@ def invoke(name: str, arguments: Sequence[str]) -> int:
     """Run a command by name; return its exit code."""
 
     def load() -> typer.Typer:
+        # Our settings need no plugins; looking for some would mean reading about every installed package.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        gc.disable()  # what is imported stays: looking for garbage in it, now or later, only takes time
         app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
+        gc.freeze()
+        gc.enable()
         return app
 
     return run_app(load, f"fabric {name}", arguments)

@@ -16,6 +16,8 @@ COMPLETED, FAILED, USAGE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS = {
     "run": "Do a task.",
+    "agents": "See and run agents: list, show, validate, run.",
+    "workflow": "See and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
     "resume": "Go on with a run that stopped.",
     "cancel": "End a run.",
     "approvals": "Answer what runs ask: list, show, approve, deny, done.",
@@ -31,6 +33,7 @@ COMMANDS = {
     "mcp": "See and trust tool servers: list, inspect, trust.",
     "policy": "See what may happen and why: check, show, simulate.",
     "config": "Show the configuration and where it comes from.",
+    "schema": "Print the JSON Schema of definition files.",
 }
 """Each command is the module of this name beside this one; its `app` is the command."""
 

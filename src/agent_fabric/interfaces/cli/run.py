@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         model_key=model_key,
         network_allowed=network_allowed,
         priority=priority,
-        project=_project(root, loaded.config) if here else None,
+        project=project_here(root, loaded.config) if here else None,
     )
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
@@ -81,7 +81,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
 
 
-def _project(root: Path, config: FabricConfig) -> Path:
+def project_here(root: Path, config: FabricConfig) -> Path:
+    """Return the project in the current folder, for a run to work on.
+
+    Raises:
+        ConfigError: nothing in it could be hidden from the run.
+    """
     folder = project_folder(Path.cwd(), fabric_root=root)
     if root.is_relative_to(folder) and choose_level(config.sandbox).level == "B":
         raise ConfigError(

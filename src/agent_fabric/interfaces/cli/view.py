@@ -3,10 +3,11 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TextIO
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.events import (
     CloudFallbackUsed,
     ContextCompacted,
@@ -28,12 +29,24 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
-from agent_fabric.domain.runs.finish import COLLISIONS, PROPOSED, UNPROVEN
+from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
-from agent_fabric.interfaces.cli.output import capable, plain, plain_lines, shortened, styled
+from agent_fabric.domain.workflow_events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStarted,
+    StepWaited,
+    TimerFired,
+)
+from agent_fabric.interfaces.cli.output import capable, json_text, plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.step_lines import StepLines
 
 _WIDTH = 100
+_INSIDE = "    "
+"""Stands before lines about a run that works for a step of another one."""
 _NOTICE_EVERY_S = 5.0
 """How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
 _BOXES = {
@@ -52,24 +65,32 @@ class LiveView:
         self._stream = stream
         self._verbose = verbose
         self._explain_routing = explain_routing
-        self._lanes = False
-        """Several specialists are at work, so each line says whose it is."""
+        self._forces: set[RunId] = set()
+        """Runs in which several specialists are at work, so that each line says whose it is."""
+        self._steps = StepLines(stream)
+        self._prefixes: dict[RunId, str] = {}
+        """What lines about runs begin with that work for a step of another one."""
+        self._prefix = ""
         self._terminal = capable(stream)
         self._passing = False
         """The current line is only a sign of life and will be overwritten."""
         self._written = 0
         self._told_at = 0.0
         self._noticed_at = -_NOTICE_EVERY_S
-        self._calls: dict[CallId, ToolCalled] = {}
+        self._calls: dict[tuple[RunId, CallId], ToolCalled] = {}
         """Tool calls under way."""
         self.wants_deltas = self._terminal
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        over = {event.lane for event in events if isinstance(event.body, StepFinished)}
+        self._prefix = self._prefixes.get(run_id, "")
         try:
             for event in events:
-                self._show(run_id, event)
+                self._show(run_id, event, over)
         except OSError:
             self._leave()
+        finally:
+            self._prefix = ""
 
     def finish(self) -> None:
         """Take back the sign of life, if there is one."""
@@ -106,35 +127,38 @@ class LiveView:
         except OSError:
             self._leave()
 
-    def _show(self, run_id: RunId, event: Event) -> None:
+    def _show(self, run_id: RunId, event: Event, over: Collection[LaneId | None]) -> None:
         number = event.step.removeprefix("step_")
         label = f"{int(number) + 1:>3}" if number.isdigit() else "   "
-        if self._lanes and event.lane is not None:
+        if run_id in self._forces and event.lane is not None:
             label = f"{label}  {event.lane}"
         match event.body:
             case RunCreated() as body:
                 box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
-                self._line(f"{styled(f'run {run_id}', 'bold', self._stream)} · {box}")
+                about = self._steps.created(run_id, body)
+                parts = (styled(f"run {run_id}", "bold", self._stream), *([about] if about else []), box)
+                self._line(" · ".join(parts))
             case RunResumed():
-                self._line(styled(f"run {run_id}", "bold", self._stream))
+                if run_id not in self._prefixes:
+                    self._line(styled(f"run {run_id}", "bold", self._stream))
+            case (
+                StepStarted()
+                | StepFinished()
+                | StepRetried()
+                | StepWaited()
+                | SignalReceived()
+                | TimerFired()
+                | ChildFinished()
+            ):
+                self._show_step(run_id, event, over)
             case SpecialistsRecruited() as body:
-                self._show_choice(body)
+                self._show_choice(run_id, body)
             case PackFailed() as body:
                 self._line(f"{label}  {styled('failed:', 'red', self._stream)} {shortened(body.message, _WIDTH)}")
             case PackStarted() as body:
                 self._line(_started(body, self._stream))
-            case ToolCalled() as body:
-                if body.tool != FINISH_TASK:
-                    self._pass(f"{label}  {_call(body)} …")
-                    self._calls[body.call_id] = body
-            case ToolReturned() as body:
-                if body.tool != FINISH_TASK:
-                    self._line(f"{label}  {self._what(body)}  {_outcome(body, self._stream)}")
-                    if self._verbose:
-                        self._line(styled(plain_lines(_text(body)), "dim", self._stream))
-            case ToolErred() as body:
-                text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
-                self._line(f"{label}  {self._what(body)}  {styled(text, 'yellow', self._stream)}")
+            case ToolCalled() | ToolReturned() | ToolErred():
+                self._show_call(run_id, label, event)
             case ApprovalRequested() | ApprovalDecided() as body:
                 self._line(f"{label}  {_approval(body, self._stream)}")
             case GuidanceGiven() as body:
@@ -145,6 +169,41 @@ class LiveView:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
             case _:
                 self._show_model(label, event)
+
+    def _show_step(self, run_id: RunId, event: Event, over: Collection[LaneId | None]) -> None:
+        body = event.body
+        if isinstance(body, StepStarted) and body.child_run_id is not None:
+            inside = self._prefixes.get(run_id, "").count(_INSIDE) + 1
+            self._prefixes[body.child_run_id] = f"{_INSIDE * inside}{body.child_run_id[:8]}  "
+        line = self._steps.line(run_id, event, over=over)
+        if line is not None:
+            self._line(line)
+        elif self._verbose and not isinstance(body, StepStarted):
+            self._line(f"     {body.kind} {plain(event.lane or '')}".rstrip())
+
+    def _show_call(self, run_id: RunId, label: str, event: Event) -> None:
+        """Show a tool call; of a step's one only what it printed, and only if that is wanted: the step has a line."""
+        body, is_step = event.body, self._steps.is_step(run_id, event.lane)
+        match body:
+            case ToolCalled():
+                if body.tool != FINISH_TASK:
+                    self._pass(f"{label}  {_call(body)} …")
+                    self._calls[run_id, body.call_id] = body
+            case ToolReturned():
+                if body.tool == FINISH_TASK:
+                    return
+                what = self._what(run_id, body)
+                if not is_step:
+                    self._line(f"{label}  {what}  {_outcome(body, self._stream)}")
+                if self._verbose and (text := _text(body)):
+                    self._line(styled(plain_lines(text), "dim", self._stream))
+            case ToolErred():
+                what = self._what(run_id, body)
+                if not is_step:
+                    text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
+                    self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
+            case _:
+                pass
 
     def _show_model(self, label: str, event: Event) -> None:
         match event.body:
@@ -176,13 +235,13 @@ class LiveView:
                 if self._verbose:
                     self._line(f"{label}  {event.body.kind}")
 
-    def _what(self, body: ToolReturned | ToolErred) -> str:
-        called = self._calls.pop(body.call_id, None)
+    def _what(self, run_id: RunId, body: ToolReturned | ToolErred) -> str:
+        called = self._calls.pop((run_id, body.call_id), None)
         return plain(body.tool) if called is None else _call(called)
 
-    def _show_choice(self, body: SpecialistsRecruited) -> None:
-        self._lanes = body.is_task_force
+    def _show_choice(self, run_id: RunId, body: SpecialistsRecruited) -> None:
         if body.is_task_force:
+            self._forces.add(run_id)
             self._line(f"     task force: {', '.join(body.specialist_ids)}")
         if not self._explain_routing:
             return
@@ -193,13 +252,15 @@ class LiveView:
 
     def _line(self, text: str) -> None:
         self._clear()
+        if self._prefix:
+            text = self._prefix + text.replace("\n", f"\n{self._prefix}")
         self._stream.write(text + "\n")
         self._stream.flush()
 
     def _pass(self, text: str) -> None:
         if self._terminal:
             self._clear()
-            self._stream.write(shortened(text, _WIDTH) if not text.startswith(" ") else text[:_WIDTH])
+            self._stream.write(shortened(text, _WIDTH) if not text.startswith(" ") else (self._prefix + text)[:_WIDTH])
             self._stream.flush()
             self._passing = True
 
@@ -207,6 +268,21 @@ class LiveView:
         if self._passing:
             self._stream.write("\r\x1b[2K")
             self._passing = False
+
+
+_SHOWN_OTHERWISE = frozenset(
+    {
+        *("summary", "artifacts", "deliverables", "next_steps", "notes", "citations", "limitations"),
+        *(UNPROVEN, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
+    }
+)
+"""What of a result has a place of its own, or is too long for a terminal; the rest is what an agent declares."""
+
+
+def _output(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return f"{plain(name)}: {plain_lines(value)}"
+    return f"{plain(name)}: {shortened(json_text(value), 10 * _WIDTH)}"
 
 
 def summary(result: RunResult) -> str:
@@ -231,6 +307,7 @@ def summary(result: RunResult) -> str:
         value = result.payload.get(key)
         if isinstance(value, list) and value:
             lines.append(f"{key.replace('_', ' ')}: {', '.join(plain(str(item)) for item in value)}")
+    lines += [_output(key, value) for key, value in result.payload.items() if key not in _SHOWN_OTHERWISE]
     if result.status is RunStatus.COMPLETED:
         unproven = result.payload.get(UNPROVEN)
         if unproven:
@@ -282,6 +359,8 @@ def _usage(body: ModelAnswered) -> str:
 
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
+    if isinstance(body, ApprovalRequested) and body.question is Question.ANSWER:
+        return f"{styled('asks a person:', 'yellow', stream)} {shortened(body.reason, _WIDTH)}"
     if isinstance(body, ApprovalRequested):
         return f"{styled('asks a person:', 'yellow', stream)} {shortened(f'{body.tool}: {body.subject}', _WIDTH)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"

@@ -13,6 +13,7 @@ from agent_fabric.interfaces.http import errors
 from agent_fabric.interfaces.http.gate import Gate
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
+from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.changes import add_changes
 from agent_fabric.interfaces.http.routes.health import add_health
@@ -20,6 +21,7 @@ from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
 from agent_fabric.interfaces.http.routes.runs import add_runs
 from agent_fabric.interfaces.http.routes.search import add_search
+from agent_fabric.interfaces.http.routes.workflows import add_workflows
 from agent_fabric.interfaces.http.watch import watch
 
 DESCRIPTION = """\
@@ -50,6 +52,8 @@ def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: S
     add_runs(app, fabric, live)
     add_model_server(app, fabric)
     add_models(app, fabric)
+    add_agents(app, fabric)
+    add_workflows(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
     app.add_documentation()

@@ -24,7 +24,8 @@ class ApprovalAnswer(BaseModel):
     scope: Literal["once", "run"] = "once"
     """`run`: every call of this kind until the run ends; see `for_run`."""
     args: dict[str, Any] | None = None
-    """Run it with these arguments instead; all of them, not only the changed ones."""
+    """Run it with these arguments instead; all of them, not only the changed ones. Where a workflow asks, what is
+    filled into its form: `args.form` of the question."""
 
 
 class Approval(BaseModel):
@@ -40,7 +41,7 @@ class Approval(BaseModel):
     """The rule of the policy that wants a person to agree."""
     expires_at: float
     status: Literal["pending", "approved", "denied", "done", "expired", "cancelled"]
-    question: Literal["may_it_run", "did_it_happen"]
+    question: Literal["may_it_run", "did_it_happen", "answer"]
     reason: str
     subject: str
     """The part of the call that the rule is about."""

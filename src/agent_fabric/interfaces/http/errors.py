@@ -11,8 +11,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from agent_fabric.domain.agents.check import AgentInvalid
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.workflows.problems import WorkflowInvalid, shown_path
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
@@ -21,8 +23,14 @@ STATUSES: Mapping[str, int] = {
     "config_invalid": 422,
     "pack_unknown": 404,
     "pack_broken": 500,
+    "definition_not_found": 404,
+    "definition_invalid": 422,
+    "agent_invalid": 422,
+    "workflow_invalid": 422,
+    "inputs_invalid": 422,
     "run_not_found": 404,
     "run_held": 409,
+    "run_settled": 409,
     "run_undrivable": 409,
     "approval_not_found": 404,
     "approval_settled": 409,
@@ -95,7 +103,8 @@ def problem(problem: FabricError, *, run_id: RunId | None = None) -> Response:
     headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else {}
     if run_id is not None:
         headers["location"] = f"/runs/{run_id}"
-    return _response(status, problem.code, problem.message, problem.hint, run_id=run_id, headers=headers)
+    errors = _errors_in(problem)
+    return _response(status, problem.code, problem.message, problem.hint, run_id=run_id, errors=errors, headers=headers)
 
 
 def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> Response:
@@ -144,6 +153,13 @@ async def _http_error(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return problem(InternalError())
+
+
+def _errors_in(problem: FabricError) -> Sequence[Mapping[str, str]] | None:
+    """Return each thing that is wrong with a definition."""
+    if not isinstance(problem, WorkflowInvalid | AgentInvalid):
+        return None
+    return [{"field": shown_path(each.path), "message": str(each), "type": problem.code} for each in problem.problems]
 
 
 def _response(

@@ -7,13 +7,28 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from agent_fabric.interfaces.http.agent_schemas import AgentInputs
 from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.change_schemas import UndoRequest
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
 from agent_fabric.interfaces.http.model_server_schemas import ModelServerChange
 from agent_fabric.interfaces.http.schemas import CancelRequest, Problem, ResumeRequest, RunRequest
+from agent_fabric.interfaces.http.workflow_schemas import SignalRequest, WorkflowInputs, WorkflowResumeRequest
 
 _REF = "#/components/schemas/{model}"
+_TAKEN: tuple[type[BaseModel], ...] = (
+    RunRequest,
+    ResumeRequest,
+    CancelRequest,
+    ModelServerChange,
+    UndoRequest,
+    ApprovalAnswer,
+    AgentInputs,
+    WorkflowInputs,
+    SignalRequest,
+    WorkflowResumeRequest,
+)
+"""Bodies of routes that read them by themselves."""
 EVERYWHERE = (403, 421, 422, 500)
 """Statuses that every route may answer with."""
 STREAM: dict[str, Any] = {
@@ -55,8 +70,7 @@ class DescribedApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
         _, answers = models_json_schema([(Problem, "serialization")], ref_template=_REF)
-        taken = (RunRequest, ResumeRequest, CancelRequest, ModelServerChange, UndoRequest, ApprovalAnswer)
-        _, bodies = models_json_schema([(model, "validation") for model in taken], ref_template=_REF)
+        _, bodies = models_json_schema([(model, "validation") for model in _TAKEN], ref_template=_REF)
         schema["components"]["schemas"] |= answers["$defs"] | bodies["$defs"]
         return schema
 

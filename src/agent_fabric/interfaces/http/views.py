@@ -31,17 +31,32 @@ async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
     Raises:
         RunNotFound: there is no such run.
     """
+    state, created_at, updated_at = await _fold(fabric, run_id)
+    result = result_of(state)
+    if not state.status.settled:
+        result = replace(result, status=await status_of(fabric, run_id))
+    assert state.task is not None  # a run is created together with its first event
+    return RunView(result, state.task.prompt, created_at, updated_at)
+
+
+async def state_of(fabric: ServerFabric, run_id: RunId) -> RunState:
+    """Return where a run stands, whoever drives it.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    return (await _fold(fabric, run_id))[0]
+
+
+async def _fold(fabric: ServerFabric, run_id: RunId) -> tuple[RunState, float, float]:
+    """Return where a run stands, when it was created, and when anything last happened to it."""
     state = RunState(run_id)
     created_at = updated_at = 0.0
     while events := await fabric.reader.page(run_id, after=state.next_seq - 1, limit=PAGE):
         created_at, updated_at = created_at or events[0].ts, events[-1].ts
         for event in events:
             evolve(state, event)
-    result = result_of(state)
-    if not state.status.settled:
-        result = replace(result, status=await status_of(fabric, run_id))
-    assert state.task is not None  # a run is created together with its first event
-    return RunView(result, state.task.prompt, created_at, updated_at)
+    return state, created_at, updated_at
 
 
 async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:

@@ -1,4 +1,5 @@
 import json
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -257,17 +258,17 @@ PIECES = st.one_of(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, database=None)
-@given(
-    st.lists(PIECES, max_size=8).map("".join), st.sampled_from(list(ToolDialect)), st.sampled_from(["stop", "length"])
-)
-def test_ten_thousand_garbage_answers_crash_nothing(text: str, dialect: ToolDialect, reason: str) -> None:
-    response = understand(dialect, answer(text, finish_reason=reason), TOOLS)
-    for call in response.tool_calls:
-        assert call.tool in {"write_file", "list_files"}
-        assert isinstance(json.loads(call.arguments), dict)
-    assert not (response.tool_calls and response.problem)
+@settings(max_examples=2_000, deadline=None, database=None)
+@given(st.lists(PIECES, max_size=8).map("".join))
+def test_ten_thousand_garbage_answers_crash_nothing(text: str) -> None:
+    """Each text is an answer in each dialect, whole and cut off: making one up takes longer than reading it."""
+    cut_off = text[: 2 * len(text) // 3]
+    for dialect, (said, reason) in product(ToolDialect, ((text, "stop"), (cut_off, "length"))):
+        response = understand(dialect, answer(said, finish_reason=reason), TOOLS)
+        for call in response.tool_calls:
+            assert call.tool in {"write_file", "list_files"}
+            assert isinstance(json.loads(call.arguments), dict)
+        assert not (response.tool_calls and response.problem)
 
 
 _QUOTED = f"```tool_call\n{FC_CALL}\n```"

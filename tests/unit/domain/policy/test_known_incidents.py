@@ -3,8 +3,8 @@
 import pytest
 
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.defaults import Profile
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect

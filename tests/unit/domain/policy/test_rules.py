@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.defaults import Profile
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.globs import domain_fits, path_fits
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.stricter import StricterPolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict

@@ -1,8 +1,8 @@
 import pytest
 
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.defaults import Profile
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.application.ports.runs import InboxRow, NewRun
 from agent_fabric.domain.dialects.shape import Shaped
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.event_versions import version_of
@@ -348,12 +348,14 @@ def test_a_thousand_mutated_answers_give_an_answer_or_are_unusable(seed: int) ->
 class StoredRuns(MemoryRuns):
     """Runs in memory whose events take the way through the store's and the run log's encoding."""
 
-    def append(self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow]) -> None:
+    def append(
+        self, run_id: RunId, events: Sequence[Event], consumed: Sequence[InboxRow], children: Sequence[NewRun] = ()
+    ) -> None:
         for event in events:
             payload, blobs = encode(event.body)
             encoded_line(run_id, event, payload)
             decode(event.body.kind, version_of(event.body.kind), payload, blobs.__getitem__)
-        super().append(run_id, events, consumed)
+        super().append(run_id, events, consumed, children)
 
 
 def small_pack(_: str) -> BaseSpecialistPack:

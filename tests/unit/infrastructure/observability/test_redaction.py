@@ -8,12 +8,12 @@ import pytest
 
 from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.infrastructure.observability.redaction import (
     MOST_CHARS,
     REDACTED,
     Redactor,
     names_secret,
-    secrets_named_in,
 )
 
 pytestmark = pytest.mark.proves("AF-149")

@@ -30,7 +30,13 @@ class Box:
     started: asyncio.Event = field(default_factory=asyncio.Event)
     ended: list[str] = field(default_factory=list)
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> CommandOutcome:
         self.started.set()
         try:
             await asyncio.wait_for(asyncio.Event().wait(), timeout_s)

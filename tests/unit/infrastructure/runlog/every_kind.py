@@ -41,6 +41,7 @@ from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMo
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.persistence.codec import dump_json
+from unit.infrastructure.runlog.every_step import workflow
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
 LANE = LaneId("engineering")
@@ -527,4 +528,4 @@ def with_a_person() -> list[Event]:
 
 def all_ends() -> list[list[Event]]:
     """Return logs that together hold every kind."""
-    return [*(rich_run(end) for end in _ENDS), task_force(), small_model(), with_a_person()]
+    return [*(rich_run(end) for end in _ENDS), task_force(), small_model(), with_a_person(), workflow()]

@@ -17,7 +17,8 @@ from agent_fabric.domain.event_versions import _READERS, body_from, version_of
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import line_of
 from unit.infrastructure.runlog.every_kind import all_ends
@@ -55,6 +56,8 @@ def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
     run_id = RunId(lines[0]["run_id"])
     state = fold(run_id, events_of(lines))
     result = result_of(state)
+    if state.workflow is not None:
+        return _workflow_summed_up(state)
     lane = list(state.lanes.values())[-1]
     return {
         "status": result.status.value,
@@ -86,6 +89,25 @@ def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
         "grants": [(grant.tool, grant.rule, grant.alike, grant.approval_id, grant.by) for grant in state.grants],
         "untrusted": state.untrusted,
         "waiting_for": result.waiting_for,
+    }
+
+
+def _workflow_summed_up(state: RunState) -> dict[str, Any]:
+    result, workflow, task = result_of(state), state.workflow, state.task
+    assert workflow is not None
+    assert task is not None
+    return {
+        "status": result.status.value,
+        "payload": dict(result.payload),
+        "usage": (result.usage.prompt_tokens, result.usage.completion_tokens),
+        "cost": result.cost,
+        "duration_s": result.duration_s,
+        "next_seq": state.next_seq,
+        "unknown_kind": state.unknown_kind,
+        "inputs": dict(workflow.inputs),
+        "parent": None if task.parent is None else asdict(task.parent),
+        "steps": {lane: (str(step.status), step.attempt) for lane, step in workflow.steps.items()},
+        "result": result_of_workflow(workflow),
     }
 
 
@@ -244,11 +266,56 @@ AGREED: dict[str, Any] = {
     "untrusted": ["mcp: board (signs of instructions: orders)", "mcp: board"],
 }
 
+NIGHTLY: dict[str, Any] = {
+    "outputs": {
+        "fetch": {"exit_code": 0, "stdout": "x\n", "stderr": ""},
+        "pause": {"waited_for": "seconds"},
+        "ask": {"name": "Rex"},
+        "news": {"waited_for": "event", "data": {"size": 7}},
+        "sum": {"text": "Rex ü"},
+    },
+    "steps_executed": ["fetch", "pause", "ask", "news", "sum"],
+    "duration_ms": 25_000,
+    "status": "success",
+}
+NIGHTLY["step_results"] = [
+    {"step_id": step, "status": status, "outputs": NIGHTLY["outputs"].get(step, {}), "error": None, "duration_ms": took}
+    for step, status, took in (
+        ("fetch", "success", 8_000),
+        ("pause", "success", 5_000),
+        ("ask", "success", 2_000),
+        ("news", "success", 3_000),
+        ("never", "skipped", 0),
+        ("sum", "success", 1_000),
+    )
+]
+STEPS: dict[str, Any] = {
+    "status": "completed",
+    "payload": {**NIGHTLY, "duration_ms": 24_000},
+    "usage": (100, 20),
+    "cost": 0.25,
+    "duration_s": 0.5,
+    "next_seq": 27,
+    "unknown_kind": "",
+    "inputs": {"topic": "a"},
+    "parent": {"run_id": "00000000-0000-4000-8000-000000000002", "lane": "outer", "level": 1},
+    "steps": {
+        "fetch": ("success", 2),
+        "pause": ("success", 1),
+        "ask": ("success", 1),
+        "news": ("success", 1),
+        "never": ("skipped", 0),
+        "sum": ("success", 1),
+    },
+    "result": NIGHTLY,
+}
+
 PINNED: dict[str, list[dict[str, Any]]] = {
     "0.1.0.jsonl": ALONE,
     "0.2.0.jsonl": [*ALONE, FORCE],
     "0.3.0.jsonl": [*ALONE, FORCE, HELPED],
     "0.4.0.jsonl": [*ALONE, FORCE, HELPED, AGREED],
+    "0.5.0.jsonl": [*ALONE, FORCE, HELPED, AGREED, STEPS],
 }
 
 

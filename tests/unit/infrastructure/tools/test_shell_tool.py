@@ -1,4 +1,5 @@
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,13 @@ class ScriptedSandbox:
     ran: list[tuple[str, float]] = field(default_factory=list)
     level: str = "C"
 
-    async def run_command(self, command: str, *, timeout_s: float) -> CommandOutcome:
+    async def run_command(
+        self,
+        command: str,
+        *,
+        timeout_s: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> CommandOutcome:
         self.ran.append((command, timeout_s))
         return self.outcome
 

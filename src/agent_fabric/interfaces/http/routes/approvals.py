@@ -10,6 +10,7 @@ from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.http.approval_schemas import Approval, ApprovalAnswer, ApprovalList
 from agent_fabric.interfaces.http.bodies import body_of
@@ -60,15 +61,16 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
         """The first answer counts; a second one gets 409. The run goes on within a second."""
         wish = await body_of(request, ApprovalAnswer)
+        asked = await book.find(approval_id)
         card = await decide(
-            approval_id,
+            asked.approval_id,
             Answer(
                 decision=Decision(wish.decision),
                 by=this_person(),
                 via="http",
                 reason=wish.reason,
                 reach=Reach(wish.scope),
-                args=wish.args,
+                args=filled_in(asked, wish.args) if wish.decision == "approve" else wish.args,
             ),
         )
         return _json(approval_object(await book.find(card.approval_id)))

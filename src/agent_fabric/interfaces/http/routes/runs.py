@@ -1,9 +1,6 @@
 """Runs: start them, follow them, look at them, go on with them, end them."""
 
-import asyncio
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -18,14 +15,12 @@ from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.errors import FabricError, ServerStopping
-from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.errors import AboutRun, InternalError
 from agent_fabric.interfaces.http.live import LiveRuns, event_line
 from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
+from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
 from agent_fabric.interfaces.http.schemas import (
     CancelRequest,
@@ -96,7 +91,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         The run goes on when the client leaves. Status 202 means that it waits for somebody; look later under the
         address in `Location`.
         """
-        return await _outcome(fabric, await start(request))
+        return await outcome_of(fabric, await start(request))
 
     app.router.add_api_route(
         "/run",
@@ -162,7 +157,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
             following = f"/runs?{urlencode(asked)}"
-        return _json({"runs": [listed(record) for record in page.records], "next": following})
+        return json_answer({"runs": [listed(record) for record in page.records], "next": following})
 
     @app.get(
         "/runs/{run_id}",
@@ -174,7 +169,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     async def show(run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
         found = await fabric.find(run_id)
-        return _json(detailed(fabric, await look_at(fabric, found)))
+        return json_answer(detailed(fabric, await look_at(fabric, found)))
 
     @app.get(
         "/runs/{run_id}/status",
@@ -186,7 +181,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     async def status(run_id: RunIdPath) -> Response:
         """`interrupted` means that nobody drives it although it has not ended."""
         found = await fabric.find(run_id)
-        return _json({"run_id": found, "status": await status_of(fabric, found)})
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
     @app.get(
         "/runs/{run_id}/events",
@@ -241,15 +236,15 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         """A run that has ended just answers with its result."""
         await body_of(request, ResumeRequest, absent=ResumeRequest())
         found = await fabric.find(run_id)
-        with _about(found):
+        with about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
                 return _answer(fabric, (await look_at(fabric, found)).result)
             drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
         if isinstance(drive, RunResult):
             return _answer(fabric, drive)
         if wait:
-            return await _outcome(fabric, drive)
-        return _json({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
+            return await outcome_of(fabric, drive)
+        return json_answer({"run_id": found, "status": RunStatus.RUNNING}, 202, {"location": f"/runs/{found}"})
 
     @app.post(
         "/runs/{run_id}/cancel",
@@ -263,7 +258,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id)
-        with _about(found):
+        with about(found):
             result = await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
         return _answer(fabric, result)
 
@@ -277,36 +272,19 @@ def _wants_stream(accept: str) -> bool:
     return False
 
 
-async def _outcome(fabric: ServerFabric, drive: Drive) -> Response:
+async def outcome_of(fabric: ServerFabric, drive: Drive) -> Response:
     """Wait for a run; it goes on if we are told to stop waiting."""
-    try:
-        return _answer(fabric, await asyncio.shield(drive.outcome))
-    except asyncio.CancelledError:
-        if not drive.outcome.cancelled():
-            raise
-        stopping = ServerStopping("The server stopped before the run ended", hint="It goes on when the server is back.")
-        raise AboutRun(stopping, drive.run_id) from None
-    except Exception as problem:  # it has been logged where the run is driven
-        known = problem if isinstance(problem, FabricError) else InternalError()
-        raise AboutRun(known, drive.run_id) from problem
+    return _answer(fabric, await awaited(drive))
 
 
 def _answer(fabric: ServerFabric, result: RunResult) -> Response:
     if result.status.settled:
-        return _json(answer(fabric, result))
-    return _json(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
+        return json_answer(answer(fabric, result))
+    return json_answer(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
 
 
-@contextmanager
-def _about(run_id: RunId) -> Iterator[None]:
-    """Let an error tell which run it is about."""
-    try:
-        yield
-    except FabricError as problem:
-        raise AboutRun(problem, run_id) from problem
-
-
-def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a value as an answer."""
     return _bytes(dump_json(value), status, headers)
 
 

@@ -1,0 +1,45 @@
+"""Where definitions of workflows and agents are found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agent_fabric.domain.agents.definition import AgentDefinition
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundWorkflow:
+    """A workflow that has been checked."""
+
+    plain: Mapping[str, Any]
+    """As its file has it."""
+    definition: WorkflowDefinition
+    source: str
+    """The file."""
+
+
+class WorkflowBook(Protocol):
+    """Finds workflows by name. A file that was changed is read again."""
+
+    def get(self, name: str) -> SoundWorkflow:
+        """Return a workflow that can be run.
+
+        Raises:
+            DefinitionNotFound: none has this name.
+            WorkflowInvalid: its file has problems; all are named.
+        """
+        ...
+
+
+class AgentBook(Protocol):
+    """Finds agents by name. A file that was changed is read again."""
+
+    def get(self, name: str) -> AgentDefinition:
+        """Return an agent that can be used.
+
+        Raises:
+            DefinitionNotFound: none has this name.
+            InvalidDefinition: its file has problems; all are named.
+        """
+        ...

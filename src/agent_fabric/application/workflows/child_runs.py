@@ -1,0 +1,128 @@
+"""Runs that do the work of a step: agents and other workflows."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
+
+from agent_fabric.application.ports.runs import NewRun, RunRepository, Workspaces
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.taken import Taken
+from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
+from agent_fabric.domain.events import Body, Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task
+from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.workflow_events import ChildFinished, StepWaited
+from agent_fabric.domain.workflows.actions import RunChild
+
+MOST_LEVELS = 8
+"""Workflows that call workflows; deeper ones most likely call themselves."""
+
+TaskFor = Callable[[Literal["agent", "workflow"], str, Mapping[str, Any], Task], Task]
+"""Makes the task of a child, given what kind it is, its name, its inputs and the task of its parent.
+
+Raises:
+    FabricError: there is no such agent or workflow, or the inputs do not fit.
+"""
+
+
+class Take(Protocol):
+    """Holds a run; see `ResumeRun.take`."""
+
+    def __call__(
+        self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False
+    ) -> Awaitable[Taken | RunResult]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRuns:
+    """Use case: create a child together with its step, and see it through."""
+
+    runs: RunRepository
+    workspaces: Workspaces
+    task_for: TaskFor
+    first_event: Callable[[RunId, Task], Event]
+    take: Take
+    drive: Callable[[Taken], Awaitable[None]]
+    cancel_run: CancelRun
+
+    def new(self, action: RunChild, state: RunState) -> NewRun:
+        """Return the run that shall do a step's work, in the workspace of the workflow.
+
+        Raises:
+            FabricError: it cannot be made.
+        """
+        assert state.task is not None
+        run_id = action.started.child_run_id
+        assert run_id is not None
+        parent = Parent(run_id=state.run_id, lane=action.lane, level=_level(state.task) + 1)
+        if parent.level > MOST_LEVELS:
+            raise FabricError(
+                f"Workflows call each other {MOST_LEVELS} deep", hint="Does one of them call itself? Break the circle."
+            )
+        task = self.task_for(action.kind, action.name, action.inputs, state.task)
+        task = task.below(parent, workspace=state.workspace)
+        return NewRun(
+            run_id=run_id,
+            created=self.first_event(run_id, task),
+            prepare=partial(self.workspaces.prepare, run_id, at=state.workspace),
+        )
+
+    async def see_through(self, action: RunChild, *, by: Literal["person", "server"]) -> Sequence[Body]:
+        """Drive the child as far as it goes, and say how it stands; `by` tells who goes on with the workflow."""
+        run_id = action.started.child_run_id
+        assert run_id is not None
+        try:
+            taken = await self.take(run_id, by=by, new=not action.begun)
+            if isinstance(taken, RunResult):
+                return (_finished(action.step.id, taken),)
+            await self.drive(taken)
+        except RunHeld:  # a server has been faster; the end of the child is told in the inbox
+            return (StepWaited(step_id=action.step.id, attempt=action.started.attempt),)
+        except FabricError as problem:
+            return (_failed(action.step.id, run_id, problem),)
+        result = result_of(taken.state)
+        if result.status.settled:
+            return (_finished(action.step.id, result),)
+        return (
+            StepWaited(step_id=action.step.id, attempt=action.started.attempt, approvals=tuple(result.waiting_for)),
+        )
+
+    async def outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
+        """Say how a child ended that somebody else has driven; nothing if it has not."""
+        result = result_of(fold(run_id, await self.runs.read(run_id)))
+        return (_finished(step_id, result),) if result.status.settled else ()
+
+    async def end(self, run_id: RunId, *, by: str, reason: str) -> None:
+        """End a child that nobody needs any more."""
+        with suppress(RunHeld, RunNotFound):  # the request stays in its inbox; or it never came to be
+            await self.cancel_run(run_id, by=by, reason=reason)
+
+
+def _level(task: Task) -> int:
+    return task.parent.level if task.parent is not None else 0
+
+
+def _finished(step_id: str, result: RunResult) -> ChildFinished:
+    failed = result.status is not RunStatus.COMPLETED
+    return ChildFinished(
+        step_id=step_id,
+        child_run_id=result.run_id,
+        run_status=result.status.value,
+        payload=defused(result.payload),
+        error=(result.error.message if result.error else result.status.value) if failed else "",
+        error_type=(result.error.code if result.error else result.status.value) if failed else "",
+        prompt_tokens=result.usage.prompt_tokens,
+        completion_tokens=result.usage.completion_tokens,
+        cost=result.cost,
+    )
+
+
+def _failed(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:
+    return ChildFinished(
+        step_id=step_id, child_run_id=run_id, run_status="failed", error=problem.message, error_type=problem.code
+    )

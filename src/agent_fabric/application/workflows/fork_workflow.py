@@ -1,0 +1,60 @@
+"""Begins a workflow anew with what an earlier run of it has done already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.domain.errors import RunSettled
+from agent_fabric.domain.events import Body, RunCreated
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.workflows.fork import results_to_keep
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A run that is to be created; `ExecuteTask` does it."""
+
+    task: Task
+    then: Sequence[tuple[LaneId, Body]]
+    """What it begins with."""
+    copy_of: str
+    """The workspace whose files it begins with; empty: it works in the same project folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkWorkflow:
+    """Use case: make a new run of the same definition and inputs that keeps what succeeded in an earlier one."""
+
+    runs: RunRepository
+    workspaces: Workspaces
+
+    async def __call__(self, run_id: RunId, *, from_step: str = "") -> Forked:
+        """Return the new run; with `from_step`, that step and everything behind it is done again.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunSettled: it is not a workflow, or has succeeded, so that nothing is left to be done.
+            InvalidInputs: there is no such step.
+        """
+        events = await self.runs.read(run_id)
+        state, created = fold(run_id, events), events[0].body
+        if state.workflow is None or state.task is None or not isinstance(created, RunCreated):
+            raise RunSettled(f"Run {run_id} is not a workflow", hint="See `fabric logs list`.")
+        if not state.workflow.failed and state.status.settled and not from_step and state.error is None:
+            raise RunSettled(
+                f"Run {run_id} has succeeded: nothing is left to be done",
+                hint="Do a part of it again with --from STEP.",
+            )
+        kept = results_to_keep(state.workflow, from_step)
+        own = created.workspace == self.workspaces.workspace(run_id)
+        workflow = state.task.workflow
+        assert workflow is not None
+        task = replace(
+            state.task,
+            workspace="" if own else created.workspace,
+            workflow=replace(workflow, forked_from=run_id),
+            parent=None,
+        )
+        return Forked(task, kept, created.workspace if own else "")

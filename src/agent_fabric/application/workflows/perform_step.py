@@ -1,0 +1,135 @@
+"""Carries out what the steps of a workflow decided: calls through the one door, questions, and runs for a step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.application.runs.open_packs import OpenPacks
+from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.tools.call_site import CallSite
+from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.application.workflows.ask_person import question_for
+from agent_fabric.application.workflows.child_runs import ChildRuns
+from agent_fabric.domain.errors import FabricError, RecruitError
+from agent_fabric.domain.events import Body
+from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.tools import ToolContext
+from agent_fabric.domain.workflow_events import ChildFinished
+from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild
+from agent_fabric.domain.workflows.definition import Step
+
+MOST_OUTPUT_CHARS = 1_000_000
+"""Later steps read a step's output, not a model with its small window."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerformStep:
+    """Use case: carry out one action of a workflow."""
+
+    registry: SpecialistRegistry
+    invoke_tool: InvokeTool
+    children: ChildRuns
+
+    def __call__(
+        self, action: CallStepTool | AskAboutStep | AskPerson | RunChild, state: RunState, packs: OpenPacks
+    ) -> Prepared:
+        """Make an action ready."""
+        match action:
+            case CallStepTool():
+                return self._call(action, state, packs)
+            case AskAboutStep():
+                return Prepared((self.invoke_tool.ask_what_happened(action.call, site=_site(state, action.lane)),))
+            case AskPerson():
+                asked = question_for(action, state, invoke_tool=self.invoke_tool)
+                return Prepared((asked,) if action.started is None else (action.started, asked))
+            case RunChild():
+                return self._run_child(action, state)
+            case unknown:
+                assert_never(unknown)
+
+    def _call(self, action: CallStepTool, state: RunState, packs: OpenPacks) -> Prepared:
+        pack = packs.opened.get(STEPS)
+        if pack is None:  # at the first call, and again after a crash: open it, then decide again
+            return Prepared(effect=lambda: self._open(action.lane, state, packs))
+        prepared = self.invoke_tool(
+            action.call,
+            site=_site(state, action.lane),
+            tools={spec.name: spec for spec in pack.tool_definitions},
+            pack=pack,
+            attempt=action.attempt,
+            context=self._context(action.step, action, state, pack),
+            limit_chars=MOST_OUTPUT_CHARS,
+        )
+        if action.started is None:
+            return prepared
+        return replace(prepared, bodies=(action.started, *prepared.bodies))
+
+    def _context(self, step: Step, action: CallStepTool, state: RunState, pack: SpecialistPack) -> ToolContext:
+        assert state.task is not None
+        usual = next((each.timeout_s for each in pack.tool_definitions if each.name == action.call.tool), 0.0)
+        allowlists = self.invoke_tool.allowlists
+        return ToolContext(
+            run_id=state.run_id,
+            call_id=action.call.call_id,
+            timeout_s=step.timeout_s or usual,
+            network_allowed=state.task.network_allowed,
+            agent=_agent(state),
+            working_dir=state.workspace,
+            command_allowlist=allowlists.commands,
+            path_allowlist=allowlists.paths,
+            domain_allowlist=allowlists.domains,
+        )
+
+    async def _open(self, lane: LaneId, state: RunState, packs: OpenPacks) -> Sequence[Body]:
+        assert state.workflow is not None
+        try:
+            await packs.open_once(STEPS, state, self.registry)
+        except RecruitError as problem:
+            return (state.workflow.broken(lane, f"{problem.message}. {problem.hint}"),)
+        return ()
+
+    def _run_child(self, action: RunChild, state: RunState) -> Prepared:
+        # A person who goes on with the workflow goes on with what works for it, however often that was taken over.
+        by: Literal["person", "server"] = "server" if state.takeovers else "person"
+        if action.begun:
+            return Prepared(effect=lambda: self.children.see_through(action, by=by))
+        try:
+            child = self.children.new(action, state)
+        except FabricError as problem:
+            assert action.started.child_run_id is not None
+            failed = ChildFinished(
+                step_id=action.step.id,
+                child_run_id=action.started.child_run_id,
+                run_status="failed",
+                error=" ".join(filter(None, (problem.message, problem.hint))),
+                error_type=problem.code,
+            )
+            return Prepared((action.started, failed))
+        return Prepared((action.started,), lambda: self.children.see_through(action, by=by), (child,))
+
+
+def _site(state: RunState, lane: LaneId) -> CallSite:
+    assert state.workflow is not None
+    made = state.workflow.call_of(lane)
+    return CallSite(
+        run_id=state.run_id,
+        lane=lane,
+        step=made.number,
+        attempt=made.attempt,
+        began_with=made.began_with,
+        agent=_agent(state),
+        target=state.workspace,
+        untrusted=state.untrusted,
+        grants=state.grants,
+        asked=made.asked,
+        decided=made.decided,
+        secrets=state.workflow.secret_names,
+    )
+
+
+def _agent(state: RunState) -> str:
+    assert state.workflow is not None
+    return f"workflow:{state.workflow.definition.name}"

@@ -1,0 +1,58 @@
+"""Joins what agents need: where their files are, and what there is for them to use."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent_fabric.application.workflows.step_tasks import task_of_agent
+from agent_fabric.bootstrap.local import task_from
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.agents.check import KnownToAgents
+from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.infrastructure.agents.registry import servers_of_all
+
+
+def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
+    """Return the agents that can be used with a fabric folder."""
+    return AgentFolder(definition_folders(root, config.agents.definitions), known_to_agents(config))
+
+
+def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
+    """Return folders of definitions; one that is not absolute begins beside the fabric folder."""
+    return [root.absolute().parent / Path(each).expanduser() for each in configured]
+
+
+def known_to_agents(config: FabricConfig) -> KnownToAgents:
+    """Return what the configuration has for agents."""
+    return KnownToAgents(
+        packs=frozenset(config.specialists),
+        models=frozenset(config.models),
+        servers=frozenset(servers_of_all(config.specialists.values())),
+    )
+
+
+def task_for_agent(
+    config: FabricConfig,
+    brief: AgentBrief,
+    *,
+    model_key: str | None = None,
+    network_allowed: bool = True,
+    priority: Priority = Priority.INTERACTIVE,
+    project: Path | None = None,
+) -> Task:
+    """Make a task of an agent's brief; the tighter limit holds, the agent's or the configured one.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    like = task_from(
+        config,
+        brief.prompt,
+        model_key=model_key or brief.model_key or None,
+        network_allowed=network_allowed,
+        priority=priority,
+        project=project,
+    )
+    return replace(task_of_agent(brief, like), model_key=like.model_key)

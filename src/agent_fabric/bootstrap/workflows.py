@@ -1,0 +1,131 @@
+"""Joins what workflows need: where their files are, who does their steps, and what starts them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.ports.workflows import SoundWorkflow
+from agent_fabric.application.workflows.child_runs import ChildRuns
+from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
+from agent_fabric.application.workflows.perform_step import PerformStep
+from agent_fabric.application.workflows.signal_workflow import SignalWorkflow
+from agent_fabric.application.workflows.step_tasks import StepTasks
+from agent_fabric.bootstrap.agents import definition_folders, open_agents
+from agent_fabric.bootstrap.local import task_from
+from agent_fabric.bootstrap.plugins import installed_actions
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.workflows.known import AgentShape, Known
+from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, Found, read_definition
+
+if TYPE_CHECKING:
+    from agent_fabric.bootstrap.local import LocalFabric, Records
+
+
+@dataclass(frozen=True, slots=True)
+class Workflows:
+    """The workflows that can be run with a fabric folder. WorkflowBook."""
+
+    config: FabricConfig
+    files: DefinitionFolder
+    agents: AgentFolder
+    known: Callable[[], Known]
+    """What definitions may refer to."""
+
+    def get(self, name: str) -> SoundWorkflow:
+        return sound(self.files.find(name))
+
+    def read(self, path: Path) -> Found:
+        """Read and check a file, wherever it lies; what is wrong stands in its problems."""
+        names = frozenset(each.name for each in self.files.list())
+        return read_definition(path, replace(self.known(), workflows=names))
+
+    @property
+    def tasks(self) -> StepTasks:
+        """Makes tasks of workflows and of their steps."""
+        return StepTasks(self, self.agents)
+
+    def task(
+        self,
+        workflow: SoundWorkflow,
+        inputs: Mapping[str, Any],
+        *,
+        model_key: str | None = None,
+        network_allowed: bool = True,
+        priority: Priority = Priority.INTERACTIVE,
+        project: Path | None = None,
+    ) -> Task:
+        """Return the task to carry out a workflow; `ExecuteTask` does it.
+
+        Raises:
+            InvalidInputs: the inputs do not fit.
+            ConfigError: there is no such model.
+        """
+        like = task_from(
+            self.config,
+            "",
+            model_key=model_key,
+            network_allowed=network_allowed,
+            priority=priority,
+            project=project,
+        )
+        return self.tasks.of_workflow(workflow, inputs, like)
+
+
+def open_workflows(root: Path, config: FabricConfig) -> Workflows:
+    """Return the workflows of a fabric folder; no store is needed for that."""
+    agents = open_agents(root, config)
+    folders = definition_folders(root, config.workflows.definitions)
+
+    def known() -> Known:
+        return Known(
+            agents={
+                each.name: AgentShape(inputs=each.definition.inputs, outputs=each.definition.outputs)
+                for each in agents.all()
+                if each.definition is not None
+            },
+            actions=frozenset(offer.name for offer in installed_actions() if not offer.problem),
+        )
+
+    return Workflows(config, DefinitionFolder(folders, known), agents, known)
+
+
+def sound(found: Found) -> SoundWorkflow:
+    """Return a workflow that can be run.
+
+    Raises:
+        WorkflowInvalid: it has problems.
+    """
+    return SoundWorkflow(plain=found.plain, definition=found.usable(), source=str(found.path))
+
+
+def fork_workflow(records: "Records") -> ForkWorkflow:
+    """Return the use case that begins a workflow anew with what it has done already."""
+    return ForkWorkflow(records.runs, records.layout)
+
+
+def signal_workflow(records: "Records") -> SignalWorkflow:
+    """Return the use case that tells workflows what has happened."""
+    return SignalWorkflow(records.runs)
+
+
+def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: RunRepository) -> PerformStep:
+    """Return what carries out steps."""
+    perform = fabric.execute_task.drive.perform
+    workflows = open_workflows(fabric.records.layout.root, config)
+    return PerformStep(
+        registry=perform.registry,
+        invoke_tool=perform.invoke_tool,
+        children=ChildRuns(
+            runs=runs,
+            workspaces=fabric.records.layout,
+            task_for=workflows.tasks,
+            first_event=fabric.execute_task.first_event,
+            take=fabric.resume_run.take,
+            drive=lambda taken: fabric.execute_task.drive(*taken),
+            cancel_run=fabric.cancel_run,
+        ),
+    )

@@ -1,0 +1,15 @@
+"""Where agents are defined."""
+
+from pydantic import BaseModel
+
+from agent_fabric.config.schema.values import SETTINGS, Texts
+
+
+class AgentsConfig(BaseModel):
+    """Where the files of agents are."""
+
+    model_config = SETTINGS
+
+    definitions: Texts = ("agent-definitions",)
+    """Folders with files of agents: JSON, YAML, or Markdown with front matter. A path that is not absolute begins at
+    the folder that holds `.fabric`. Files may change while runs are under way; a run keeps what it began with."""

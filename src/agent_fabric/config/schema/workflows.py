@@ -1,0 +1,15 @@
+"""Where workflows are defined."""
+
+from pydantic import BaseModel
+
+from agent_fabric.config.schema.values import SETTINGS, Texts
+
+
+class WorkflowsConfig(BaseModel):
+    """Where the files of workflows are."""
+
+    model_config = SETTINGS
+
+    definitions: Texts = ("workflow-definitions",)
+    """Folders with files of workflows: JSON or YAML. A path that is not absolute begins at the folder that holds
+    `.fabric`. Files may change while runs are under way; a run keeps what it began with."""

@@ -1,0 +1,31 @@
+"""What a run keeps of the agent that does it: everything it needs, so that the agent's file may change or go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentBrief:
+    """An agent made ready for one run: templates filled in, inputs checked."""
+
+    name: str
+    version: str
+    system_prompt: str
+    """How it works. With a pack, what is said after the pack's own prompt."""
+    prompt: str
+    """What it is asked: the first user message."""
+    finish: Mapping[str, Any] = field(default_factory=dict)
+    """JSON schema of the result; empty: that of the pack."""
+    capabilities: tuple[str, ...] = ()
+    """What its tools come from; see `capabilities`."""
+    pack: str = ""
+    """The pack that it builds on; empty: none."""
+    max_tokens: int | None = None
+    timeout_s: float | None = None
+    retries: int = 0
+    """How often whoever called it may try again after a failure."""
+    parallel_allowed: bool = True
+    """Whether several runs of it may be under way at once."""
+    model_key: str = ""
+    """The model that it asks for; empty: the usual one."""

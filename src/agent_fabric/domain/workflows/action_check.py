@@ -1,0 +1,241 @@
+"""Checks each step against what its action needs: fields, inputs and their types, and names of agents and workflows."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from agent_fabric.domain.expressions.syntax import check_syntax
+from agent_fabric.domain.workflows.action_rules import RULES, SPECIAL_FIELDS, ActionRule
+from agent_fabric.domain.workflows.definition import BuiltIn, Parameter
+from agent_fabric.domain.workflows.graph import Graph, Node
+from agent_fabric.domain.workflows.known import Known
+from agent_fabric.domain.workflows.outputs_known import fits_type, type_of
+from agent_fabric.domain.workflows.parameters import unfit
+from agent_fabric.domain.workflows.problems import Findings, shown
+from agent_fabric.domain.workflows.verdicts import NEVER_AGAIN
+
+_EXPRESSION: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})
+_USUAL_ACTIONS: Final = {
+    **dict.fromkeys(("run", "shell", "command", "exec", "bash", "script"), BuiltIn.RUN_COMMAND.value),
+    **dict.fromkeys(("agent", "llm", "prompt", "ask"), BuiltIn.INVOKE_AGENT.value),
+    **dict.fromkeys(("http", "request", "fetch", "curl", "get"), BuiltIn.HTTP_REQUEST.value),
+    **dict.fromkeys(("sleep", "delay", "pause"), BuiltIn.WAIT.value),
+    **dict.fromkeys(("if", "branch", "switch"), BuiltIn.CONDITIONAL.value),
+    **dict.fromkeys(("parallel", "group"), BuiltIn.PARALLEL_GROUP.value),
+    **dict.fromkeys(("loop", "foreach", "map"), BuiltIn.FOR_EACH.value),
+    **dict.fromkeys(("approval", "human"), BuiltIn.APPROVE.value),
+    **dict.fromkeys(("set", "compute"), BuiltIn.TRANSFORM.value),
+}
+
+
+class ActionCheck:
+    """The check of every step against its action."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: Known, findings: Findings) -> None:
+        self._graph = graph
+        self._inputs = inputs
+        self._known = known
+        self._findings = findings
+
+    def check(self, workflow_name: object) -> None:
+        """Note what is wrong with the steps."""
+        for node in self._graph.nodes():
+            rule = RULES.get(node.action)
+            if rule is not None:
+                self._check_fields(node, rule)
+                self._check_inputs(node, rule)
+            elif node.action in self._known.actions:
+                self._refuse_fields(node, ())
+            elif node.action:
+                self._unknown_action(node)
+            self._check_retry(node)
+            match node.action:
+                case BuiltIn.RUN_COMMAND:
+                    self._check_command(node)
+                case BuiltIn.INVOKE_AGENT:
+                    self._check_agent(node)
+                case BuiltIn.WORKFLOW:
+                    self._check_workflow(node, workflow_name)
+                case BuiltIn.VALIDATE:
+                    self._check_rules(node)
+                case _:
+                    pass
+
+    def _unknown_action(self, node: Node) -> None:
+        usual = _USUAL_ACTIONS.get(node.action.lower())
+        known = [*RULES, *sorted(self._known.actions)]
+        hint = f"Did you mean {usual!r}?" if usual else self._findings.did_you_mean(node.action, known)
+        self._findings.add(node.place.below("action"), f"there is no action {node.action!r}", hint)
+
+    def _check_fields(self, node: Node, rule: ActionRule) -> None:
+        for name in rule.needs:
+            if node.plain.get(name) in (None, "", [], {}):
+                self._findings.add(node.place, f"{node.action} needs {name!r}", f"Add {_example(rule, name)}")
+        if rule.needs_one_of and all(not node.plain.get(name) for name in rule.needs_one_of):
+            names = " or ".join(repr(name) for name in rule.needs_one_of)
+            self._findings.add(node.place, f"{node.action} needs {names}", "Add the steps to run, under then:")
+        self._refuse_fields(node, rule.uses)
+
+    def _refuse_fields(self, node: Node, uses: tuple[str, ...]) -> None:
+        for name in SPECIAL_FIELDS:
+            if name not in uses and node.plain.get(name) not in (None, "", [], {}):
+                users = [action for action, rule in RULES.items() if name in rule.uses]
+                hint = f"Take it out, or use the action {' or '.join(users)}."
+                self._findings.add(node.place.below(name), f"{node.action} does not use {name!r}", hint)
+
+    def _check_inputs(self, node: Node, rule: ActionRule) -> None:
+        given = node.part("inputs")
+        there = [name for name in rule.one_input_of if name in given]
+        if rule.one_input_of and len(there) != 1:
+            names = ", ".join(rule.one_input_of)
+            if there:
+                message = f"{node.action} takes exactly one of {names}, not {' and '.join(there)}"
+            else:
+                message = f"{node.action} needs exactly one of {names} in its inputs"
+            self._findings.add(node.place.below("inputs"), message, f"Write {rule.example}")
+        if given or "inputs" not in rule.needs:
+            for name, each in rule.inputs.items():
+                if each.required and name not in given:
+                    hint = self._near_or(name, given, f"Add it: {rule.example}")
+                    self._findings.add(node.place.below("inputs"), f"{node.action} needs inputs.{name}", hint)
+        for name, each in rule.inputs.items():
+            if name in given:
+                self._check_type(node, name, Parameter(type=each.type), f"{node.action} takes")
+        for name in given:
+            if name not in rule.inputs and not rule.other_inputs:
+                otherwise = f"It takes {', '.join(rule.inputs)}." if rule.inputs else "It takes no inputs."
+                hint = self._findings.did_you_mean(name, rule.inputs, otherwise=otherwise)
+                self._findings.add(node.place.below("inputs", name), f"{node.action} does not use inputs.{name}", hint)
+        if node.action == BuiltIn.HTTP_REQUEST:
+            self._check_url(node, given.get("url"))
+        if node.action == BuiltIn.WAIT:
+            self._check_moment(node, given.get("until"))
+
+    def _near_or(self, name: str, given: Mapping[str, Any], otherwise: str) -> str:
+        near = self._findings.did_you_mean(name, given, otherwise=" ").strip()
+        return f"There is {near.removeprefix('Did you mean ').rstrip('?')}: call it {name!r}." if near else otherwise
+
+    def _check_url(self, node: Node, url: object) -> None:
+        if isinstance(url, str) and not url.lstrip().startswith(("{{", "http://", "https://")):
+            hint = "Write the whole address: https://example.com/…"
+            self._findings.add(node.place.below("inputs", "url"), f"inputs.url is {shown(url)}, no address", hint)
+
+    def _check_moment(self, node: Node, until: object) -> None:
+        if not isinstance(until, str) or "{{" in until:
+            return
+        try:
+            datetime.fromisoformat(until.strip())
+        except ValueError:
+            hint = "Write date and time: 2026-12-24T18:00:00Z"
+            self._findings.add(node.place.below("inputs", "until"), f"inputs.until is {shown(until)}, no moment", hint)
+
+    def _check_type(self, node: Node, name: str, wanted: Parameter, who: str) -> None:
+        value = node.part("inputs")[name]
+        at = node.place.below("inputs", name)
+        if isinstance(value, str) and "{{" in value:
+            got = type_of(value, self._graph, self._inputs, self._known)
+            if not fits_type(wanted.type, got):
+                self._findings.add(at, f"inputs.{name}: {who} {_a(wanted.type)}, but {value[:60]} is {_a(got)}")
+            return
+        if unfit(Parameter(type=wanted.type), value, name):
+            self._findings.add(at, f"inputs.{name}: {who} {_a(wanted.type)}, not {shown(value)}")
+        elif not isinstance(value, list | dict):
+            for message in unfit(wanted, value, f"inputs.{name}"):
+                self._findings.add(at, message)
+
+    def _check_command(self, node: Node) -> None:
+        command = node.plain.get("command")
+        if not isinstance(command, str) or check_syntax(command):  # an expression left open: the flow's problem
+            return
+        at = node.place.below("command")
+        try:
+            words = shlex.split(_EXPRESSION.sub("value", command))
+        except ValueError as error:
+            hint = 'Close the quotation mark, or write the command as a list: [echo, "it\'s"]'
+            self._findings.add(at, f"the command cannot be split into arguments: {error}", hint)
+            return
+        for word in words:
+            if word in _FOR_A_SHELL or (word.endswith(";") and word != words[0]):
+                hint = f"No shell reads the command. If you need one: command: [sh, -c, {command[:60]!r}]"
+                self._findings.add(at, f"{word!r} would be handed to {words[0]!r} as an argument", hint)
+                return
+
+    def _check_agent(self, node: Node) -> None:
+        name = node.plain.get("agent")
+        if not isinstance(name, str) or self._known.agents is None or not name:
+            return
+        agent = self._known.agents.get(name)
+        if agent is None:
+            hint = self._findings.did_you_mean(
+                name, self._known.agents, otherwise="`fabric agents list` shows those that there are."
+            )
+            self._findings.add(node.place.below("agent"), f"there is no agent {name!r}", hint)
+            return
+        given = node.part("inputs")
+        for each, parameter in agent.inputs.items():
+            if each in given:
+                self._check_type(node, each, parameter, f"the agent {name!r} takes")
+            elif parameter.required and not parameter.has_default:
+                near = self._near_or(each, {key: 0 for key in given if key not in agent.inputs}, f"Add inputs.{each}.")
+                self._findings.add(node.place, f"the agent {name!r} needs the input {each!r}", near)
+        for each in given:
+            if each not in agent.inputs and agent.inputs:
+                hint = self._findings.did_you_mean(each, agent.inputs)
+                self._findings.add(
+                    node.place.below("inputs", each), f"the agent {name!r} takes no input {each!r}", hint
+                )
+
+    def _check_workflow(self, node: Node, workflow_name: object) -> None:
+        name = node.plain.get("workflow")
+        if not isinstance(name, str) or not name:
+            return
+        at = node.place.below("workflow")
+        if name == workflow_name:
+            if all(each.plain.get("condition") is None for each in node.chain()):
+                hint = "Give the step a condition that ends it, or call another workflow."
+                self._findings.add(at, "the workflow calls itself without end", hint)
+        elif self._known.workflows is not None and name not in self._known.workflows:
+            hint = self._findings.did_you_mean(
+                name, sorted(self._known.workflows), otherwise="`fabric workflow list` shows those that there are."
+            )
+            self._findings.add(at, f"there is no workflow {name!r}", hint)
+
+    def _check_rules(self, node: Node) -> None:
+        given = node.part("inputs")
+        if given and "schema" not in given and "rules" not in given:
+            hint = 'Add inputs.schema, or inputs.rules: ["data.count > 0"]'
+            self._findings.add(node.place.below("inputs"), "validate needs inputs.schema or inputs.rules", hint)
+        rules = given.get("rules")
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            text = rule.get("rule") if isinstance(rule, dict) else rule
+            if not isinstance(text, str) or not text.strip():
+                hint = 'Write "data.count > 0", or {rule: "data.count > 0", message: "nothing was found"}'
+                self._findings.add(
+                    node.place.below("inputs", "rules", index), f"inputs.rules[{index}] must be an expression", hint
+                )
+
+    def _check_retry(self, node: Node) -> None:
+        rule = RULES.get(node.action)
+        attempts = node.part("retry").get("max_attempts")
+        if rule is not None and not rule.again and isinstance(attempts, int) and attempts > 1:
+            hint = "Put it on the steps inside." if "steps" in rule.uses or "then" in rule.uses else "Take it out."
+            self._findings.add(node.place.below("retry"), f"{node.action} is never tried again", hint)
+        errors = node.part("retry").get("on")
+        for index, error in enumerate(errors if isinstance(errors, list) else ()):
+            if isinstance(error, str) and error in NEVER_AGAIN:
+                self._findings.add(
+                    node.place.below("retry", "on", index), f"{error!r} is never tried again", "Take it out."
+                )
+
+
+def _example(rule: ActionRule, name: str) -> str:
+    if rule.example.startswith(f"{name}:"):
+        return rule.example
+    return {"steps": "steps: with the steps that it runs", "inputs": rule.example}.get(name, f"{name}:")
+
+
+def _a(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

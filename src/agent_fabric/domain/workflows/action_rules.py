@@ -1,0 +1,181 @@
+"""What each built-in action needs and gives: one table for the check, the JSON Schema and the reference page."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from agent_fabric.domain.workflows.definition import BuiltIn
+
+SPECIAL_FIELDS: Final = ("agent", "command", "workflow", "steps", "then", "else")
+"""Fields of a step that only some actions use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """One of the inputs that an action reads."""
+
+    doc: str
+    type: str = "any"
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionRule:
+    """What an action needs and gives."""
+
+    doc: str
+    needs: tuple[str, ...] = ()
+    """Fields that must be there."""
+    needs_one_of: tuple[str, ...] = ()
+    """Fields of which at least one must be there."""
+    inputs: Mapping[str, Given] = field(default_factory=dict)
+    one_input_of: tuple[str, ...] = ()
+    """Inputs of which exactly one must be there."""
+    other_inputs: bool = False
+    """Whether further inputs mean something: they are handed on."""
+    gives: Mapping[str, str] | None = None
+    """Its outputs with their types; None: they cannot be known from the file."""
+    again: bool = False
+    """Whether `retry` means something: it has effects that may work the second time."""
+    example: str = ""
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The special fields that mean something here."""
+        return (*(name for name in self.needs if name in SPECIAL_FIELDS), *self.needs_one_of)
+
+
+_RULES: Final[Mapping[BuiltIn, ActionRule]] = {
+    BuiltIn.INVOKE_AGENT: ActionRule(
+        doc="Lets an agent do a task, as a run of its own. Its inputs are the agent's inputs.",
+        needs=("agent",),
+        other_inputs=True,
+        again=True,
+        example="agent: summarizer",
+    ),
+    BuiltIn.RUN_COMMAND: ActionRule(
+        doc="Runs a program in the sandbox, under the policy. Fails when the exit code is not 0.",
+        needs=("command",),
+        inputs={
+            "env": Given(doc="Environment variables by name.", type="object"),
+            "cwd": Given(doc="The folder in which it runs.", type="string"),
+        },
+        gives={"exit_code": "integer", "stdout": "string", "stderr": "string"},
+        again=True,
+        example="command: [git, log, --oneline]",
+    ),
+    BuiltIn.VALIDATE: ActionRule(
+        doc="Checks `data` against a JSON Schema and rules, and fails if it does not fit. Its inputs are its outputs.",
+        needs=("inputs",),
+        inputs={
+            "data": Given(doc="What is checked.", required=True),
+            "schema": Given(doc="A JSON Schema.", type="object"),
+            "rules": Given(
+                doc="Expressions that must hold, or mappings of `rule` and `message`. They see the step's own inputs, "
+                "such as `data`, too.",
+                type="array",
+            ),
+        },
+        other_inputs=True,
+        gives={},
+        example='inputs: {data: "{{ fetch.json }}", rules: ["data.count > 0"]}',
+    ),
+    BuiltIn.TRANSFORM: ActionRule(
+        doc="Computes values: its inputs, with the expressions filled in, are its outputs.",
+        needs=("inputs",),
+        other_inputs=True,
+        gives={},
+        example='inputs: {total: "{{ inputs.count + 1 }}"}',
+    ),
+    BuiltIn.CONDITIONAL: ActionRule(
+        doc="Runs the steps in `then` if its condition holds, else those in `else`, one after another.",
+        needs=("condition",),
+        needs_one_of=("then", "else"),
+        gives={"branch": "string"},
+        example="condition: inputs.count > 3",
+    ),
+    BuiltIn.PARALLEL_GROUP: ActionRule(
+        doc="Runs the steps inside at the same time; `depends_on` among them is honoured.",
+        needs=("steps",),
+        gives={},
+        example="steps: [{id: first, action: transform, inputs: {n: 1}}]",
+    ),
+    BuiltIn.WAIT: ActionRule(
+        doc="Waits for time to pass, for a signal or for a person; with `timeout` not for ever.",
+        inputs={
+            "seconds": Given(doc="How long to wait.", type="number"),
+            "until": Given(doc="The moment: `2026-12-24T18:00:00Z`, or seconds since 1970."),
+            "event": Given(doc="The name of the signal; `fabric workflow signal RUN NAME` sends it.", type="string"),
+            "approval": Given(doc="What a person is asked."),
+            "required": Given(doc="With `approval`: whether a no fails the step.", type="boolean"),
+            "timeout": Given(
+                doc="Seconds after which the step fails; the step's `timeout` does the same.", type="number"
+            ),
+        },
+        one_input_of=("seconds", "until", "event", "approval"),
+        gives={"waited_for": "string", "data": "object", "approved": "boolean", "by": "string", "reason": "string"},
+        example="inputs: {seconds: 60}",
+    ),
+    BuiltIn.HTTP_REQUEST: ActionRule(
+        doc="Sends an HTTP request to a host that may be reached. Fails when the status is 400 or more.",
+        needs=("inputs",),
+        inputs={
+            "url": Given(doc="The address.", type="string", required=True),
+            "method": Given(doc="`GET` unless it says otherwise.", type="string"),
+            "headers": Given(doc="Headers by name.", type="object"),
+            "query": Given(doc="What is added to the address, by name.", type="object"),
+            "json": Given(doc="What is sent, as JSON."),
+            "body": Given(doc="What is sent, as text.", type="string"),
+            "form": Given(doc="What is sent, as a form.", type="object"),
+            "timeout": Given(doc="Seconds for the request.", type="number"),
+            "accept_status": Given(doc="Statuses of 400 or more that are no failure: `404`, or a list of them."),
+            "max_bytes": Given(doc="How much of the answer is read.", type="integer"),
+        },
+        gives={
+            "status": "integer",
+            "reason": "string",
+            "headers": "object",
+            "url": "string",
+            "body": "string",
+            "truncated": "boolean",
+            "encoding": "string",
+            "json": "any",
+        },
+        again=True,
+        example='inputs: {url: "https://example.com/data.json"}',
+    ),
+    BuiltIn.APPROVE: ActionRule(
+        doc="Asks a person, perhaps with a form. Fails when the answer is no, unless `required` is false.",
+        inputs={
+            "message": Given(doc="The question.", type="string"),
+            "form": Given(doc="What the person fills in: a JSON Schema, or types by name.", type="object"),
+            "required": Given(doc="Whether a no fails the step; true unless it says otherwise.", type="boolean"),
+            "timeout": Given(
+                doc="Seconds after which the step fails; the step's `timeout` does the same.", type="number"
+            ),
+        },
+        gives={"approved": "boolean", "by": "string", "reason": "string", "form": "object"},
+        example='inputs: {message: "Publish it?"}',
+    ),
+    BuiltIn.FOR_EACH: ActionRule(
+        doc="Runs the steps inside for each item of a list; they see `item` and `index`.",
+        needs=("inputs", "steps"),
+        inputs={
+            "items": Given(doc="The list.", type="array", required=True),
+            "max_items": Given(
+                doc="The step fails when there are more; 1000 unless it says otherwise.", type="integer"
+            ),
+        },
+        gives={"results": "array", "count": "integer"},
+        example='inputs: {items: "{{ inputs.names }}"}',
+    ),
+    BuiltIn.WORKFLOW: ActionRule(
+        doc="Calls another workflow, as a run of its own. Its inputs are that workflow's inputs.",
+        needs=("workflow",),
+        other_inputs=True,
+        again=True,
+        example="workflow: release-notes",
+    ),
+}
+
+RULES: Final[Mapping[str, ActionRule]] = {action.value: _RULES[action] for action in BuiltIn}

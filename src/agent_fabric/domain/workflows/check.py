@@ -1,0 +1,117 @@
+"""Tells everything that is wrong with a workflow before it runs, in words for the person who wrote it.
+
+Takes time in proportion to the size of the definition, whatever stands in it, and never raises.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_fabric.domain.workflows.action_check import ActionCheck
+from agent_fabric.domain.workflows.definition import Parameter
+from agent_fabric.domain.workflows.flow import Flow
+from agent_fabric.domain.workflows.graph import Graph, check_dependencies, graph_of
+from agent_fabric.domain.workflows.known import AgentShape, Known
+from agent_fabric.domain.workflows.outputs_known import fits_type, type_of
+from agent_fabric.domain.workflows.parameters import TYPES, unfit
+from agent_fabric.domain.workflows.problems import Findings, Place, Problem
+from agent_fabric.domain.workflows.shape import MOST_STEPS
+from agent_fabric.domain.workflows.structure import check_structure, is_plain
+from agent_fabric.domain.workflows.triggers import check_triggers
+
+__all__ = ["AgentShape", "Known", "Problem", "problems_in"]
+
+NOTHING_KNOWN = Known()
+
+
+def problems_in(plain: object, known: Known = NOTHING_KNOWN) -> list[Problem]:
+    """Return what must be changed before a definition can be run; an empty list means nothing.
+
+    At most fifty problems are named; one more entry then tells how many are left.
+    """
+    findings = Findings()
+    if not is_plain(plain, findings):
+        return findings.all()
+    check_structure(plain, findings)
+    if not isinstance(plain, dict):
+        return findings.all()
+    inputs = _declared(plain, findings)
+    check_triggers(plain.get("triggers"), findings)
+    _check_execution(plain.get("execution"), findings)
+    graph = graph_of(plain, findings)
+    if _too_many(graph, findings):
+        return findings.all()
+    check_dependencies(graph, findings)
+    _check_outputs(plain, graph, inputs, known, findings)
+    ActionCheck(graph, inputs, known, findings).check(plain.get("name"))
+    Flow(graph, inputs, known, findings).check(plain)
+    return findings.all()
+
+
+def _too_many(graph: Graph, findings: Findings) -> bool:
+    count = sum(len(siblings.nodes) for siblings in graph.lists)
+    if count <= MOST_STEPS:
+        return False
+    hint = "Move a part into a workflow of its own, or use for-each."
+    findings.add(Place(("steps",)), f"there are {count} steps; a workflow may have {MOST_STEPS}", hint)
+    return True
+
+
+def _declared(plain: Mapping[str, Any], findings: Findings) -> dict[str, Parameter]:
+    """Return the inputs that are declared well enough to check others against them."""
+    declared: dict[str, Parameter] = {}
+    inputs = plain.get("inputs")
+    for name, each in inputs.items() if isinstance(inputs, dict) else ():
+        about = {"type": each} if isinstance(each, str) else each if isinstance(each, dict) else {}
+        kind = about.get("type", "any")
+        choices = about.get("enum")
+        parameter = Parameter(
+            type=kind if kind in TYPES else "any",
+            required=about.get("required") is True,
+            has_default="default" in about,
+            choices=tuple(choices) if isinstance(choices, list) else (),
+        )
+        declared[name] = parameter
+        _check_values(name, about, parameter, findings)
+    return declared
+
+
+def _check_values(name: str, about: Mapping[str, Any], parameter: Parameter, findings: Findings) -> None:
+    place = Place(("inputs", name))
+    if "enum" in about and about["enum"] == []:
+        findings.add(place.below("enum"), f"inputs.{name}.enum allows nothing", "Name the values, or leave it out.")
+    for index, choice in enumerate(parameter.choices):
+        for message in unfit(Parameter(type=parameter.type), choice, f"inputs.{name}.enum[{index}]"):
+            findings.add(place.below("enum", index), message)
+    if about.get("default") is not None:
+        for message in unfit(parameter, about["default"], f"inputs.{name}.default"):
+            hint = "Change the default, or the type." if not parameter.choices else ""
+            findings.add(place.below("default"), message, hint)
+
+
+def _check_outputs(
+    plain: Mapping[str, Any], graph: Graph, inputs: Mapping[str, Parameter], known: Known, findings: Findings
+) -> None:
+    outputs = plain.get("outputs")
+    for name, each in outputs.items() if isinstance(outputs, dict) else ():
+        place = Place(("outputs", name))
+        if isinstance(each, str) and "{{" not in each and each not in TYPES:
+            hint = f'Write {name}: "{{{{ STEP.FIELD }}}}"'
+            findings.add(place, f"outputs.{name} is {each[:60]!r}, neither an expression nor a type", hint)
+        if isinstance(each, dict) and each.get("type") in TYPES and each.get("value") is not None:
+            got = type_of(each["value"], graph, inputs, known)
+            if not fits_type(each["type"], got):
+                message = f"outputs.{name} is declared as {each['type']}, but its value is {got}"
+                findings.add(place.below("type"), message, "Change the type, or the value.")
+
+
+def _check_execution(execution: object, findings: Findings) -> None:
+    if (
+        isinstance(execution, dict)
+        and execution.get("fail_fast") is True
+        and execution.get("continue_on_error") is True
+    ):
+        findings.add(
+            Place(("execution", "fail_fast")),
+            "execution.fail_fast and execution.continue_on_error contradict each other",
+            "Keep one: fail_fast stops what runs, continue_on_error lets it go on.",
+        )

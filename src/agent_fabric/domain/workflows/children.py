@@ -1,0 +1,12 @@
+"""Names for the runs that do a step's work."""
+
+import hashlib
+import uuid
+
+from agent_fabric.domain.ids import LaneId, RunId
+
+
+def child_run_id(parent: RunId, lane: LaneId, attempt: int) -> RunId:
+    """Return the id of the run that does one attempt at a step: the same after every crash."""
+    digest = hashlib.sha256(f"{parent}/{lane}/{attempt}".encode(errors="surrogatepass")).digest()
+    return RunId(str(uuid.UUID(bytes=digest[:16], version=5)))

@@ -1,0 +1,181 @@
+"""The kinds of values that fields of definitions take: each with its check, its words and its JSON Schema."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_fabric.domain.workflows.problems import did_you_mean
+
+IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+NAME: Final = re.compile(r"(?=.{1,64}$)[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*", re.ASCII)
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_LABEL = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+SEMVER: Final = re.compile(rf"(?=.{{1,64}}$){_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_LABEL})?(?:\+{_LABEL})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A single value."""
+
+    words: str
+    """What it must be: `must be …`."""
+    schema: Mapping[str, Any]
+    fits: Callable[[Any], bool]
+    hint: str | Callable[[Any], str] = ""
+    """What to do about a value that does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One key of a group."""
+
+    kind: "Kind"
+    doc: str
+    required: bool = False
+    nullable: bool = False
+    """Nothing is the same as leaving it out, as programs that write files expect."""
+    default: Any = None
+    """What holds when it is left out, for readers."""
+    example: str = ""
+    """Of a required field: what to add when it is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A mapping with known keys."""
+
+    name: str
+    fields: Mapping[str, Field]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """A mapping whose keys the author chooses."""
+
+    of: "Kind"
+    keys: Leaf | None = None
+    """What the keys must be; None: any text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Either:
+    """A short form, or the full one."""
+
+    short: Leaf
+    full: Group
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A list of steps; the one kind that holds itself."""
+
+    needed: bool = False
+    """It must hold at least one."""
+
+
+Kind = Leaf | Group | Entries | Either | Steps
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number; what is true or false is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def text(words: str = "text", *, pattern: re.Pattern[str] | None = None, hint: Any = "", most: int = 100_000) -> Leaf:
+    """Text that is not empty, perhaps of a certain form."""
+    schema: dict[str, Any] = {"type": "string", "minLength": 1}
+    if pattern is not None:
+        schema["pattern"] = f"^(?:{pattern.pattern})$"
+    return Leaf(
+        words=words,
+        schema=schema,
+        fits=lambda value: (
+            isinstance(value, str) and 0 < len(value) <= most and (pattern is None or bool(pattern.fullmatch(value)))
+        ),
+        hint=hint,
+    )
+
+
+def texts(what: str, example: str) -> Leaf:
+    """Return a list of texts; the example is written as in a file, with the key."""
+    key = example.partition(":")[0]
+    return Leaf(
+        words=f"a list of {what}",
+        schema={"type": "array", "items": {"type": "string", "minLength": 1}},
+        fits=lambda value: isinstance(value, list) and all(isinstance(each, str) and each for each in value),
+        hint=lambda value: f"Write {key}: [{value}]" if isinstance(value, str) and value else f"Write {example}",
+    )
+
+
+def text_or_texts(what: str, example: str) -> Leaf:
+    """Return a text or a list of texts."""
+    several = texts(what, example)
+    return Leaf(
+        words=f"text or {several.words}",
+        schema={"anyOf": [{"type": "string", "minLength": 1}, {**several.schema, "minItems": 1}]},
+        fits=lambda value: (isinstance(value, str) and bool(value.strip())) or (several.fits(value) and bool(value)),
+        hint=several.hint,
+    )
+
+
+def whole(least: int, most: int) -> Leaf:
+    """Return a whole number within bounds."""
+    return Leaf(
+        words=f"a whole number from {least} to {most}",
+        schema={"type": "integer", "minimum": least, "maximum": most},
+        fits=lambda value: is_number(value) and isinstance(value, int) and least <= value <= most,
+    )
+
+
+def seconds(*, above_zero: bool, most: float) -> Leaf:
+    """Return a number of seconds."""
+    return Leaf(
+        words=f"a number of seconds, {'above' if above_zero else 'at least'} 0 and at most {most:.0f}",
+        schema={"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0, "maximum": most},
+        fits=lambda value: is_number(value) and (value > 0 if above_zero else value >= 0) and value <= most,
+        hint=_seconds_hint,
+    )
+
+
+def _seconds_hint(value: object) -> str:
+    return "Write a plain number of seconds, as in: 90" if isinstance(value, str) else ""
+
+
+def number(least: float, most: float) -> Leaf:
+    """Return a number within bounds."""
+    return Leaf(
+        words=f"a number from {least:g} to {most:g}",
+        schema={"type": "number", "minimum": least, "maximum": most},
+        fits=lambda value: is_number(value) and least <= value <= most,
+    )
+
+
+def one_of(choices: Iterable[str], *, usual: Mapping[str, str] | None = None) -> Leaf:
+    """Return one word of a closed choice; `usual` are the words that people write instead."""
+    words = tuple(choices)
+
+    def hint(value: object) -> str:
+        if not isinstance(value, str):
+            return ""
+        meant = (usual or {}).get(value.casefold())
+        return f"Did you mean {meant!r}?" if meant else did_you_mean(value.lower(), words, otherwise=" ")
+
+    return Leaf(
+        words=f"one of {', '.join(words)}",
+        schema={"enum": list(words)},
+        fits=lambda value: isinstance(value, str) and value in words,
+        hint=hint,
+    )
+
+
+FLAG: Final = Leaf(
+    words="true or false",
+    schema={"type": "boolean"},
+    fits=lambda value: isinstance(value, bool),
+    hint=lambda value: "Write true or false, without quotes." if isinstance(value, str) else "",
+)
+ANYTHING: Final = Leaf(words="anything", schema={}, fits=lambda _: True)
+LIST: Final = Leaf(words="a list", schema={"type": "array"}, fits=lambda value: isinstance(value, list))

@@ -1,0 +1,216 @@
+"""How an attempt at a step has ended: from what came of it to the event that says so."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.events import ToolErred, ToolReturned
+from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.workflow_events import (
+    ChildFinished,
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStatus,
+    TimerFired,
+)
+from agent_fabric.domain.workflows.containers import verdict_on_container
+from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.plan import Kind
+from agent_fabric.domain.workflows.scope import ExpressionError, Scope, reads_of, resolve, said
+from agent_fabric.domain.workflows.state import WorkflowState
+from agent_fabric.domain.workflows.step_state import Phase, StepState
+from agent_fabric.domain.workflows.stopping import CANCELLED, is_cut
+from agent_fabric.domain.workflows.verdicts import (
+    APPROVAL_EXPIRED,
+    DENIED,
+    EXPRESSION_ERROR,
+    NEVER_AGAIN,
+    Verdict,
+    failure,
+    success,
+)
+
+_MOST_SHOWN = 500
+_FIRST_ERROR_STATUS = 400
+
+
+def ending(
+    wf: WorkflowState, step: StepState, verdict: Verdict, attempt: int | None = None
+) -> StepFinished | StepRetried:
+    """Return the event that follows from a verdict: the step's end, or another attempt."""
+    attempt = step.attempt if attempt is None else attempt
+    declared = step.node.step
+    reads: Mapping[str, tuple[str, ...]] = {}
+    if verdict.status is StepStatus.SUCCESS and declared.outputs and not verdict.whole:
+        scope = Scope(wf, step, {"result": verdict.outputs})
+        try:
+            more = {name: resolve(each, scope) for name, each in declared.outputs.items()}
+        except ExpressionError as problem:
+            verdict = failure(EXPRESSION_ERROR, f"outputs: {said(problem)}", verdict.outputs)
+        else:
+            verdict = success({**verdict.outputs, **more})
+            reads = reads_of(declared.outputs)
+    if verdict.status is StepStatus.FAILED and _is_worth_another(wf, step, verdict.error_type, attempt):
+        return StepRetried(
+            step_id=declared.id,
+            attempt=attempt,
+            error=verdict.error,
+            error_type=verdict.error_type,
+            delay_s=declared.retry.delay_after(attempt),
+        )
+    return StepFinished(
+        step_id=declared.id,
+        attempt=attempt,
+        status=verdict.status,
+        outputs=verdict.outputs,
+        error=verdict.error,
+        error_type=verdict.error_type,
+        reads=reads,
+    )
+
+
+def _is_worth_another(wf: WorkflowState, step: StepState, error_type: str, attempt: int) -> bool:
+    retry = step.node.step.retry
+    if attempt >= retry.max_attempts or error_type in NEVER_AGAIN or not step.node.takes_slot:
+        return False
+    if wf.halted or (retry.on and error_type not in retry.on):
+        return False
+    return not is_cut(step)
+
+
+def verdict_on(wf: WorkflowState, step: StepState) -> Verdict:
+    """Judge an attempt that has come to something."""
+    if step.node.kind is Kind.CONTAINER:
+        return verdict_on_container(wf, step)
+    match step.outcome:
+        case ToolReturned() as body:
+            return _of_result(step, body)
+        case ToolErred() as body:
+            return failure(body.error_type, body.error_message)
+        case ChildFinished() as body:
+            return _of_child(step, body)
+        case ApprovalDecided() as body:
+            return _of_answer(step, body)
+        case SignalReceived() as body:
+            return success({"waited_for": "event", "data": dict(body.data), "by": body.by})
+        case TimerFired(purpose="wait"):
+            return success({"waited_for": "until" if "until" in step.inputs else "seconds"})
+        case TimerFired():
+            return failure("TimeoutError", _took_too_long(step))
+        case None:
+            return failure(CANCELLED, step.reason)
+
+
+def _took_too_long(step: StepState) -> str:
+    limit = step.inputs.get("timeout") if step.node.kind in (Kind.WAIT, Kind.PERSON) else None
+    limit = step.node.step.timeout_s if limit is None else limit
+    return f"took longer than {limit:g} s" if isinstance(limit, int | float) else "took too long"
+
+
+def _of_result(step: StepState, body: ToolReturned) -> Verdict:
+    result = _whole(body)
+    match step.node.step.action:
+        case BuiltIn.RUN_COMMAND:
+            return _of_command(result)
+        case BuiltIn.HTTP_REQUEST:
+            return _of_http(step, result)
+        case _:
+            return success(result)
+
+
+def _whole(body: ToolReturned) -> Mapping[str, Any]:
+    """Return all that the tool gave, even if only a part of it fits into a conversation."""
+    if body.whole:
+        try:
+            whole = json.loads(body.whole)
+        except ValueError:
+            return body.result
+        if isinstance(whole, dict):
+            return whole
+    return body.result
+
+
+def _of_command(result: Mapping[str, Any]) -> Verdict:
+    code = result.get("exit_code", 0)
+    outputs = {"exit_code": code, "stdout": result.get("stdout", ""), "stderr": result.get("stderr", "")}
+    if result.get("timed_out"):
+        return failure("TimeoutError", f"the command took too long. {result.get('hint', '')}".rstrip(), outputs)
+    if code != 0:
+        said = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MOST_SHOWN:]
+        return failure("CommandFailed", f"exit code {code}{': ' if said else ''}{said}", outputs)
+    return success(outputs)
+
+
+def _of_http(step: StepState, result: Mapping[str, Any]) -> Verdict:
+    status = result.get("status", 0)
+    accepted = step.inputs.get("accept_status")
+    accepted = accepted if isinstance(accepted, list | tuple) else [accepted]
+    if isinstance(status, int) and status >= _FIRST_ERROR_STATUS and status not in accepted:
+        where = step.inputs.get("url", "the server")
+        return failure("HttpError", f"{where} answered {status}", result)
+    return success(result)
+
+
+def _of_child(step: StepState, body: ChildFinished) -> Verdict:
+    if body.run_status != "completed":
+        kind = body.error_type or (CANCELLED if body.run_status == "cancelled" else "ChildFailed")
+        return failure(kind, body.error or f"its run {body.child_run_id} ended as {body.run_status}", body.payload)
+    payload = body.payload
+    if step.node.step.action == BuiltIn.WORKFLOW and "step_results" in payload and "steps_executed" in payload:
+        given = payload["result"] if "result" in payload else payload.get("outputs")
+        return success(given if isinstance(given, Mapping) else {})
+    return success(payload)
+
+
+def _of_answer(step: StepState, body: ApprovalDecided) -> Verdict:
+    if step.node.kind is Kind.PERSON:
+        return _of_person(step, body)
+    in_doubt = step.asked is not None and step.asked.question is Question.DID_IT_HAPPEN
+    because = f": {body.reason}" if body.reason else ""
+    match body.decision:
+        case Decision.EXPIRED:
+            return failure(APPROVAL_EXPIRED, "nobody answered in time")
+        case Decision.DONE if in_doubt:
+            counted = {"counted_as_done": True, "by": body.by, "reason": body.reason}
+            return Verdict(StepStatus.SUCCESS, counted, whole=True)
+        case _ if in_doubt:
+            return Verdict(StepStatus.SKIPPED, error=f"skipped by {body.by} after the program was stopped{because}")
+        case _:
+            return failure(DENIED, f"refused by {body.by}{because}")
+
+
+def _of_person(step: StepState, body: ApprovalDecided) -> Verdict:
+    approved = body.decision is Decision.APPROVE
+    optional = step.inputs.get("required") is False
+    if not approved and not optional:
+        if body.decision is Decision.EXPIRED:
+            return failure(APPROVAL_EXPIRED, "nobody answered in time")
+        return failure(DENIED, f"refused by {body.by}{f': {body.reason}' if body.reason else ''}")
+    outputs: dict[str, Any] = {"approved": approved, "by": body.by, "reason": body.reason}
+    if step.node.step.action == BuiltIn.WAIT:
+        return success({"waited_for": "approval", **outputs})
+    filled = dict(body.args or {})
+    schema = step.inputs.get("form")
+    if approved and isinstance(schema, Mapping) and schema:
+        problems = problems_with({"form": filled}, {"properties": {"form": form_schema(schema)}})
+        if problems:
+            return failure("InvalidForm", "; ".join(problems), {**outputs, "form": filled})
+    return success({**outputs, "form": filled})
+
+
+def form_schema(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON schema of a form; it may be given as one, or for short as its fields by name."""
+    if isinstance(form.get("type"), str) or "properties" in form:
+        return form
+    fields = {name: {"type": each} if isinstance(each, str) else each for name, each in form.items()}
+    return {"type": "object", "properties": fields}
+
+
+def settled(wf: WorkflowState, step: StepState) -> StepFinished | StepRetried:
+    """Return the event that says how an attempt ended about which everything is known, or that has to be stopped."""
+    if step.phase is Phase.STOPPING and step.outcome is None:
+        return ending(wf, step, failure(CANCELLED, step.reason))
+    return ending(wf, step, verdict_on(wf, step))

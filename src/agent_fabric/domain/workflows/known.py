@@ -1,0 +1,24 @@
+"""What the check of a workflow must know about the world outside its file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent_fabric.domain.workflows.definition import Parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentShape:
+    """What an agent takes and gives."""
+
+    inputs: Mapping[str, Parameter] = field(default_factory=dict)
+    outputs: Mapping[str, Parameter] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """Names that a definition may use. None: nobody knows, so they are not checked."""
+
+    agents: Mapping[str, AgentShape] | None = None
+    workflows: frozenset[str] | None = None
+    actions: frozenset[str] = frozenset()
+    """Actions that packages bring."""

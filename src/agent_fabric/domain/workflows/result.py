@@ -1,0 +1,174 @@
+"""What a workflow gives in the end."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agent_fabric.domain.events import RunCompleted, RunFailed
+from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.workflow_events import StepStatus
+from agent_fabric.domain.workflows.definition import Step
+from agent_fabric.domain.workflows.moving import root_over
+from agent_fabric.domain.workflows.plan import Node
+from agent_fabric.domain.workflows.scope import ExpressionError, Scope, holds, resolve, said
+from agent_fabric.domain.workflows.state import WorkflowState
+from agent_fabric.domain.workflows.step_state import StepState
+
+SUCCESS, FAILED, PARTIAL, SKIPPED = "success", "failed", "partial", "skipped"
+
+
+def result_of_workflow(wf: WorkflowState) -> dict[str, Any]:
+    """Return what all steps came to, whether they have come to their end or not."""
+    return _result(wf)[0]
+
+
+def ending_of(wf: WorkflowState) -> RunCompleted | RunFailed:
+    """Return how a run ends in which nothing goes on any more."""
+    result, problem = _result(wf)
+    if wf.timed_out:
+        limit = wf.definition.execution.timeout_s or 0.0
+        return RunFailed(
+            code="TimeoutError",
+            message=f"The workflow took longer than {limit:g} s",
+            hint=f"Allow more with execution.timeout, then `fabric workflow resume {wf.run_id}`.",
+            payload=result,
+        )
+    if result["status"] in (SUCCESS, SKIPPED):
+        return RunCompleted(run_id=wf.run_id, specialist_ids=(), task_force_mode="sequential", payload=result)
+    return RunFailed(
+        code="workflow_failed",
+        message=problem,
+        hint=f"When that is put right, `fabric workflow resume {wf.run_id}` goes on from there; what is done is kept.",
+        payload=result,
+    )
+
+
+def _result(wf: WorkflowState) -> tuple[dict[str, Any], str]:
+    outputs: dict[str, Any] = {}
+    step_results: list[dict[str, Any]] = []
+    for lane, node, step in _in_order(wf):
+        entry = _step_result(wf, lane, node, step)
+        step_results.append(entry)
+        if entry["status"] == SUCCESS and lane == node.step.id:
+            outputs[lane] = entry["outputs"]
+    status, problem = _status(wf)
+    result: dict[str, Any] = {
+        "outputs": outputs,
+        "steps_executed": list(wf.executed),
+        "step_results": step_results,
+        "duration_ms": round((wf.last_at - wf.first_at) * 1000) if wf.first_at is not None else 0,
+        "status": status,
+    }
+    declared = {name: each.value for name, each in wf.definition.outputs.items() if each.value is not None}
+    if declared and not wf.definition.execution.dry_run:
+        result["result"], wrong = _declared(wf, declared)
+        if wrong and status in (SUCCESS, SKIPPED):
+            result["status"], problem = FAILED, wrong
+    return result, problem
+
+
+def _status(wf: WorkflowState) -> tuple[str, str]:
+    if wf.failed:
+        partial = wf.succeeded and wf.definition.execution.continue_on_error
+        first = wf.steps[wf.failed[0]]
+        return PARTIAL if partial else FAILED, f"The step {first.lane!r} failed: {first.error}"
+    if wf.timed_out:
+        return FAILED, wf.halted
+    if not wf.definition.execution.dry_run and not root_over(wf) and not wf.under_way and not wf.open:
+        waiting = [node.step.id for node in wf.root.row.nodes if wf.root.counts[node.index]]
+        return FAILED, f"These steps wait for each other: {', '.join(waiting[:10])}"
+    return (SUCCESS, "") if wf.succeeded else (SKIPPED, "")
+
+
+def _declared(wf: WorkflowState, declared: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    scope = Scope(wf, None)
+    values: dict[str, Any] = {}
+    wrong = ""
+    for name, expression in declared.items():
+        try:
+            values[name] = resolve(expression, scope)
+        except ExpressionError as problem:
+            values[name] = None
+            wrong = wrong or f"The output {name!r} has no value: {said(problem)}"
+    return values, wrong
+
+
+_Placed = tuple[LaneId, Node, StepState | None]
+
+
+def _in_order(wf: WorkflowState) -> Iterator[_Placed]:
+    """Return every step in the order of the definition, those of a `for-each` once for each item that was begun."""
+    waiting: list[tuple[str, Node]] = [("", node) for node in reversed(wf.plan.root.nodes)]
+    while waiting:
+        before, node = waiting.pop()
+        lane = LaneId(before + node.step.id)
+        step = wf.steps.get(lane)
+        yield lane, node, step
+        inside: list[tuple[str, Node]] = []
+        if node.repeats and not wf.definition.execution.dry_run:
+            begun = _items_begun(step) if step is not None else 0
+            nodes = node.by_branch["steps"].nodes
+            inside = [(f"{lane}[{index}].", each) for index in range(begun) for each in nodes]
+        else:
+            inside = [(before, each) for row in node.by_branch.values() for each in row.nodes]
+        waiting.extend(reversed(inside))
+
+
+def _items_begun(step: StepState) -> int:
+    if step.reused_from is None:
+        return step.next_item
+    count = step.outputs.get("count")
+    return count if isinstance(count, int) else 0
+
+
+def _step_result(wf: WorkflowState, lane: LaneId, node: Node, step: StepState | None) -> dict[str, Any]:
+    status, error, duration_ms = SKIPPED, "", 0
+    outputs: Mapping[str, Any] = {}
+    if step is not None and step.status is not None:
+        status, outputs, error = step.status.value, step.outputs, step.error
+        if step.started_at is not None and step.finished_at is not None:
+            duration_ms = round((step.finished_at - step.started_at) * 1000)
+    elif lane in wf.early:
+        body, _ = wf.early[lane]
+        status, outputs, error = body.status.value, body.outputs, body.error
+    elif step is not None and step.started_at is not None:
+        status = StepStatus.RUNNING.value
+    elif wf.halted:
+        error = f"not started, because {wf.halted}"
+    entry: dict[str, Any] = {
+        "step_id": lane,
+        "status": status,
+        "outputs": outputs,
+        "error": error or None,
+        "duration_ms": duration_ms,
+    }
+    if wf.definition.execution.dry_run:
+        entry |= _foreseen(wf, node.step)
+    return entry
+
+
+def _foreseen(wf: WorkflowState, step: Step) -> dict[str, Any]:
+    """Return what a dry run can tell about a step: whatever depends on other steps stays as it is written."""
+    scope = Scope(wf, None)
+    command: Any = _as_far_as_known(step.command, scope)
+    foreseen: dict[str, Any] = {"action": step.action, "inputs": _as_far_as_known(step.inputs, scope)}
+    if step.command:
+        foreseen["command"] = list(command) if isinstance(command, tuple | list) else command
+    if step.condition:
+        try:
+            foreseen["condition"] = holds(step.condition, scope)
+        except ExpressionError:
+            foreseen["condition"] = step.condition
+    return foreseen
+
+
+def _as_far_as_known(value: Any, scope: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _as_far_as_known(each, scope) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_far_as_known(each, scope) for each in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        return resolve(value, scope)
+    except ExpressionError:
+        return value

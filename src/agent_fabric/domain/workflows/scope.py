@@ -1,0 +1,131 @@
+"""What the expressions of a step can see."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from agent_fabric.domain.expressions.errors import ExpressionError
+from agent_fabric.domain.expressions.evaluation import evaluate, has_braces, resolve, truth
+from agent_fabric.domain.expressions.references import references
+from agent_fabric.domain.workflows.plan import Node
+from agent_fabric.domain.workflows.state import WorkflowState
+from agent_fabric.domain.workflows.step_state import Block, StepState
+
+_NOTHING: Mapping[str, Any] = {}
+_SHOWN = 50
+"""So many steps are looked at to tell somebody which names there are."""
+
+
+class Scope(Mapping[str, Any]):
+    """The names that a step can use. Looked up one by one: collecting them for every step would be quadratic.
+
+    Of other steps only those are visible that are sure to be done when this one starts, so that a result never depends
+    on who was faster.
+    """
+
+    __slots__ = ("_more", "_step", "_wf")
+
+    def __init__(self, wf: WorkflowState, step: StepState | None, more: Mapping[str, Any] = _NOTHING) -> None:
+        self._wf = wf
+        self._step = step
+        """None: after all steps."""
+        self._more = more
+        """Names that count before all others."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._more:
+            return self._more[name]
+        wf = self._wf
+        node = wf.plan.nodes.get(name)
+        if node is not None:
+            return self._outputs_of(node, name)
+        match name:
+            case "inputs":
+                return wf.inputs
+            case "run":
+                return {"id": wf.run_id}
+            case "workflow":
+                return {"name": wf.definition.name, "version": wf.definition.version}
+            case "item" | "index":
+                return self._of_item(name)
+            case _:
+                raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Name what there is, for messages; of a long list of steps only the first."""
+        values = self._wf.root.values if self._step is None else self._step.block.values
+        names = (*self._more, "inputs", "run", "workflow", "item", "index", *islice(values, _SHOWN))
+        return (name for name in dict.fromkeys(names) if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _outputs_of(self, node: Node, name: str) -> Mapping[str, Any]:
+        place: Node | None = node
+        while place is not None:
+            block = self._block_with(place)
+            if block is not None:
+                return block.values[name]
+            place = place.parent
+            if place is not None and place.repeats:
+                break  # what is inside belongs to one item
+        raise KeyError(name)
+
+    def _block_with(self, node: Node) -> Block | None:
+        """Return the list under way that `node` stands in, if this step comes after it there."""
+        step = self._step
+        if step is None:
+            return self._wf.root if node.row is self._wf.plan.root else None
+        while step is not None:
+            block = step.block
+            if block.row is node.row:
+                if node.row.sees(step.node.index, node.index):
+                    return block
+                raise KeyError(node.step.id)
+            step = block.owner
+        return None
+
+    def _of_item(self, name: str) -> Any:
+        block = self._step.block if self._step is not None else None
+        while block is not None:
+            if block.index is not None and block.owner is not None:
+                return block.index if name == "index" else block.owner.items[block.index]
+            block = block.owner.block if block.owner is not None else None
+        raise KeyError(name)
+
+
+def holds(text: str, scope: Mapping[str, Any]) -> bool:
+    """Tell whether a condition is true; it may stand in braces or not.
+
+    Raises:
+        ExpressionError: it has no value.
+    """
+    return truth(evaluate(text, scope))
+
+
+def said(problem: ExpressionError) -> str:
+    """Return what is wrong with an expression and what could be written instead."""
+    return f"{problem} ({problem.hint.rstrip('.')})" if problem.hint else str(problem)
+
+
+def reads_of(values: Mapping[str, Any], *, bare: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return which names feed which value."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, value in values.items():
+        paths = _paths(value, bare=bare)
+        if paths:
+            found[name] = paths
+    return found
+
+
+def _paths(value: Any, *, bare: bool) -> tuple[str, ...]:
+    if isinstance(value, str):
+        bare = bare and not has_braces(value)
+        if not bare and not has_braces(value):
+            return ()
+    elif not isinstance(value, list | tuple | Mapping):
+        return ()
+    return tuple(".".join(each.path) for each in references(value, bare=bare))
+
+
+__all__ = ["ExpressionError", "Scope", "holds", "reads_of", "resolve", "said"]

@@ -1,0 +1,152 @@
+"""Makes packs of agents: a prompt from their file, and the tools that their capabilities name."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agent_fabric.application.ports.packs import SpecialistPack
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.agents.capabilities import CAPABILITIES, servers_of, tools_of
+from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.tools import FINISH_TASK, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction
+from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
+from agent_fabric.infrastructure.packs.wrapped import WrappedPack
+from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
+from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
+
+Tool = tuple[ToolSpec, ToolFunction]
+Tools = Sequence[Tool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """What the tools of an agent are made from in one run."""
+
+    sandbox: Sandbox
+    shell_timeout_s: float
+    network_allowed: bool
+    web_tools: Callable[[], Tools]
+    """Gives those that find and read pages."""
+    recall_tools: Callable[[], Tools]
+    """Gives those that look into earlier runs."""
+
+    def tools(self, wanted: frozenset[str]) -> Iterator[Tool]:
+        """Return the tools of these names that work in this run."""
+        yield from (each for each in self._all(wanted) if each[0].name in wanted)
+
+    def refused(self, wanted: frozenset[str]) -> Iterator[Tool]:
+        """Return those that only answer that there is no network."""
+        if not self.network_allowed and wanted & _WEB:
+            yield from (each for each in self.web_tools() if each[0].name in wanted)
+
+    def _all(self, wanted: frozenset[str]) -> Iterator[Tool]:
+        yield READ_FILE, ReadFile(self.sandbox)
+        yield LIST_FILES, ListFiles(self.sandbox)
+        yield SEARCH_FILES, SearchFiles(self.sandbox)
+        yield WRITE_FILE, WriteFile(self.sandbox)
+        yield EDIT_FILE, EditFile(self.sandbox)
+        yield shell_tool(self.sandbox, timeout_s=self.shell_timeout_s)
+        if self.network_allowed and wanted & _WEB:
+            yield from self.web_tools()
+        if wanted & _RECALL:
+            yield from self.recall_tools()
+
+
+_WEB = tools_of(("web-search", "web-fetch", "evidence"))
+_RECALL = tools_of(("recall",))
+
+
+def build_agent_pack(agent: AgentBrief, bench: Workbench) -> BaseSpecialistPack:
+    """Return an agent that builds on no pack, with the tools that its capabilities name, but for a browser's."""
+    wanted = tools_of(agent.capabilities)
+    return BaseSpecialistPack(
+        system_prompt=_with_ending(agent.system_prompt, agent.finish),
+        tools=tuple(bench.tools(wanted)),
+        hidden=tuple(bench.refused(wanted)),
+        finish=FinishSpec(parameters=agent.finish),
+    )
+
+
+class AgentOnPack(WrappedPack):
+    """An agent that builds on a pack: its prompt comes after the pack's, and what the pack demands still holds.
+
+    Where the agent names capabilities, it has only those tools of the pack that they stand for.
+    """
+
+    def __init__(self, inner: SpecialistPack, agent: AgentBrief) -> None:
+        super().__init__(inner)
+        self._agent = agent
+        self._tools = tools_of(agent.capabilities)
+        self._servers = tuple(f"mcp__{server}__" for server in servers_of(agent.capabilities))
+
+    @property
+    def system_prompt(self) -> str:
+        """The pack's, then the agent's."""
+        return self._with_agent(super().system_prompt)
+
+    @property
+    def compact_prompt(self) -> str | None:
+        """The same for models that are small or slow; None: no other one."""
+        prompt = super().compact_prompt
+        return None if prompt is None else self._with_agent(prompt)
+
+    @property
+    def tool_definitions(self) -> Sequence[ToolSpec]:
+        """Those of the pack that the agent may use."""
+        return [spec for spec in super().tool_definitions if self._may_use(spec.name)]
+
+    @property
+    def compact_tools(self) -> Sequence[ToolSpec] | None:
+        """The few of the pack; all that were asked for, where the agent asks for some."""
+        return None if self._agent.capabilities else super().compact_tools
+
+    @property
+    def hidden_tools(self) -> Sequence[ToolSpec]:
+        """Those of the pack that the agent may use."""
+        return [spec for spec in super().hidden_tools if self._may_use(spec.name)]
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Those of the pack, and which capabilities it has no tools for."""
+        there = {spec.name for spec in (*self.tool_definitions, *self.hidden_tools)}
+        lacking = [
+            name
+            for name in self._agent.capabilities
+            if name in CAPABILITIES and there.isdisjoint(CAPABILITIES[name].tools)
+        ]
+        said = f"The pack {self._agent.pack!r} has no tools for {', '.join(lacking)}"
+        return [*super().notices, said] if lacking else super().notices
+
+    @property
+    def finish(self) -> FinishSpec:
+        """The agent's outputs, under the pack's rules."""
+        finish = super().finish
+        if not self._agent.finish:
+            return finish
+        cites = "citations" in self._agent.finish.get("properties", {})
+        return replace(finish, parameters=self._agent.finish, needs_citations=finish.needs_citations and cites)
+
+    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Let the pack run one of its tools.
+
+        Raises:
+            KeyError: it has none of this name, or the agent may not use it.
+        """
+        if not self._may_use(name):
+            raise KeyError(name)
+        return await super().execute_tool(name, args, context)
+
+    def _may_use(self, name: str) -> bool:
+        return not self._agent.capabilities or name in self._tools or name.startswith(self._servers or ("\0",))
+
+    def _with_agent(self, prompt: str) -> str:
+        return "\n\n".join(filter(None, [prompt, _with_ending(self._agent.system_prompt, self._agent.finish)]))
+
+
+def _with_ending(prompt: str, finish: Mapping[str, Any]) -> str:
+    """Add how the work ends: whoever wrote the agent need not know."""
+    outputs = ", ".join(finish.get("properties", {}))
+    return f"{prompt}\n\nEnd by calling {FINISH_TASK} with your result: {outputs}." if outputs else prompt

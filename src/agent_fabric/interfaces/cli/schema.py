@@ -1,0 +1,27 @@
+"""`fabric schema`: the form of definition files, for editors."""
+
+from typing import Annotated
+
+import typer
+
+from agent_fabric.domain.agents.schema import agent_schema
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.workflows.schema import workflow_schema
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.output import print_json
+
+app = new_app("Print the JSON Schema of definition files.")
+
+_SCHEMAS = {"agent": agent_schema, "workflow": workflow_schema}
+
+
+@app.command()
+def schema(kind: Annotated[str, typer.Argument(metavar="workflow|agent", help="Which kind of file.")]) -> None:
+    """Print the JSON Schema of a kind of file, so that editors complete and check it.
+
+    Example: fabric schema agent > agent.schema.json
+    """
+    make = _SCHEMAS.get(kind)
+    if make is None:
+        raise ConfigError(f"There is no schema {kind!r}", hint=f"There are: {', '.join(_SCHEMAS)}.")
+    print_json(make())

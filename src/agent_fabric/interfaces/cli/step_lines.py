@@ -1,0 +1,156 @@
+"""Steps of workflows as lines: what begins, what came of it, and what it waits for."""
+
+import shlex
+import time
+from collections.abc import Collection, Mapping
+from typing import Any, TextIO
+
+from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.workflow_events import (
+    SignalReceived,
+    StepFinished,
+    StepRetried,
+    StepStarted,
+    StepStatus,
+    StepWaited,
+)
+from agent_fabric.interfaces.cli.output import plain, shortened, styled
+
+_WIDTH = 100
+_MARKS = {"begun": "▸", "success": "✓", "failed": "✗", "skipped": "–", "waits": "…", "reused": "="}
+_PLAIN_MARKS = {"begun": ">", "success": "+", "failed": "x", "skipped": "-", "waits": ".", "reused": "="}
+"""For terminals that know only ASCII."""
+_STYLES = {"success": "green", "failed": "red", "waits": "yellow", "skipped": "dim", "reused": "dim"}
+_ABOUT = ("command", "url", "message", "event", "approval")
+"""Inputs that tell best what a step is going to do, the best first."""
+
+
+class StepLines:
+    """Turns the events of steps into lines for people."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        encoding = (getattr(stream, "encoding", None) or "utf-8").lower()
+        self._marks = _MARKS if encoding.startswith("utf") else _PLAIN_MARKS
+        self._began: dict[tuple[RunId, LaneId | None], float] = {}
+        """Steps under way, and when each was first begun."""
+        self._attempts: dict[tuple[RunId, str], int] = {}
+        """How often steps may be tried, where the definition has been seen."""
+
+    def created(self, run_id: RunId, body: RunCreated) -> str:
+        """Learn about a run; return what there is to say about its workflow, or nothing."""
+        if body.workflow is None:
+            return ""
+        definition = body.workflow.definition
+        for step in _steps_in(definition):
+            retry = step.get("retry")
+            if isinstance(retry, Mapping):
+                self._attempts[run_id, str(step.get("id"))] = retry.get("max_attempts", 1)
+        said = f"workflow {plain(str(definition.get('name', '')))}"
+        version = plain(str(definition.get("version", "")))
+        again = f", goes on from run {body.workflow.forked_from}" if body.workflow.forked_from else ""
+        return f"{said} {version}".rstrip() + again
+
+    def is_step(self, run_id: RunId, lane: LaneId | None) -> bool:
+        """Tell whether a lane is a step under way, so that its tool calls need no line of their own."""
+        return (run_id, lane) in self._began
+
+    def line(self, run_id: RunId, event: Event, *, over: Collection[LaneId | None] = ()) -> str | None:
+        """Return the line for an event; None: there is nothing to say.
+
+        `over` are lanes that end in the same breath: that they began is not worth a line.
+        """
+        lane = event.lane
+        name = plain(lane or "")
+        match event.body:
+            case StepStarted() as body:
+                self._began.setdefault((run_id, lane), event.ts)
+                return None if lane in over else self._mark("begun", f"{name}  {_what(body)}")
+            case StepFinished() as body:
+                return self._finished(run_id, event.ts, lane, body)
+            case StepRetried() as body:
+                most = self._attempts.get((run_id, body.step_id))
+                which = f"attempt {body.attempt} of {most}" if most else f"attempt {body.attempt}"
+                soon = f"again in {seconds(body.delay_s)}" if body.delay_s else "again at once"
+                return self._mark("failed", f"{name}  {_error(body)}  ({which}, {soon})")
+            case StepWaited() as body:
+                return self._mark("waits", f"{name}  {_waits(body)}")
+            case SignalReceived() as body:
+                by = f" from {plain(body.by)}" if body.by else ""
+                return self._mark("waits", f"signal {plain(body.name)!r}{by}")
+            case _:
+                return None
+
+    def _finished(self, run_id: RunId, now: float, lane: LaneId | None, body: StepFinished) -> str:
+        began = self._began.pop((run_id, lane), None)
+        took = "" if began is None else f"  {seconds(now - began)}"
+        name = plain(lane or body.step_id)
+        if body.reused_from is not None:
+            return self._mark("reused", f"{name}  kept from run {body.reused_from}")
+        match body.status:
+            case StepStatus.SUCCESS:
+                return self._mark("success", f"{name}{took}")
+            case StepStatus.SKIPPED:
+                why = shortened(body.error, _WIDTH) if body.error else "its condition does not hold"
+                return self._mark("skipped", f"{name}  skipped: {why}")
+            case _:
+                tries = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
+                return self._mark("failed", f"{name}  {_error(body)}{took}{tries}")
+
+    def _mark(self, kind: str, text: str) -> str:
+        mark = self._marks[kind]
+        return f"{styled(mark, _STYLES[kind], self._stream) if kind in _STYLES else mark} {text}"
+
+
+def seconds(duration: float) -> str:
+    """Return a duration as people read it: `0.2 s`, `3 min 20 s`, `2 h 5 min`."""
+    if duration < 60:
+        return f"{duration:.1f} s"
+    minutes, rest = divmod(round(duration), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def moment(at: float) -> str:
+    """Return a moment as people here write it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def _what(body: StepStarted) -> str:
+    about = next((_text(body.inputs[key]) for key in _ABOUT if key in body.inputs), "")
+    child = f"  run {body.child_run_id}" if body.child_run_id is not None else ""
+    again = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
+    return f"{plain(body.action)} {shortened(about, 60)}".rstrip() + child + again
+
+
+def _text(value: Any) -> str:
+    return shlex.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _waits(body: StepWaited) -> str:
+    limit = f", at most {seconds(body.timeout_s)}" if body.timeout_s is not None else ""
+    if body.event:
+        return f"waits for the signal {plain(body.event)!r}{limit}"
+    if body.until is not None:
+        return f"waits until {moment(body.until)}{limit}"
+    if body.seconds is not None:
+        return f"waits {seconds(body.seconds)}{limit}"
+    return "waits, because its run needs a person" if body.approvals else "waits for its run"
+
+
+def _error(body: StepRetried | StepFinished) -> str:
+    return shortened(f"{body.error_type}: {body.error}" if body.error_type else body.error, _WIDTH)
+
+
+def _steps_in(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    ahead = list(definition.get("steps") or ())
+    for step in ahead:  # grows as it is walked
+        if isinstance(step, Mapping):
+            found.append(step)
+            for key in ("steps", "then", "else"):
+                ahead.extend(step.get(key) or ())
+    return found

@@ -1,0 +1,194 @@
+"""`fabric workflow run`, `resume`, `cancel` and `signal`: workflows under way."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from agent_fabric.bootstrap.local import LocalFabric, Records, cancel_run, open_records, this_person
+from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, signal_workflow, sound
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.interfaces.cli.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    RunIdArgument,
+    Verbose,
+    Workspace,
+    configuration,
+    existing_root,
+    fabric_root,
+)
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.run import project_here
+from agent_fabric.interfaces.cli.workflow_dry_run import print_dry_run
+from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find, inputs_from, json_object
+from agent_fabric.interfaces.workflow_result import workflow_object, workflow_of
+
+T = TypeVar("T")
+_NAMED = 10
+"""Kept results that are told by name."""
+
+
+def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    name: NameOrFile,
+    inputs: Inputs = None,
+    inputs_file: Annotated[
+        str | None,
+        typer.Option("--inputs", metavar="FILE", help="Inputs as one JSON object; `-` is standard input."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that agents use.")] = None,
+    network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
+    here: Annotated[
+        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
+    ] = False,
+    verbose: Verbose = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a workflow, as a run that survives anything.
+
+    Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for someone,
+    130 interrupted.
+
+    \b
+    Examples:
+      fabric workflow run release-notes -i since=v1.0
+      fabric workflow run ./triage.yaml --inputs inputs.json --json
+    """  # noqa: D301 - the mark makes lines stay as they are
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    workflows = open_workflows(root, loaded.config)
+    workflow = sound(find(workflows, name))
+    definition = workflow.definition
+    given = dict(inputs_from(inputs_file)) if inputs_file is not None else {}
+    given |= typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
+    task = workflows.task(
+        workflow,
+        given,
+        model_key=model_key,
+        network_allowed=network_allowed,
+        project=project_here(root, loaded.config) if here else None,
+    )
+    if dry_run:
+        assert task.workflow is not None
+        print_dry_run(definition, task.workflow.inputs, as_json=as_json)
+        return COMPLETED
+
+    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
+        return await fabric.execute_task(task, on_created=on_created)
+
+    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)
+
+
+def resume(
+    run_id: RunIdArgument,
+    from_step: Annotated[
+        str | None, typer.Option("--from", metavar="STEP", help="Do this step and all behind it again, in a new run.")
+    ] = None,
+    verbose: Verbose = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Go on with a workflow. What has succeeded is not done again.
+
+    One that has not ended goes on where it stands. One that has failed, or with --from any, is gone on with in a new
+    run that keeps the earlier results.
+    """
+    root = existing_root(workspace)
+    loaded = configuration(root)
+
+    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
+        found = await fabric.records.catalogue.find(run_id)
+        state = await _state(fabric.records, found)
+        workflow_of(state)
+        if from_step is None and (not state.status.settled or state.status is RunStatus.COMPLETED):
+            on_created(found)
+            return await fabric.resume_run(found)
+        forked = await fork_workflow(fabric.records)(found, from_step=from_step or "")
+        sys.stderr.write(f"A new run goes on from run {found} and keeps {_kept([lane for lane, _ in forked.then])}\n")
+        return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
+
+    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)
+
+
+def cancel(
+    run_id: RunIdArgument,
+    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
+
+    async def go(records: Records) -> tuple[RunResult, dict[str, Any]]:
+        found = await records.catalogue.find(run_id)
+        workflow_of(await _state(records, found))
+        result = await cancel_run(records)(found, by=this_person(), reason=reason)
+
+        async def read(other: RunId) -> RunState:
+            return await _state(records, other)
+
+        return result, await workflow_object(read, await read(found), records.layout.run_dir(found))
+
+    result, shown = _with_records(workspace, go)
+    cancelled = result.status is RunStatus.CANCELLED
+    if as_json:
+        print_json(shown)
+    elif cancelled:
+        sys.stdout.write(f"Run {result.run_id} is cancelled.\n")
+    else:
+        sys.stdout.write(f"Run {result.run_id} had already ended: {result.status}.\n")
+    return COMPLETED if cancelled else FAILED
+
+
+def signal(
+    run_id: RunIdArgument,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")],
+    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="What to tell the step.")] = None,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Tell a workflow that something has happened. It is kept until a step waits for it."""
+    told = {} if data is None else json_object(data, "--data", """--data '{"version": "1.2"}'""")
+
+    async def go(records: Records) -> tuple[RunId, bool, RunStatus]:
+        found = await records.catalogue.find(run_id)
+        await signal_workflow(records)(found, name, told, by=this_person())
+        return found, records.has_server(), await SqliteRunReader(records.store).status(found)
+
+    found, served, status = _with_records(workspace, go)
+    going_on = None if served or status is RunStatus.RUNNING else f"fabric resume {found}"
+    if as_json:
+        print_json({"run_id": found, "signal": name, "data": told, "resume": going_on})
+    else:
+        follows = f" Go on with: {going_on}" if going_on else " The run goes on by itself."
+        sys.stdout.write(f"Run {found} is told {plain(name)!r}.{follows}\n")
+    return COMPLETED
+
+
+def _kept(lanes: Sequence[LaneId]) -> str:
+    """Say which results are not made again."""
+    if not lanes:
+        return "no results"
+    named = ", ".join(plain(lane) for lane in lanes[:_NAMED])
+    return f"{len(lanes)} {'result' if len(lanes) == 1 else 'results'}: {named}{', …' if len(lanes) > _NAMED else ''}"
+
+
+async def _state(records: Records, run_id: RunId) -> RunState:
+    return fold(run_id, await records.runs.read(run_id))
+
+
+def _with_records(workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
+    records = open_records(existing_root(workspace))
+    try:
+        return asyncio.run(work(records))
+    finally:
+        records.close()

@@ -1,0 +1,92 @@
+"""What came of a workflow, in a few lines; and how to go on with one that waits."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
+from agent_fabric.interfaces.cli.step_lines import moment, seconds
+
+_WIDTH = 100
+_MOST_LINES = 20
+_STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": "red"}
+
+
+def present_workflow(shown: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print a workflow's result; of one that waits, also how to answer."""
+    if not as_json:
+        sys.stdout.write(workflow_summary(shown, sys.stdout))
+        return
+    print_json(shown)
+    for line in how_to_go_on(shown):
+        sys.stderr.write(f"{line}\n")
+
+
+def workflow_summary(shown: Mapping[str, Any], stream: TextIO) -> str:
+    """Say in a few lines how a workflow ended, or what it waits for."""
+    meta = shown["_meta"]
+    status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
+    lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
+    lines += _values(shown)
+    lines += [
+        f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {shortened(each['error'] or '', 3 * _WIDTH)}"
+        for each in [each for each in shown["step_results"] if each["status"] == "failed"][:_MOST_LINES]
+    ]
+    error = shown.get("error")
+    if error and error["code"] != "workflow_failed":
+        lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
+    if error and error["hint"]:
+        lines.append(f"  hint: {plain_lines(error['hint'])}")
+    lines += how_to_go_on(shown)
+    lines += [f"files: {plain(meta['workspace'])}", f"log:   fabric logs show {meta['run_id']}"]
+    return "\n".join(lines) + "\n"
+
+
+def how_to_go_on(shown: Mapping[str, Any]) -> list[str]:
+    """Return the commands that answer a workflow or go on with it; nothing for one that has ended."""
+    meta = shown["_meta"]
+    run_id = meta["run_id"]
+    if meta["status"] not in ("waiting", "interrupted", "running"):
+        return []
+    lines = [
+        f"needs a person: fabric approvals show {each}, then fabric approvals approve|deny {each}"
+        for each in meta["approvals"]
+    ]
+    for each in meta["waiting_for"]:
+        if each["kind"] == "signal":
+            lines.append(f"waits for a signal: fabric workflow signal {run_id} {plain(each['name'])}")
+        elif each["kind"] == "time":
+            lines.append(f"waits until {moment(each['until'])}: {plain(each['step_id'])}")
+        elif each["kind"] == "run" and not each.get("approvals"):
+            lines.append(f"waits for run {each['run_id']}")
+    return [*lines, f"Go on with: fabric resume {run_id}"]
+
+
+def _counts(shown: Mapping[str, Any]) -> str:
+    results: Sequence[Mapping[str, Any]] = shown["step_results"]
+    number = {status: sum(each["status"] == status for each in results) for status in ("success", "failed", "skipped")}
+    done = number["success"]
+    parts = [f"{done} {'step' if done == 1 else 'steps'} done"]
+    parts += [f"{number[status]} {status}" for status in ("failed", "skipped") if number[status]]
+    left = len(results) - sum(number.values())
+    parts += [f"{left} to do"] if left else []
+    return f"{', '.join(parts)} · {seconds(shown['duration_ms'] / 1000)}"
+
+
+def _values(shown: Mapping[str, Any]) -> list[str]:
+    """Return the outputs that the workflow declares; of one that declares none, those of its steps."""
+    values = shown.get("result") or {}
+    if not values:
+        values = {name: each for name, each in shown["outputs"].items() if each}
+    lines = [f"  {plain(name)}: {shown_value(value)}" for name, value in values.items()]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1 :] = [f"  … and {len(lines) - _MOST_LINES + 1} more; see all with --json"]
+    return ["", *lines, ""] if lines else []
+
+
+def shown_value(value: Any, width: int = _WIDTH) -> str:
+    """Return a value as one line; a text as it is."""
+    if isinstance(value, str):
+        return shortened(value, width)
+    return shortened(json.dumps(value, ensure_ascii=False, default=str), width)

@@ -1,0 +1,75 @@
+"""Workflows as people read them: a list, and one with everything that it takes and gives."""
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from agent_fabric.domain.workflows.definition import Parameter
+from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.workflow_summary import shown_value
+from agent_fabric.interfaces.workflow_graph import graph_text
+from agent_fabric.interfaces.workflow_views import triggers_of
+
+
+def listed(found: Sequence[Found]) -> str:
+    """Return one line for each workflow, and why a file cannot be used."""
+    if not found:
+        return "There are no workflows here. Put a file into workflow-definitions/, then: fabric workflow validate\n"
+    width = max(len(each.name) for each in found)
+    return "".join(_line(each, width) for each in found)
+
+
+def shown_workflow(found: Found, stream: TextIO) -> str:
+    """Return everything about a workflow, or everything that is wrong with it."""
+    definition = found.definition
+    if definition is None:
+        return "".join(f"{plain_lines(str(problem))}\n" for problem in found.problems)
+    lines = [f"{styled(plain(definition.name), 'bold', stream)} {plain(definition.version)}"]
+    if definition.description:
+        lines.append(plain_lines(definition.description))
+    for title, declared in (("inputs", definition.inputs), ("outputs", definition.outputs)):
+        lines.append(f"{title}:" if declared else f"{title}: none")
+        lines += [_parameter(name, each, is_input=title == "inputs") for name, each in declared.items()]
+    execution = definition.execution
+    options = [execution.mode.value, f"at most {execution.parallel_limit} at once"]
+    options += [name for name in ("continue_on_error", "fail_fast", "dry_run") if getattr(execution, name)]
+    options += [f"timeout {execution.timeout_s:g} s"] if execution.timeout_s is not None else []
+    lines.append(f"execution: {', '.join(options)}")
+    lines += [f"starts: {each}" for each in _triggers(found)]
+    lines += [f"file: {plain(str(found.path))}", "steps:"]
+    return "\n".join(lines) + "\n" + plain_lines(graph_text(definition)) + "\n"
+
+
+def _line(found: Found, width: int) -> str:
+    definition = found.definition
+    if definition is None:
+        first = found.problems[0] if found.problems else None
+        said = shortened(first.message, 80) if first is not None else ""
+        place = f" (line {first.line})" if first is not None and first.line else ""
+        return f"{plain(found.name):<{width}}  {styled('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
+    steps = sum(1 for _ in definition.all_steps())
+    about = shortened(definition.description, 60)
+    waiting = [each for each in _triggers(found) if each != "by hand"]
+    triggers = f"  [{'; '.join(waiting)}]" if waiting else ""
+    number = f"{steps} {'step' if steps == 1 else 'steps'}"
+    return f"{plain(found.name):<{width}}  {plain(definition.version)}  {number}  {about}".rstrip() + f"{triggers}\n"
+
+
+def _triggers(found: Found) -> list[str]:
+    assert found.definition is not None
+    return [
+        "by hand" if each["armed"] else f"{each['kind']} {plain(each['when'])} (not armed yet)"
+        for each in triggers_of(found.definition.triggers)
+    ]
+
+
+def _parameter(name: str, each: Parameter, *, is_input: bool) -> str:
+    marks = [" | ".join(shown_value(choice, 40) for choice in each.choices) or each.type]
+    if is_input:
+        marks.append("required" if each.required else "optional")
+    if each.has_default:
+        marks[-1] = f"default {shown_value(each.default, 40)}"
+    value = f" = {shown_value(each.value, 60)}" if each.value is not None else ""
+    about = f": {shortened(each.description, 80)}" if each.description else ""
+    return f"  {plain(name)} ({', '.join(marks)}){value}{about}"

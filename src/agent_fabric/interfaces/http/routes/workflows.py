@@ -1,0 +1,239 @@
+"""Workflows: see them, run them, look at their runs, tell them what has happened."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.application.runs.dispatch_runs import Drive
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
+from agent_fabric.domain.errors import InvalidInputs, RunNotFound
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
+from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.outcomes import about, awaited
+from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, json_answer
+from agent_fabric.interfaces.http.schemas import CancelRequest, Status
+from agent_fabric.interfaces.http.views import state_of, status_of
+from agent_fabric.interfaces.http.workflow_schemas import (
+    SignalRequest,
+    WorkflowDetails,
+    WorkflowInputs,
+    WorkflowList,
+    WorkflowResult,
+    WorkflowResumeRequest,
+)
+from agent_fabric.interfaces.workflow_result import settled_object, workflow_object
+from agent_fabric.interfaces.workflow_views import workflow_line
+from agent_fabric.interfaces.workflow_views import workflow_object as definition_object
+
+T = TypeVar("T")
+BASE = "/api/v1/workflows"
+NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
+Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
+_WAITS: dict[int | str, dict[str, Any]] = {
+    202: {"model": WorkflowResult, "description": "It has not ended: see `_meta.waiting_for`."}
+}
+
+
+def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Each calls one use case, the same that the command line calls."""
+    files = _Files(open_workflows(fabric.local.records.layout.root, fabric.config))
+    _add_definitions(app, files)
+    _add_starting(app, fabric, files)
+    _add_runs(app, fabric)
+    _add_changing(app, fabric)
+
+
+class _Files:
+    """The workflows, looked at on a thread, and by one at a time: they remember what they have read."""
+
+    def __init__(self, workflows: Workflows) -> None:
+        self._workflows = workflows
+        self._lock = asyncio.Lock()
+
+    async def ask(self, question: Callable[[Workflows], T]) -> T:
+        """Return what the workflows answer."""
+        async with self._lock:
+            return await asyncio.to_thread(question, self._workflows)
+
+
+def _add_definitions(app: FastAPI, files: _Files) -> None:
+    @app.get(
+        BASE,
+        summary="List workflows",
+        response_model=WorkflowList,
+        tags=["workflows"],
+    )
+    async def workflows() -> Response:
+        """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
+        found = await files.ask(lambda workflows: workflows.files.list())
+        return json_answer({"workflows": [workflow_line(each) for each in found]})
+
+    @app.get(
+        f"{BASE}/{{name}}",
+        summary="Show a workflow",
+        response_model=WorkflowDetails,
+        responses=problems(404),
+        tags=["workflows"],
+    )
+    async def workflow(name: NamePath) -> Response:
+        """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
+        return json_answer(definition_object(await files.ask(partial(_find, name=name))))
+
+
+def _find(workflows: Workflows, name: str) -> Found:
+    for each in workflows.files.list():
+        if each.name == name:
+            return each
+    return workflows.files.find(name)  # which says what there is
+
+
+def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
+    @app.post(
+        f"{BASE}/{{name}}/execute",
+        summary="Run a workflow",
+        response_model=WorkflowResult,
+        responses={**_WAITS, **problems(404, 413, 415, 503, 507)},
+        openapi_extra=takes(WorkflowInputs, required=False),
+        tags=["workflows"],
+    )
+    async def execute(name: NamePath, request: Request, wait: Wait = True) -> Response:
+        """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
+
+        Status 202 means that it has not ended: it waits for somebody, or `wait` is false. It goes on when the client
+        leaves; `GET /runs/{run_id}/events` follows it.
+        """
+        inputs = (await body_of(request, WorkflowInputs, absent=WorkflowInputs({}))).root
+        if too_deep(inputs, await request.body()):
+            raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
+        task = await files.ask(lambda workflows: workflows.task(workflows.get(name), inputs))
+        fabric.require_store()
+        drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
+        assert isinstance(drive, Drive)  # a new run has not settled
+        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+
+
+def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
+    @app.get(
+        f"{BASE}/runs/{{run_id}}",
+        summary="Show a workflow's run as it stands",
+        response_model=WorkflowResult,
+        responses=problems(404),
+        tags=["workflows"],
+    )
+    async def show(run_id: RunIdPath) -> Response:
+        """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
+        return await _standing(fabric, await fabric.find(run_id), 200)
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/signal",
+        summary="Tell a workflow that something has happened",
+        response_model=Status,
+        responses=problems(404, 409, 413, 415, 503, 507),
+        openapi_extra=takes(SignalRequest),
+        tags=["workflows"],
+    )
+    async def signal(run_id: RunIdPath, request: Request) -> Response:
+        """The signal is kept until a step waits for it. A run that waited goes on within a second."""
+        wish = await body_of(request, SignalRequest)
+        if too_deep(wish.data, await request.body()):
+            raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
+        found = await fabric.find(run_id)
+        with about(found):
+            await signal_workflow(fabric.local.records)(found, wish.name, wish.data, by=this_person())
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+
+
+def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
+    refusals = problems(404, 409, 413, 415, 503, 507)
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/resume",
+        summary="Go on with a workflow",
+        response_model=WorkflowResult,
+        responses={**_WAITS, **refusals},
+        openapi_extra=takes(WorkflowResumeRequest, required=False),
+        tags=["workflows"],
+    )
+    async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
+        """One that has not ended goes on where it stands. One that has failed goes on in a new run, `run_id`.
+
+        The new run keeps what has succeeded; with `from`, that step and everything behind it is done again.
+        """
+        wish = await body_of(request, WorkflowResumeRequest, absent=WorkflowResumeRequest())
+        found = await fabric.find(run_id)
+        state = await _workflow_state(fabric, found)
+        with about(found):
+            if wish.from_step is None and state.status is RunStatus.COMPLETED:
+                return await _standing(fabric, found)
+            if wish.from_step is None and not state.status.settled:
+                task = state.task
+                drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
+            else:
+                forked = await fork_workflow(fabric.local.records)(found, from_step=wish.from_step or "")
+                task = forked.task
+                fabric.require_store()
+                create = partial(fabric.local.execute_task.create, task, then=forked.then, copy_of=forked.copy_of)
+                drive = await fabric.dispatch(create)
+        if isinstance(drive, RunResult):
+            return await _standing(fabric, found)
+        return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+
+    @app.post(
+        f"{BASE}/runs/{{run_id}}/cancel",
+        summary="End a workflow",
+        response_model=WorkflowResult,
+        responses=refusals,
+        openapi_extra=takes(CancelRequest, required=False),
+        tags=["workflows"],
+    )
+    async def cancel(run_id: RunIdPath, request: Request) -> Response:
+        """End a workflow and the runs that work for it. One that has ended stays as it is."""
+        wish = await body_of(request, CancelRequest, absent=CancelRequest())
+        found = await fabric.find(run_id)
+        await _workflow_state(fabric, found)
+        with about(found):
+            await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
+        return await _standing(fabric, found)
+
+
+async def _workflow_state(fabric: ServerFabric, run_id: RunId) -> RunState:
+    state = await state_of(fabric, run_id)
+    if state.workflow is None:
+        raise RunNotFound(f"Run {run_id} is not a workflow", hint=f"See it under /runs/{run_id}.")
+    return state
+
+
+async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Response:
+    """Wait for a run, and answer with what it came to."""
+    result = await awaited(drive)
+    assert task is not None
+    assert task.workflow is not None
+    shown = settled_object(result, fabric.run_dir(result.run_id), task.workflow)
+    return await _standing(fabric, result.run_id) if shown is None else _answer(shown)
+
+
+async def _standing(fabric: ServerFabric, run_id: RunId, status: int | None = None) -> Response:
+    """Answer with how a run stands."""
+    state = await _workflow_state(fabric, run_id)
+    standing = state.status if state.status.settled else await status_of(fabric, run_id)
+    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=standing)
+    return _answer(shown, status)
+
+
+def _answer(shown: dict[str, Any], status: int | None = None) -> Response:
+    run_id = shown["_meta"]["run_id"]
+    has_ended = RunStatus(shown["_meta"]["status"]).settled
+    code = status or (200 if has_ended else 202)
+    headers = {} if code == 200 else {"location": f"{BASE}/runs/{run_id}"}
+    return json_answer({**shown, "run_id": run_id}, code, headers)

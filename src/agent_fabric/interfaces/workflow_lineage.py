@@ -1,0 +1,143 @@
+"""Which output fed which input, in one run of a workflow."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.workflow_events import StepFinished, StepStarted
+from agent_fabric.domain.workflows.problems import did_you_mean
+
+
+@dataclass(slots=True)
+class StepLineage:
+    """What a step read and gave."""
+
+    lane: str
+    action: str = ""
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """For each of its inputs, the values that fed it, such as `fetch.body`."""
+    outputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same for outputs that it computed itself."""
+    gave: tuple[str, ...] = ()
+    """The names of its outputs."""
+    child_run_id: str | None = None
+    reused_from: str | None = None
+
+
+def lineage_of(events: Iterable[Event]) -> dict[str, StepLineage]:
+    """Return what every step read, in the order in which they began."""
+    steps: dict[str, StepLineage] = {}
+    for event in events:
+        if event.lane is None:
+            continue
+        match event.body:
+            case StepStarted() as body:
+                step = steps.setdefault(event.lane, StepLineage(event.lane))
+                step.action, step.child_run_id = body.action, body.child_run_id
+                step.inputs = {name: tuple(paths) for name, paths in body.reads.items()}
+            case StepFinished() as body:
+                step = steps.setdefault(event.lane, StepLineage(event.lane))
+                step.outputs = {name: tuple(paths) for name, paths in body.reads.items()}
+                step.gave, step.reused_from = tuple(body.outputs), body.reused_from
+            case _:
+                pass
+    return steps
+
+
+def lineage_object(run_id: str, steps: Mapping[str, StepLineage]) -> dict[str, Any]:
+    """Return it as JSON."""
+    return {
+        "run_id": run_id,
+        "steps": [
+            {
+                "step_id": each.lane,
+                "action": each.action,
+                "inputs": {name: list(paths) for name, paths in each.inputs.items()},
+                "outputs": {name: list(paths) for name, paths in each.outputs.items()},
+                "gave": list(each.gave),
+                "child_run_id": each.child_run_id,
+                "reused_from": each.reused_from,
+            }
+            for each in steps.values()
+        ],
+    }
+
+
+def fed_by(steps: Mapping[str, StepLineage], path: str) -> list[str]:
+    """Return everything that went into a value, the nearest first."""
+    return _reach([path], lambda each: _direct_sources(steps, each))
+
+
+def feeds(steps: Mapping[str, StepLineage], path: str) -> list[str]:
+    """Return everything that a value went into, the nearest first."""
+    return _reach([path], lambda each: _direct_users(steps, each))
+
+
+def require_known(steps: Mapping[str, StepLineage], path: str) -> None:
+    """Check that a value belongs to this run.
+
+    Raises:
+        InvalidInputs: no step has this name.
+    """
+    name = _step_in(steps, path)
+    if name is None and path.split(".", maxsplit=1)[0] not in ("inputs", "run", "workflow", "secrets"):
+        raise InvalidInputs(
+            f"No step of this run gave {path!r}",
+            hint=did_you_mean(path.split(".", maxsplit=1)[0], steps, otherwise="Write STEP.FIELD or inputs.NAME."),
+        )
+
+
+def _reach(first: Sequence[str], further: Any) -> list[str]:
+    found: dict[str, None] = {}
+    ahead = list(first)
+    for each in ahead:  # grows as it is walked
+        for other in further(each):
+            if other not in found and other not in first:
+                found[other] = None
+                ahead.append(other)
+    return list(found)
+
+
+def _direct_sources(steps: Mapping[str, StepLineage], path: str) -> list[str]:
+    name = _step_in(steps, path)
+    if name is None:
+        return []
+    step = steps[name]
+    wanted = path.removeprefix(name).lstrip(".").split(".")[0]
+    if wanted in step.outputs and "result" not in {each.split(".")[0] for each in step.outputs[wanted]}:
+        return list(step.outputs[wanted])
+    if wanted in step.inputs and step.action in ("transform", "validate"):
+        return list(step.inputs[wanted])  # its inputs are its outputs
+    return [each for paths in step.inputs.values() for each in paths]
+
+
+def _direct_users(steps: Mapping[str, StepLineage], path: str) -> list[str]:
+    found: list[str] = []
+    for step in steps.values():
+        for name, paths in step.inputs.items():
+            if any(_overlap(each, path) for each in paths):
+                same = step.action in ("transform", "validate") and name in step.gave
+                found.append(f"{step.lane}.{name}" if same else step.lane)
+        found += [
+            f"{step.lane}.{name}" for name, paths in step.outputs.items() if any(_overlap(each, path) for each in paths)
+        ]
+    return found
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Tell whether two paths have to do with each other: one is the other, or a part of it."""
+    first, second = one.split("."), other.split(".")
+    shared = min(len(first), len(second))
+    return first[:shared] == second[:shared]
+
+
+def _step_in(steps: Mapping[str, StepLineage], path: str) -> str | None:
+    """Return the step that a path begins with; inside a `for-each` its name has dots itself."""
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        name = ".".join(parts[:length])
+        if name in steps:
+            return name
+    return None

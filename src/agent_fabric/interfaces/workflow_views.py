@@ -1,0 +1,83 @@
+"""Workflows as JSON objects: the same for the command line and for HTTP."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agent_fabric.domain.workflows.definition import Parameter, Triggers, WorkflowDefinition
+from agent_fabric.domain.workflows.problems import Problem
+from agent_fabric.infrastructure.workflows.definition_files import Found
+
+
+def workflow_line(found: Found) -> dict[str, Any]:
+    """Return what a list shows of a workflow, or of a file that is meant to be one."""
+    definition = found.definition
+    return {
+        "name": found.name,
+        "version": definition.version if definition else None,
+        "description": definition.description if definition else "",
+        "steps": sum(1 for _ in definition.all_steps()) if definition else None,
+        "triggers": triggers_of(definition.triggers) if definition else [],
+        "file": str(found.path),
+        "usable": definition is not None,
+        "problems": [problem_object(each) for each in found.problems],
+    }
+
+
+def workflow_object(found: Found) -> dict[str, Any]:
+    """Return everything about a workflow."""
+    definition = found.definition
+    return workflow_line(found) if definition is None else {**workflow_line(found), **_details(found, definition)}
+
+
+def problem_object(problem: Problem) -> dict[str, Any]:
+    """Return what is wrong with a definition, and where."""
+    return {
+        "file": problem.file,
+        "line": problem.line or None,
+        "column": problem.column or None,
+        "step": problem.step or None,
+        "path": list(problem.path),
+        "message": problem.message,
+        "hint": problem.hint,
+    }
+
+
+def triggers_of(triggers: Triggers) -> list[dict[str, Any]]:
+    """Return what starts a workflow, and whether anything watches for it."""
+    listed: list[tuple[str, str]] = [("manual", "")] if triggers.manual else []
+    listed += [("schedule", triggers.schedule)] if triggers.schedule else []
+    listed += [("on_change", pattern) for pattern in triggers.on_change]
+    listed += [("on_event", name) for name in triggers.on_event]
+    return [{"kind": kind, "when": when, "armed": kind == "manual"} for kind, when in listed]
+
+
+def _details(found: Found, definition: WorkflowDefinition) -> dict[str, Any]:
+    execution = definition.execution
+    return {
+        "inputs": _parameters(definition.inputs),
+        "outputs": _parameters(definition.outputs, values=True),
+        "execution": {
+            "mode": execution.mode.value,
+            "parallel_limit": execution.parallel_limit,
+            "continue_on_error": execution.continue_on_error,
+            "fail_fast": execution.fail_fast,
+            "timeout": execution.timeout_s,
+            "dry_run": execution.dry_run,
+        },
+        "notes": list(found.notes),
+        "definition": found.plain,
+    }
+
+
+def _parameters(declared: Mapping[str, Parameter], *, values: bool = False) -> dict[str, Any]:
+    return {
+        name: {
+            "type": each.type,
+            "description": each.description,
+            **({} if values else {"required": each.required}),
+            **({"default": each.default} if each.has_default else {}),
+            **({"enum": list(each.choices)} if each.choices else {}),
+            **({"value": each.value} if values else {}),
+        }
+        for name, each in declared.items()
+    }

@@ -1,0 +1,34 @@
+"""`make test` runs suite by suite: no test may lie outside of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_test_belongs_to_a_suite_that_make_runs() -> None:
+    told = subprocess.run(["make", "-s", "suites"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    suites = [ROOT / line for line in told.stdout.split()]
+    left_out = [
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if not any(file.is_relative_to(suite) for suite in suites)
+    ]
+    assert left_out == []
+
+
+def test_parts_made_side_by_side_all_run_and_those_that_failed_are_named(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("bad:\n\t@echo broken; exit 3\ngood:\n\t@echo fine\n.PHONY: bad good\n")
+    side_by_side = [sys.executable, str(ROOT / "scripts/side_by_side.py")]
+    done = subprocess.run(
+        [*side_by_side, "bad", "good"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 1
+    assert "== bad: FAILED\nbroken" in done.stdout
+    assert "== good: passed\nfine" in done.stdout
+    assert done.stdout.endswith("FAILED: bad\n")
+    done = subprocess.run(
+        [*side_by_side, "good"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "All passed: good")

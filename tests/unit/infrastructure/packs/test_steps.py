@@ -1,0 +1,58 @@
+"""What steps of workflows work with."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.bootstrap.lazy_web import LazyWeb
+from agent_fabric.bootstrap.steps import LazySteps
+from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.domain.errors import RecruitError
+from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.tools import ToolContext
+from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
+from agent_fabric.infrastructure.packs.steps import StepPack
+from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
+from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.testing.fakes import FrozenClock
+from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
+
+RUN = RunId("a-run")
+
+
+def registry(steps: LazySteps | None) -> ConfigSpecialistRegistry:
+    web = DictionaryWeb()
+    return ConfigSpecialistRegistry(
+        {"engineering": SpecialistConfig(description="d")},
+        lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
+        shell_timeout_s=7,
+        research=ResearchParts(
+            fetcher=web,
+            search=web,
+            snapshots_for=lambda run_id: SnapshotFolder(Path(run_id)),
+            catalogue=ListCatalogue(),
+            clock=FrozenClock(),
+        ),
+        steps=steps,
+    )
+
+
+async def test_the_pack_runs_commands_in_the_run_s_box_and_is_on_no_list(tmp_path: Path) -> None:
+    found = registry(LazySteps(LazyWeb(WebConfig()), shell_timeout_s=9))
+    assert found.names() == ["engineering"]
+    pack = found.get_pack(STEPS, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
+    assert isinstance(pack, StepPack)
+    assert [spec.name for spec in pack.tool_definitions][:2] == ["shell", "http_request"]
+    assert pack.tool_definitions[0].timeout_s == 9
+    context = ToolContext(
+        run_id=RUN, call_id=CallId("c"), timeout_s=10, network_allowed=False, environment={"GIVEN": "it's"}
+    )
+    result = await pack.execute_tool("shell", {"command": 'pwd; printf %s "$GIVEN"'}, context)
+    assert result.output["stdout"] == f"{tmp_path}\nit's"
+
+
+def test_without_workflows_there_is_no_such_pack() -> None:
+    with pytest.raises(RecruitError, match="There is no pack"):
+        registry(None).get_pack(STEPS, run_id=RUN, workspace=".", network_allowed=False)
