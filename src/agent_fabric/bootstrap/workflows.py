@@ -16,7 +16,7 @@ from agent_fabric.bootstrap.agents import definition_folders, open_agents
 from agent_fabric.bootstrap.local import task_from
 from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.known import AgentShape, Known
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, Found, read_definition
@@ -42,6 +42,16 @@ class Workflows:
         """Read and check a file, wherever it lies; what is wrong stands in its problems."""
         names = frozenset(each.name for each in self.files.list())
         return read_definition(path, replace(self.known(), workflows=names))
+
+    def renewed(self, frozen: FrozenWorkflow, like: Task) -> Task:
+        """Return the task to carry out a workflow as its file is now, with the same inputs.
+
+        Raises:
+            DefinitionNotFound, WorkflowInvalid, InvalidInputs: it cannot be carried out so.
+        """
+        file = Path(frozen.source)
+        found = self.read(file) if frozen.source and file.is_file() else self.files.find(str(frozen.definition["name"]))
+        return self.tasks.of_workflow(sound(found), frozen.inputs, like)
 
     @property
     def tasks(self) -> StepTasks:
@@ -102,9 +112,12 @@ def sound(found: Found) -> SoundWorkflow:
     return SoundWorkflow(plain=found.plain, definition=found.usable(), source=str(found.path))
 
 
-def fork_workflow(records: "Records") -> ForkWorkflow:
-    """Return the use case that begins a workflow anew with what it has done already."""
-    return ForkWorkflow(records.runs, records.layout)
+def fork_workflow(records: "Records", current: Workflows | None = None) -> ForkWorkflow:
+    """Return the use case that begins a workflow anew with what it has done already.
+
+    With `current`, the files count as they are now, and not what the earlier run was given.
+    """
+    return ForkWorkflow(records.runs, records.layout, None if current is None else current.renewed)
 
 
 def signal_workflow(records: "Records") -> SignalWorkflow:

@@ -1,5 +1,6 @@
 """Every embedder, and what can go wrong with those that ask a server."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from typing import Any
@@ -49,6 +50,16 @@ class TestSentenceEncoder(EmbedderContract):
         )
         assert cosine(asked, same) > cosine(asked, other) + 0.2
         assert cosine(asked, german) > cosine(asked, other) + 0.2
+
+    @pytest.mark.proves("A33-133")
+    async def test_everything_else_goes_on_while_vectors_are_made(self, embedder: Embedder) -> None:
+        making = asyncio.ensure_future(embedder.embed([f"sentence number {number}" for number in range(200)]))
+        turns = 0
+        while not making.done():
+            turns += 1
+            await asyncio.sleep(0.001)
+        assert len(await making) == 200
+        assert turns > 5
 
 
 @pytest.mark.proves("AF-147")

@@ -392,3 +392,26 @@ async def test_checkpoints_and_the_way_of_data_can_be_asked_for_in_the_store(ben
         ("greet", "input", "command", "inputs.name"),
         ("shout", "input", "text", "greet.stdout"),
     ]
+
+
+async def test_a_corrected_file_counts_when_that_is_wanted_and_only_what_has_changed_is_done_again(
+    bench: Bench,
+) -> None:
+    file = bench.folder / "workflow-definitions" / "job.yaml"
+    file.parent.mkdir()
+    text = """\
+name: job
+steps:
+  - {id: once, action: run-command, command: "bash -c 'echo x >> ran; wc -l < ran'"}
+  - {id: bad, action: run-command, depends_on: [once], command: "false"}
+  - {id: other, action: transform, depends_on: [once], inputs: {n: "{{ once.stdout | trim | int }}"}}
+"""
+    file.write_text(text)
+    failed = await bench.fabric.execute_task(bench.workflows.task(bench.workflows.get("job"), {}))
+    assert failed.status is RunStatus.FAILED
+    file.write_text(text.replace('"false"', '"echo {{ once.stdout }}"'))
+    forked = await fork_workflow(bench.fabric.records, bench.workflows)(failed.run_id)
+    assert [lane for lane, _ in forked.then] == ["once", "other"] or [lane for lane, _ in forked.then] == ["once"]
+    again = await bench.fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of)
+    assert again.status is RunStatus.COMPLETED, again.error
+    assert again.payload["outputs"]["bad"]["stdout"] == "1\n\n"

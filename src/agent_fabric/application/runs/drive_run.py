@@ -84,11 +84,32 @@ class DriveRun:
                 await asyncio.shield(drive.interrupt("stopped by the person or the system"))
             raise
         finally:
+            await _to_its_end(self._let_go(drive, held))
+
+    async def _let_go(self, drive: "_Drive", held: HeldRun) -> None:
+        try:
             await drive.stop()
             await drive.packs.close()
             if self.sandboxes is not None:
                 await self.sandboxes.close(held.run_id)
+        finally:
             await held.release()
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do what must be done even if we are cancelled meanwhile; whoever comes next would find the run held."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as wish:
+            cancelled = wish
+        except Exception:  # noqa: BLE001 - `result` below raises it
+            break
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 class _Plan(NamedTuple):
@@ -245,7 +266,7 @@ class _Drive:
             for child in workflow.open_children.values():
                 self.ending.add(asyncio.create_task(self._end_child(child, "the workflow has ended")))
         if self.ending:
-            await asyncio.wait(self.ending, timeout=STOP_TIMEOUT_S)
+            await asyncio.wait(self.ending)  # each has a limit of its own
 
     async def _wait(self, wait: Wait, mail: _Mail) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""

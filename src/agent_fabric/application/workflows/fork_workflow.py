@@ -1,6 +1,6 @@
 """Begins a workflow anew with what an earlier run of it has done already."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
@@ -8,7 +8,8 @@ from agent_fabric.domain.errors import RunSettled
 from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.runs.task import FrozenWorkflow, Task
+from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.domain.workflows.fork import results_to_keep
 
 
@@ -29,14 +30,19 @@ class ForkWorkflow:
 
     runs: RunRepository
     workspaces: Workspaces
+    current: Callable[[FrozenWorkflow, Task], Task] | None = None
+    """Gives the task to carry out a workflow as its file says by now; None: that is not wanted."""
 
     async def __call__(self, run_id: RunId, *, from_step: str = "") -> Forked:
         """Return the new run; with `from_step`, that step and everything behind it is done again.
 
+        Where the file counts, and not what the earlier run was given, so are steps that have changed since.
+
         Raises:
             RunNotFound: there is no such run.
             RunSettled: it is not a workflow, or has succeeded, so that nothing is left to be done.
-            InvalidInputs: there is no such step.
+            InvalidInputs: there is no such step, or the inputs do not fit any more.
+            WorkflowInvalid, DefinitionNotFound: the file as it is now cannot be used.
         """
         events = await self.runs.read(run_id)
         state, created = fold(run_id, events), events[0].body
@@ -47,14 +53,19 @@ class ForkWorkflow:
                 f"Run {run_id} has succeeded: nothing is left to be done",
                 hint="Do a part of it again with --from STEP.",
             )
-        kept = results_to_keep(state.workflow, from_step)
+        frozen = state.task.workflow
+        assert frozen is not None
+        task, now = state.task, None
+        if self.current is not None:
+            task = self.current(frozen, task)
+            assert task.workflow is not None
+            frozen, now = task.workflow, definition_from(task.workflow.definition)
+        kept = results_to_keep(state.workflow, from_step, now=now)
         own = created.workspace == self.workspaces.workspace(run_id)
-        workflow = state.task.workflow
-        assert workflow is not None
         task = replace(
-            state.task,
+            task,
             workspace="" if own else created.workspace,
-            workflow=replace(workflow, forked_from=run_id),
+            workflow=replace(frozen, forked_from=run_id),
             parent=None,
         )
         return Forked(task, kept, created.workspace if own else "")

@@ -3,38 +3,55 @@
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.workflow_events import StepFinished, StepStatus
-from agent_fabric.domain.workflows.plan import Node
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.plan import Node, Plan
 from agent_fabric.domain.workflows.problems import did_you_mean
 from agent_fabric.domain.workflows.state import StepState, WorkflowState
 
 
-def results_to_keep(wf: WorkflowState, from_step: str = "") -> list[tuple[LaneId, StepFinished]]:
+def results_to_keep(
+    wf: WorkflowState, from_step: str = "", *, now: WorkflowDefinition | None = None
+) -> list[tuple[LaneId, StepFinished]]:
     """Return the ends of steps that need not be repeated, each with its lane.
 
     Only what succeeded is kept. With `from_step`, that step and everything that may have seen its outputs is done
-    again, whatever came of it.
+    again, whatever came of it. With `now`, which is how the workflow is defined by now, so are steps that have changed.
 
     Raises:
         InvalidInputs: there is no such step.
     """
-    again = _done_again(wf, from_step) if from_step else frozenset()
+    plan = wf.plan if now is None else Plan(now)
+    again = _done_again(plan, _changed(wf, plan) + ([_named(plan, from_step)] if from_step else []))
+    known = {node.step.id for node in plan.root.nodes} - again
     kept = [
         (lane, _end_of(wf, step))
         for lane, step in wf.steps.items()
-        if step.status is StepStatus.SUCCESS and _top(step.node).step.id not in again
+        if step.status is StepStatus.SUCCESS and _top(step.node).step.id in known
     ]
     # What is inside a container that was itself taken over has never had its turn here.
     inside = [(lane, body) for lane, (body, _) in wf.early.items() if lane not in wf.steps]
     nodes = wf.plan.nodes
-    return kept + [(lane, body) for lane, body in inside if _top(nodes[body.step_id]).step.id not in again]
+    return kept + [(lane, body) for lane, body in inside if _top(nodes[body.step_id]).step.id in known]
 
 
-def _done_again(wf: WorkflowState, from_step: str) -> frozenset[str]:
-    node = wf.plan.nodes.get(from_step)
+def _named(plan: Plan, step: str) -> Node:
+    node = plan.nodes.get(step)
     if node is None:
-        raise InvalidInputs(f"There is no step {from_step!r}", hint=did_you_mean(from_step, wf.plan.nodes))
-    first, row = _top(node), wf.plan.root
-    return frozenset(each.step.id for each in row.nodes if each is first or row.sees(each.index, first.index))
+        raise InvalidInputs(f"There is no step {step!r}", hint=did_you_mean(step, plan.nodes))
+    return _top(node)
+
+
+def _changed(wf: WorkflowState, plan: Plan) -> list[Node]:
+    before = {step.id: step for step in wf.definition.steps}
+    return [node for node in plan.root.nodes if before.get(node.step.id) != node.step]
+
+
+def _done_again(plan: Plan, first: list[Node]) -> set[str]:
+    """Return these steps and all that may see their outputs."""
+    row = plan.root
+    return {
+        node.step.id for node in row.nodes if any(node is each or row.sees(node.index, each.index) for each in first)
+    }
 
 
 def _top(node: Node) -> Node:

@@ -206,7 +206,15 @@ def form_schema(form: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(form.get("type"), str) or "properties" in form:
         return form
     fields = {name: {"type": each} if isinstance(each, str) else each for name, each in form.items()}
-    return {"type": "object", "properties": fields}
+    required = [name for name, each in fields.items() if isinstance(each, Mapping) and each.get("required") is True]
+    plain = {name: _without_required(each) for name, each in fields.items()}
+    return {"type": "object", "properties": plain, **({"required": required} if required else {})}
+
+
+def _without_required(field: Any) -> Any:
+    if not isinstance(field, Mapping) or not isinstance(field.get("required"), bool):
+        return field
+    return {name: value for name, value in field.items() if name != "required"}
 
 
 def settled(wf: WorkflowState, step: StepState) -> StepFinished | StepRetried:

@@ -37,7 +37,8 @@ def ending_of(wf: WorkflowState) -> RunCompleted | RunFailed:
     return RunFailed(
         code="workflow_failed",
         message=problem,
-        hint=f"When that is put right, `fabric workflow resume {wf.run_id}` goes on from there; what is done is kept.",
+        hint=f"When that is put right, `fabric workflow resume {wf.run_id}` goes on from there; what is done is kept. "
+        "With --current it takes the file as it is then.",
         payload=result,
     )
 

@@ -94,14 +94,18 @@ def resume(
     from_step: Annotated[
         str | None, typer.Option("--from", metavar="STEP", help="Do this step and all behind it again, in a new run.")
     ] = None,
+    current: Annotated[
+        bool,
+        typer.Option("--current", help="Take the file as it is now; steps that have changed are done again, too."),
+    ] = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a workflow. What has succeeded is not done again.
 
-    One that has not ended goes on where it stands. One that has failed, or with --from any, is gone on with in a new
-    run that keeps the earlier results.
+    One that has not ended goes on where it stands. One that has failed, or with --from or --current any, is gone on
+    with in a new run that keeps the earlier results.
     """
     root = existing_root(workspace)
     loaded = configuration(root)
@@ -110,10 +114,11 @@ def resume(
         found = await fabric.records.catalogue.find(run_id)
         state = await _state(fabric.records, found)
         workflow_of(state)
-        if from_step is None and (not state.status.settled or state.status is RunStatus.COMPLETED):
+        if from_step is None and not current and (not state.status.settled or state.status is RunStatus.COMPLETED):
             on_created(found)
             return await fabric.resume_run(found)
-        forked = await fork_workflow(fabric.records)(found, from_step=from_step or "")
+        workflows = open_workflows(root, loaded.config) if current else None
+        forked = await fork_workflow(fabric.records, workflows)(found, from_step=from_step or "")
         sys.stderr.write(f"A new run goes on from run {found} and keeps {_kept([lane for lane, _ in forked.then])}\n")
         return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
 

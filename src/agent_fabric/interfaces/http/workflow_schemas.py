@@ -37,6 +37,9 @@ class WorkflowResumeRequest(BaseModel):
     from_step: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         default=None, alias="from", description="Do this step and all behind it again, in a new run."
     )
+    current: bool = Field(
+        default=False, description="Take the file as it is now; steps that have changed are done again, in a new run."
+    )
 
 
 class WorkflowProblem(DefinitionProblem):

@@ -168,19 +168,24 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
         """One that has not ended goes on where it stands. One that has failed goes on in a new run, `run_id`.
 
-        The new run keeps what has succeeded; with `from`, that step and everything behind it is done again.
+        The new run keeps what has succeeded; with `from`, that step and everything behind it is done again,
+        with `current` whatever has changed in the file.
         """
         wish = await body_of(request, WorkflowResumeRequest, absent=WorkflowResumeRequest())
         found = await fabric.find(run_id)
         state = await _workflow_state(fabric, found)
         with about(found):
-            if wish.from_step is None and state.status is RunStatus.COMPLETED:
+            anew = wish.from_step is not None or wish.current
+            if not anew and state.status is RunStatus.COMPLETED:
                 return await _standing(fabric, found)
-            if wish.from_step is None and not state.status.settled:
+            if not anew and not state.status.settled:
                 task = state.task
                 drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
             else:
-                forked = await fork_workflow(fabric.local.records)(found, from_step=wish.from_step or "")
+                records = fabric.local.records
+                current = open_workflows(records.layout.root, fabric.config) if wish.current else None
+                fork = fork_workflow(records, current)
+                forked = await fork(found, from_step=wish.from_step or "")
                 task = forked.task
                 fabric.require_store()
                 create = partial(fabric.local.execute_task.create, task, then=forked.then, copy_of=forked.copy_of)

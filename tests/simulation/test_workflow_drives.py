@@ -1,0 +1,188 @@
+"""The real driver on random workflows: a crash at every write, several processes, children, answers, signals, cancels."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.events import RunCreated, ToolCalled
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepWaited, TimerFired
+from agent_fabric.domain.workflows.definition import BuiltIn
+from workflow_graphs import Graph, Oracle, Plain, random_graph
+from workflow_lives import CAREFUL, ROOT, Lives
+
+
+def graph_of(seed: int, **more: Any) -> Graph:
+    """Return a random workflow that leaves much to others; what a person has to agree to is a tool of its own."""
+    graph = random_graph(seed, **more)
+    for step in all_steps(graph.plain["steps"]):
+        if step["id"] in graph.asks:
+            step["action"] = CAREFUL
+        elif step["action"] == "work" and graph.roll(step["id"]) < 0.5:
+            step.update(action="workflow", workflow="other")
+    return graph
+
+
+def all_steps(steps: list[Plain]) -> Iterator[Plain]:
+    for step in steps:
+        yield step
+        for inside in ("steps", "then", "else"):
+            yield from all_steps(step.get(inside, []))
+
+
+def ends_of(lives: Lives) -> dict[str, tuple[str, Any]]:
+    return {
+        event.lane: (event.body.status.value, event.body.outputs.get("v") if event.body.status == "success" else None)
+        for event in lives.store.logs[ROOT]
+        if isinstance(event.body, StepFinished) and event.lane is not None
+    }
+
+
+def require_as_foreseen(lives: Lives) -> None:
+    """Every step ended as the oracle says, which knows nothing of processes, or was not begun at all."""
+    foreseen = Oracle(lives.graph).ends
+    ends = ends_of(lives)
+    begun = {lane: end for lane, end in foreseen.items() if end[0] != "skipped"}
+    assert {lane: end for lane, end in ends.items() if end[0] != "skipped"} == begun
+
+
+def require_sound(lives: Lives) -> None:
+    """What must hold for every history."""
+    assert lives.wrong == []
+    assert lives.store.held == set()
+    idempotent = {step["id"] for step in all_steps(lives.graph.plain["steps"]) if step.get("idempotent")}
+    for run_id, log in lives.store.logs.items():
+        assert [event.seq for event in log] == list(range(len(log)))
+        state = fold(run_id, log)
+        assert state.status.settled, f"{run_id} is left behind"
+        assert fold(run_id, log) == state
+        require_each_once(lives, run_id, idempotent if run_id == ROOT else set())
+        require_linked(lives, run_id)
+        require_clock(lives, run_id)
+        heard = [event.body.data["n"] for event in log if isinstance(event.body, SignalReceived)]
+        assert len(heard) == len(set(heard)), "a signal was taken twice"
+
+
+def require_each_once(lives: Lives, run_id: RunId, idempotent: set[str]) -> None:
+    log = lives.store.logs[run_id]
+    ends = Counter(event.lane for event in log if isinstance(event.body, StepFinished))
+    assert set(ends.values()) <= {1}, "a step ends once"
+    calls = Counter(event.body.call_id for event in log if isinstance(event.body, ToolCalled))
+    asked = {event.body.approval_id: event.body for event in log if isinstance(event.body, ApprovalRequested)}
+    decided = [event.body for event in log if isinstance(event.body, ApprovalDecided)]
+    assert len({body.approval_id for body in decided}) == len(decided), "an answer counts once"
+    again = Counter(
+        asked[body.approval_id].call_id
+        for body in decided
+        if asked[body.approval_id].question is Question.DID_IT_HAPPEN and body.decision is Decision.APPROVE
+    )
+    for (owner, call_id), count in lives.effects.items():
+        if owner == run_id:
+            assert count <= calls[call_id], f"{run_id} {call_id} ran more often than it was called"
+            if call_id.rpartition("#")[0].rpartition(".")[2] not in idempotent:
+                assert count <= 1 + again[call_id], f"{run_id} {call_id} ran {count} times"
+                assert not lives.by_witness or count == 1, f"{run_id} {call_id} ran although it had happened"
+    questions = Counter(body.call_id for body in asked.values() if body.question is Question.ANSWER)
+    assert set(questions.values()) <= {1}, "a person is asked once"
+
+
+def require_linked(lives: Lives, run_id: RunId) -> None:
+    """Each child belongs to one attempt at a step, and there is one for each."""
+    log = lives.store.logs[run_id]
+    children = [event.body.child_run_id for event in log if isinstance(event.body, StepStarted)]
+    for child in filter(None, children):
+        created = lives.store.logs[child][0].body
+        assert isinstance(created, RunCreated)
+        assert created.parent is not None
+        assert created.parent.run_id == run_id
+    assert len(set(children) - {None}) == len([child for child in children if child])
+
+
+def require_clock(lives: Lives, run_id: RunId) -> None:
+    """A wait goes on from when it began, whoever drives the run, and no moment comes too early."""
+    begun: dict[Any, float] = {}
+    action = ""
+    for event in lives.store.logs[run_id]:
+        match event.body:
+            case StepStarted() as body:
+                action = body.action
+            case StepWaited(seconds=float() | int() as seconds):
+                assert event.lane not in begun, f"{event.lane} began to wait twice"
+                begun[event.lane] = event.ts + seconds
+            case TimerFired(purpose="wait"):
+                assert event.ts >= begun[event.lane]
+            case _:
+                pass
+    assert action in {*BuiltIn, "work", CAREFUL, ""}
+
+
+def live(seed: int, lives: Lives) -> Lives:
+    try:
+        asyncio.run(lives.live())
+        require_sound(lives)
+    except BaseException as problem:
+        problem.add_note(f"seed {seed}, deaths at {sorted(lives.deaths_at)}, {lives.deaths} deaths")
+        raise
+    return lives
+
+
+def crash_everywhere(seed: int, stride: int) -> int:
+    """Die at every moment in turn, and once more soon after; the results are those of a run that nothing disturbed."""
+    graph = graph_of(seed, continue_on_error=True)
+    calm = live(seed, Lives(graph, seed, served=seed % 2 == 0))
+    require_as_foreseen(calm)
+    for at in range(1 + seed % stride, calm.moments + 1, stride):
+        soon = at + 1 + (at * 7 + seed) % 9
+        lives = live(seed, Lives(graph, seed, deaths_at=frozenset({at, soon}), served=(seed + at) % 2 == 0))
+        assert lives.deaths
+        require_as_foreseen(lives)
+    return calm.moments
+
+
+def meddle(seed: int) -> Lives:
+    """Let anything happen."""
+    kind = seed % 4
+    graph = graph_of(seed, continue_on_error=None if kind > 1 else True)
+    lives = Lives(
+        graph,
+        seed,
+        chance=(0.01, 0.03, 0.08)[seed % 3],
+        served=seed % 2 == 0,
+        meddled=True,
+        by_witness=kind == 2,
+        cancelled=kind == 3,
+    )
+    live(seed, lives)
+    if kind < 2:
+        require_as_foreseen(lives)
+    return lives
+
+
+@pytest.mark.proves("A33-059")
+def test_a_process_may_die_at_any_write_of_a_workflow_or_of_its_children() -> None:
+    assert sum(crash_everywhere(seed, stride=11) for seed in range(40)) > 1_000
+
+
+@pytest.mark.proves("A33-059")
+def test_many_processes_answers_signals_and_crashes_change_nothing() -> None:
+    seen = [meddle(seed) for seed in range(160)]
+    assert sum(len(lives.store.logs) - 1 for lives in seen) > 100, "runs that work for others"
+    assert sum(lives.deaths for lives in seen) > 200
+    ends = Counter(fold(ROOT, lives.store.logs[ROOT]).status for lives in seen)
+    assert ends[RunStatus.COMPLETED]
+    assert ends[RunStatus.CANCELLED]
+
+
+@pytest.mark.slow
+def test_very_many_histories_of_processes_that_die_come_to_the_same() -> None:
+    for seed in range(1_000, 1_060):
+        crash_everywhere(seed, stride=1)
+    for seed in range(1_000, 3_000):
+        meddle(seed)
