@@ -1,10 +1,9 @@
 """Joins what agents need: where their files are, and what there is for them to use."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from agent_fabric.application.workflows.step_tasks import task_of_agent
+from agent_fabric.application.agents.agent_task import task_of_agent
 from agent_fabric.bootstrap.local import task_from
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.brief import AgentBrief
@@ -55,4 +54,4 @@ def task_for_agent(
         priority=priority,
         project=project,
     )
-    return replace(task_of_agent(brief, like), model_key=like.model_key)
+    return task_of_agent(brief, like)

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agent_fabric.application.agents.agent_task import task_of_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.ports.workflows import AgentBook, SoundWorkflow, WorkflowBook
-from agent_fabric.domain.agents.brief import AgentBrief
-from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Task
+from agent_fabric.domain.runs.task import FrozenWorkflow, Task
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.inputs import accept_inputs
@@ -28,7 +27,8 @@ class StepTasks:
             FabricError: there is no such agent or workflow, it has problems, or the inputs do not fit.
         """
         if kind == "agent":
-            return task_of_agent(brief_for(self.agents.get(name), inputs), like)
+            brief = brief_for(self.agents.get(name), inputs)
+            return replace(task_of_agent(brief, like), model_key=brief.model_key or like.model_key)
         return self.of_workflow(self.workflows.get(name), inputs, like)
 
     def of_workflow(self, workflow: SoundWorkflow, inputs: Mapping[str, Any], like: Task) -> Task:
@@ -54,29 +54,6 @@ class StepTasks:
         return replace(
             like, prompt=f"workflow {definition.name}{about}", specialist_ids=(), agent=None, workflow=frozen
         )
-
-
-def task_of_agent(brief: AgentBrief, like: Task) -> Task:
-    """Return the task that an agent does, within its own limits and those of `like`."""
-    budget = Budget(
-        max_steps=like.budget.max_steps,
-        max_tokens=_less(like.budget.max_tokens, brief.max_tokens),
-        max_seconds=_less(like.budget.max_seconds, brief.timeout_s),
-    )
-    return replace(
-        like,
-        prompt=brief.prompt,
-        specialist_ids=(SpecialistId(brief.name),),
-        model_key=brief.model_key or like.model_key,
-        budget=budget,
-        agent=brief,
-        workflow=None,
-    )
-
-
-def _less(one: Any, other: Any) -> Any:
-    limits = [limit for limit in (one, other) if limit is not None]
-    return min(limits) if limits else None
 
 
 def _with_retries(plain: Mapping[str, Any], retries: Mapping[str, int]) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""What a run is asked to do when an agent does it."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.ids import SpecialistId
+from agent_fabric.domain.runs.task import Budget, Task
+
+N = TypeVar("N", int, float)
+
+
+def task_of_agent(brief: AgentBrief, like: Task) -> Task:
+    """Return the task that an agent does; of its own limits and those of `like`, the tighter ones hold."""
+    return replace(
+        like,
+        prompt=brief.prompt,
+        specialist_ids=(SpecialistId(brief.name),),
+        budget=Budget(
+            max_steps=like.budget.max_steps,
+            max_tokens=_tighter(like.budget.max_tokens, brief.max_tokens),
+            max_seconds=_tighter(like.budget.max_seconds, brief.timeout_s),
+        ),
+        agent=brief,
+        workflow=None,
+    )
+
+
+def _tighter(first: N | None, second: N | None) -> N | None:
+    limits = [limit for limit in (first, second) if limit is not None]
+    return min(limits, default=None)
