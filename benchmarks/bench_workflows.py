@@ -173,6 +173,8 @@ def _print_table(what: str, costs: Costs, peers: Sequence[str]) -> None:
                 f"{peer / pure:.1f}",
                 f"{peer / effect:.1f}",
             ]
+        else:
+            row += ["", "", ""]
         print(f"| {' | '.join(row)} |")
 
 

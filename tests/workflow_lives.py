@@ -22,7 +22,7 @@ from agent_fabric.application.workflows.perform_step import PerformStep
 from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
-from agent_fabric.domain.errors import DriverConflict, FabricError, RunNotFound
+from agent_fabric.domain.errors import DriverConflict, FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated, RunWaited, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message
@@ -36,7 +36,7 @@ from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryHeldRun, MemoryRuns, PermissivePolicy
-from agent_fabric.testing.workbench import workbench
+from agent_fabric.testing.workbench import Workbench, workbench
 from workflow_graphs import Graph, Plain
 
 ROOT = RunId("run-0")
@@ -121,10 +121,14 @@ class Lives:
 
     async def live(self) -> RunState:
         """Let processes come and go until the workflow has ended; return where it stands."""
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the dead have many
         for _ in range(MOST_ROUNDS):
             todo = self._to_be_driven()
             if todo is None:
                 break
+            if not todo:
+                await self._let_something_happen(at_last=True)
+                continue
             processes = [Process(self) for _ in todo]
             works = [
                 asyncio.ensure_future(process.go_on(run_id)) for process, run_id in zip(processes, todo, strict=True)
@@ -150,13 +154,13 @@ class Lives:
         if not left:
             return None
         if ROOT not in left or self.served:
-            return [run_id for run_id in left if self._is_woken(states[run_id])][:4] or [self._stopped(left, states)]
+            return [run_id for run_id in left if self._is_woken(states[run_id])][:4]
         more = [self.rng.choice(left)] if self.meddled and self.rng.random() < 0.4 else []
         return [ROOT, *more]
 
     def _is_woken(self, state: RunState) -> bool:
-        """Tell whether a server would go on with a run by itself."""
-        if state.status is RunStatus.RUNNING:
+        """Tell whether a server would go on with a run by itself, or a person with one that it left to them."""
+        if state.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED):
             return True
         if state.status is not RunStatus.WAITING:
             return False
@@ -164,20 +168,6 @@ class Lives:
         until = last.until if isinstance(last, RunWaited) else None
         expired = any(asked.expires_at <= self.time for asked in state.asked)
         return bool(self.store.unread(state.run_id, 0)) or (until is not None and until <= self.time) or expired
-
-    def _stopped(self, left: Sequence[RunId], states: Mapping[RunId, RunState]) -> RunId:
-        """Return a run that a person has to go on with, or one that just waits."""
-        interrupted = [run_id for run_id in left if states[run_id].status is RunStatus.INTERRUPTED]
-        if interrupted:
-            return self.rng.choice(interrupted)
-        moments = [
-            body.until
-            for body in (self.store.logs[run_id][-1].body for run_id in left)
-            if isinstance(body, RunWaited) and body.until is not None
-        ]
-        asked = any(states[run_id].asked for run_id in left)
-        assert moments or asked or self.unsent, f"nobody will ever go on with {left}"
-        return left[0]
 
     async def _see(self, works: "Sequence[asyncio.Future[Any]]", processes: "Sequence[Process]") -> None:
         """Wait until every process has ended, while others interfere."""
@@ -212,12 +202,16 @@ class Lives:
                 self.store.append(ROOT, (log[-1],), ())
                 self.wrong.append("an old driver could append")
 
-    async def _let_something_happen(self) -> None:
-        """Let people answer and time pass, so that it cannot stand still for ever."""
+    async def _let_something_happen(self, *, at_last: bool = False) -> None:
+        """Let people answer and time pass; `at_last` nothing else goes on, so something must."""
+        if at_last and not self.unsent and not self._answerable():
+            moment = min(self._moments(), default=None)
+            assert moment is not None, "nobody will ever go on with what is left"
+            self.time = max(self.time, moment)
         for run_id in list(self.store.logs):
-            if not self.meddled or self.rng.random() < 0.6:
+            if at_last or not self.meddled or self.rng.random() < 0.6:
                 await self._answer(run_id)
-        if self.rng.random() < 0.7:
+        if at_last or self.rng.random() < 0.7:
             await self._send()
         for run_id in self.store.logs:
             created = self.store.logs[run_id][0].body
@@ -228,6 +222,13 @@ class Lives:
             self.time += self.rng.choice((0.1, 1.0, 3.0))
         if self.cancelled and self.rng.random() < 0.1:
             await self.store.post(ROOT, CANCEL, {"by": "simulation", "reason": ""})
+
+    def _answerable(self) -> bool:
+        return any(self.state(run_id).asked for run_id in self.store.logs)
+
+    def _moments(self) -> list[float]:
+        last = [log[-1].body for log in self.store.logs.values()]
+        return [body.until for body in last if isinstance(body, RunWaited) and body.until is not None]
 
     def _sent_go(self, run_id: RunId) -> bool:
         posted = any(row.kind == SIGNAL for row in self.store.unread(run_id, 0))
@@ -261,6 +262,16 @@ class Lives:
         happened = self.by_witness and self.effects[run_id, asked.call_id]
         return Decision.DONE if happened else Decision.APPROVE
 
+    def is_wanted(self, run_id: RunId) -> bool:
+        """Tell whether a run works for nobody, or for a step that still waits for it."""
+        log = self.store.logs.get(run_id)
+        created = log[0].body if log else None
+        if not isinstance(created, RunCreated) or created.parent is None:
+            return True
+        above = self.state(created.parent.run_id)
+        assert above.workflow is not None
+        return not above.status.settled and above.workflow.lane_of_child(run_id) is not None
+
     def place_of(self, run_id: RunId) -> tuple[LaneId, int] | None:
         """Return the step of the root that a run works for, and the attempt."""
         for event in self.store.logs[ROOT]:
@@ -277,6 +288,10 @@ class Process:
     dead: bool = False
     mine: set[RunId] = field(default_factory=set)
     """The runs whose locks it has."""
+    unwanted: set[RunId] = field(default_factory=set)
+    """Those that nobody needed any more when it took them."""
+    store: "type[Mortal] | None" = None
+    """How it sees the store; by default as it is."""
 
     async def go_on(self, run_id: RunId) -> None:
         """Begin the workflow, or go on with a run of it."""
@@ -301,9 +316,12 @@ class Process:
             raise Died
 
     @cached_property
-    def bench(self) -> Any:
+    def bench(self) -> Workbench:
         bench = workbench(
-            {STEPS: lambda _: self._pack()}, _no_model, runs=Mortal(self), policy=PermissivePolicy(frozenset({CAREFUL}))
+            {STEPS: lambda _: self._pack()},
+            _no_model,
+            runs=(self.store or Mortal)(self),
+            policy=PermissivePolicy(frozenset({CAREFUL})),
         )
         bench.clock.time = self.lives.time
         perform = replace(bench.execute_task.drive.perform, steps=lambda: self._steps)
@@ -350,10 +368,10 @@ class Process:
         lives, run_id = self.lives, context.run_id
         lane, _, attempt = context.call_id.rpartition("#")
         self.moment()
-        await self._pass_time()
+        await self.pass_time()
         self._require_wanted(run_id, lane)
         lives.effects[run_id, context.call_id] += 1
-        await self._pass_time()
+        await self.pass_time()
         self.moment()
         place = lives.place_of(run_id) if run_id != ROOT and lane == "w" else (LaneId(lane), int(attempt))
         if run_id != ROOT and lane != "w":
@@ -368,13 +386,16 @@ class Process:
         """Check that the call which runs now is durable, and that nothing has come of it yet."""
         if self.dead:
             raise Died
+        if run_id in self.unwanted:
+            self.lives.wrong.append(f"{run_id} {lane} ran for a step that had ended")
         kinds = (ToolCalled, ToolReturned, ToolErred, StepFinished)
         log = [event.body for event in self.lives.store.logs[run_id] if event.lane == lane]
         last = next((body for body in reversed(log) if isinstance(body, kinds)), None)
         if not isinstance(last, ToolCalled):
             self.lives.wrong.append(f"{run_id} {lane} ran behind {type(last).__name__}")
 
-    async def _pass_time(self) -> None:
+    async def pass_time(self) -> None:
+        """Let others do something meanwhile."""
         for _ in range(self.lives.rng.randrange(3)):
             await asyncio.sleep(0)
 
@@ -397,9 +418,19 @@ class Mortal(MemoryRuns):
     async def take(self, run_id: RunId) -> MemoryHeldRun:
         if self.process.dead:
             raise Died
-        held = await super().take(run_id)
+        try:
+            held = await super().take(run_id)
+        except RunHeld:
+            await self.process.pass_time()  # others need a while to find out
+            raise
         self.process.mine.add(run_id)
+        if not self.process.lives.is_wanted(run_id):
+            self.process.unwanted.add(run_id)
         return held
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        await self.process.pass_time()
+        return await super().read(run_id, after=after)
 
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         self.process.moment()

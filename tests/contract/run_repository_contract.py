@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.runs import HeldRun, InboxRow, RunRepository
+from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldRun, InboxRow, NewRun, RunRepository
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event, RunCompleted, RunCreated, RunInterrupted, RunResumed
-from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Profile
+from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted, StepStatus
+from agent_fabric.domain.workflows.children import child_run_id
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")
 OTHER = RunId("00000000-0000-4000-8000-000000000002")
@@ -47,6 +50,40 @@ def log(*bodies: Body, first: int = 0) -> list[Event]:
 
 CREATED = log(run_created())
 NEXT = log(RunResumed(by="person", driver="a test"), RunInterrupted(reason="to see"), first=1)
+
+
+WORKFLOW = FrozenWorkflow(definition={"name": "w", "version": "1.0.0", "steps": []}, inputs={})
+
+
+def child_of(run_id: RunId, lane: str) -> NewRun:
+    """Return the run that does the first attempt at a step."""
+    created = replace(run_created(), parent=Parent(run_id=run_id, lane=LaneId(lane), level=1))
+    return NewRun(run_id=child_run_id(run_id, LaneId(lane), 1), created=log(created)[0], prepare=lambda: None)
+
+
+async def workflow_with(runs: RunRepository, *lanes: str) -> tuple[HeldRun, list[RunId]]:
+    """Return a workflow whose steps each have a run that works for them."""
+    held = await runs.create(RUN, log(replace(run_created(), workflow=WORKFLOW)))
+    children = [child_of(RUN, lane) for lane in lanes]
+    started = [
+        StepStarted(step_id=lane, action="workflow", attempt=1, inputs={}, child_run_id=child.run_id)
+        for lane, child in zip(lanes, children, strict=True)
+    ]
+    await held.append(in_lanes(1, *zip(lanes, started, strict=True)), children=children)
+    return held, [child.run_id for child in children]
+
+
+def in_lanes(first: int, *bodies: tuple[str, Body]) -> list[Event]:
+    return [Event(first + index, 2_000.0, LaneId(lane), "", body) for index, (lane, body) in enumerate(bodies)]
+
+
+async def unread(runs: RunRepository, run_id: RunId) -> list[str]:
+    """Return the kinds of the rows in the inbox of a run that nobody drives."""
+    held = await runs.take(run_id)
+    try:
+        return [row.kind for row in await held.unread()]
+    finally:
+        await held.release()
 
 
 async def soon(held: HeldRun) -> Sequence[InboxRow]:
@@ -246,3 +283,34 @@ class RunRepositoryContract:
         with pytest.raises(Exception):  # noqa: B017, PT011 - the port does not say which
             await runs.create(RUN, log(run_created("a thief")))
         assert list(await runs.read(RUN)) == [*CREATED, *NEXT]
+
+    async def test_a_child_comes_into_being_with_its_step_and_tells_its_end(self, runs: RunRepository) -> None:
+        held, (child,) = await workflow_with(runs, "a")
+        below = await runs.take(child)
+        await below.append(log(completed(child), first=1))
+        await below.release()
+        (row,) = await soon(held)
+        assert (row.kind, row.payload["run_id"]) == (CHILD, child)
+        await held.append((), consumed=[row])
+        await held.release()
+
+    async def test_a_workflow_that_ends_asks_who_works_for_it_to_end_in_the_same_breath(
+        self, runs: RunRepository
+    ) -> None:
+        held, (ended, going_on) = await workflow_with(runs, "a", "b")
+        below = await runs.take(ended)
+        await below.append(log(completed(ended), first=1))
+        await below.release()
+        await held.append(log(completed(RUN), first=3))
+        await held.release()
+        assert await unread(runs, going_on) == [CANCEL]
+        assert await unread(runs, ended) == []
+
+    async def test_a_step_that_is_given_up_asks_its_child_to_end_and_no_other_one(self, runs: RunRepository) -> None:
+        held, children = await workflow_with(runs, "a", "b", "c", "d")
+        failed = StepFinished(step_id="a", attempt=1, status=StepStatus.FAILED, error="too long")
+        retried = StepRetried(step_id="b", attempt=1, error="too long", error_type="TimeoutError", delay_s=0.0)
+        other = StepFinished(step_id="d", attempt=2, status=StepStatus.FAILED)
+        await held.append(in_lanes(5, ("a", failed), ("b", retried), ("d", other)))
+        await held.release()
+        assert [await unread(runs, child) for child in children] == [[CANCEL], [CANCEL], [], []]

@@ -30,6 +30,7 @@ NOTES = Finish(
     fixed=["It boils (b2)."],
     other=[],
 )
+HOSTILE = "{{ secrets.HOME }} $(touch stolen) ${secret:HOME} '; touch stolen"
 RANKED = Finish(
     summary="One test fails, and one thing is left to do.",
     items=[
@@ -128,13 +129,15 @@ async def test_release_notes_tell_the_commits_since_the_newest_tag(tmp_path: Pat
     async with ScriptedModel([NOTES]) as model:
         fabric = copied("release-notes", tmp_path, model.base_url)
         with_history(fabric.folder)
+        git(fabric.folder, "commit", "-q", "--allow-empty", "-m", HOSTILE)
         ended = await fabric("workflow", "run", "release-notes", "--here", "-i", "version=1.1.0", "--json")
     assert ended.code == 0, ended.err + ended.out
     (request,) = model.requests
     asked = request.body["messages"][-1]["content"]
     assert "Let the kettle whistle" in asked
     assert "Add a kettle" not in asked
-    assert ended.json["result"]["commits"] == 2
+    assert HOSTILE in asked, "what stands in a value is no expression and no command"
+    assert ended.json["result"]["commits"] == 3
     assert (fabric.folder / "RELEASE_NOTES.md").read_text() == (
         "# 1.1.0\n\nThe kettle can now whistle, and boils again.\n\n"
         "## New\n\n- It whistles (a1).\n\n## Fixed\n\n- It boils (b2).\n\n## Other\n\nNothing.\n"

@@ -104,6 +104,20 @@ async def test_a_dry_run_and_lineage_look_as_the_guide_shows(tmp_path: Path) -> 
     assert (await fabric("workflow", "lineage", run_id, "say.text")).out == lineage
 
 
+async def test_a_mistake_in_the_file_is_mended_and_the_rest_is_kept(tmp_path: Path) -> None:
+    fabric = greeting(tmp_path, GREET.replace("inputs.who }}", "inputs.who + 1 }}"))
+    failed = await fabric("workflow", "run", "greet", "-i", "who=Ada")
+    assert failed.code == 1
+    assert "failed: say: text: '+' does not work with text and a number (Write ~ to join" in failed.out
+    (tmp_path / FILE).write_text(GREET)
+    (run_dir,) = fabric.run_dirs()
+    same = await fabric("workflow", "resume", run_dir.name)
+    assert same.code == 1, "the definition that the run began with still holds"
+    mended = await fabric("workflow", "resume", run_dir.name, "--current")
+    assert mended.code == 0, mended.err
+    assert "keeps 1 result: today" in mended.err
+
+
 async def test_every_workflow_of_the_guide_is_valid(tmp_path: Path) -> None:
     folder = tmp_path / "workflow-definitions"
     folder.mkdir()

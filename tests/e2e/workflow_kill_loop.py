@@ -72,8 +72,8 @@ class Findings:
         p95 = statistics.quantiles(self.resume_s, n=20)[-1] if len(self.resume_s) > 1 else 0.0
         return (
             f"{self.kills} kills over {self.runs} workflows: {len(self.repeated)} finished steps repeated, "
-            f"{len(self.lost)} lost, {len(self.wrong)} otherwise wrong; {self.asked} in doubt ({self.done} had happened)"
-            f", {self.ran_again} idempotent ones ran again, {self.retries} retries; resume p95 {p95:.2f} s"
+            f"{len(self.lost)} lost, {len(self.wrong)} otherwise wrong; {self.asked} in doubt, {self.done} of which "
+            f"had happened, {self.ran_again} idempotent ones ran again, {self.retries} retries; resume p95 {p95:.2f} s"
         )
 
 
@@ -90,9 +90,10 @@ class Happened(NamedTuple):
 # --- the workflows
 
 
-def _command(step: str, *after: str, idempotent: bool = False, lane: str = "", then: str = "", **more: Any) -> Any:
+def command(step: str, *after: str, idempotent: bool = False, lane: str = "", then: str = "", **more: Any) -> Any:
     """Return a step that leaves a line with the witness; some time passes before and after."""
-    script = f'sleep 0.02; echo "{lane or step} $(cat /proc/sys/kernel/random/uuid)" >> "$1"; sleep 0.08; {then or "echo done"}'
+    line = f"{lane or step} $(cat /proc/sys/kernel/random/uuid)"
+    script = f'sleep 0.02; echo "{line}" >> "$1"; sleep 0.08; {then or "echo done"}'
     argv = ["sh", "-c", script, "{{ inputs.mark }}", "{{ inputs.witness }}", *(["{{ index }}"] if "$2" in lane else [])]
     declared = {"id": step, "action": "run-command", "command": argv, "depends_on": list(after), **more}
     return {**declared, "idempotent": True} if idempotent else declared
@@ -100,7 +101,7 @@ def _command(step: str, *after: str, idempotent: bool = False, lane: str = "", t
 
 def _flaky(step: str, *after: str) -> Any:
     """Return a step that has to be tried until it has left five lines."""
-    return _command(
+    return command(
         step,
         *after,
         idempotent=True,
@@ -109,18 +110,18 @@ def _flaky(step: str, *after: str) -> Any:
     )
 
 
-_GIVEN = {"witness": {"type": "string", "required": True}, "mark": {"type": "string", "required": True}}
+GIVEN = {"witness": {"type": "string", "required": True}, "mark": {"type": "string", "required": True}}
 
 INNER: Mapping[str, Any] = {
     "name": "inner",
     "version": "1.0.0",
-    "inputs": {**_GIVEN, "n": {"type": "integer", "required": True}},
+    "inputs": {**GIVEN, "n": {"type": "integer", "required": True}},
     "outputs": {"double": {"type": "integer", "value": "{{ sum.n }}"}},
     "steps": [
-        _command("in1"),
-        _command("in2", "in1", idempotent=True),
+        command("in1"),
+        command("in2", "in1", idempotent=True),
         {"id": "in_pause", "action": "wait", "inputs": {"seconds": 1}, "depends_on": ["in1"]},
-        _command("in3", "in2", "in_pause"),
+        command("in3", "in2", "in_pause"),
         _flaky("in_flaky", "in1"),
         {"id": "sum", "action": "transform", "inputs": {"n": "{{ inputs.n * 2 }}"}, "depends_on": ["in3", "in_flaky"]},
     ],
@@ -128,19 +129,19 @@ INNER: Mapping[str, Any] = {
 
 
 def _outer() -> dict[str, Any]:
-    fan = [_command(f"fan{n}", idempotent=n % 2 == 0) for n in range(5)]
-    body = [_command("one", lane="each[$2].one"), _command("two", lane="each[$2].two", idempotent=True)]
+    fan = [command(f"fan{n}", idempotent=n % 2 == 0) for n in range(5)]
+    body = [command("one", lane="each[$2].one"), command("two", lane="each[$2].two", idempotent=True)]
     for step in body:
         del step["depends_on"]
-    yes = [_command("yes1"), _command("yes2", idempotent=True), _command("yes3")]
+    yes = [command("yes1"), command("yes2", idempotent=True), command("yes3")]
     for step in yes:
         del step["depends_on"]
-    no = _command("no1")
+    no = command("no1")
     del no["depends_on"]
     steps: list[Any] = [
-        _command("a1"),
-        _command("a2", "a1", idempotent=True),
-        _command("a3", "a2"),
+        command("a1"),
+        command("a2", "a1", idempotent=True),
+        command("a3", "a2"),
         {"id": "fan", "action": "parallel-group", "steps": fan, "depends_on": ["a1"]},
         {
             "id": "each",
@@ -160,7 +161,7 @@ def _outer() -> dict[str, Any]:
         _flaky("flaky1"),
         _flaky("flaky2", "a1"),
         {"id": "pause", "action": "wait", "inputs": {"seconds": PAUSE_S}, "depends_on": ["a1"]},
-        _command("after_pause", "pause"),
+        command("after_pause", "pause"),
         {
             "id": "call",
             "action": "workflow",
@@ -170,9 +171,9 @@ def _outer() -> dict[str, Any]:
         },
         {"id": "use", "action": "transform", "inputs": {"n": "{{ call.double }}"}, "depends_on": ["call"]},
         {"id": "ok", "action": "approve", "inputs": {"message": "Go on?"}, "depends_on": ["a2"]},
-        _command("after_ok", "ok"),
-        *(_command(f"b{n}", *([f"b{n - 1}"] if n else ["a1"]), idempotent=n % 3 == 1) for n in range(10)),
-        *(_command(f"c{n}", *([f"c{n - 1}"] if n else ["a3"]), idempotent=n % 3 == 2) for n in range(4)),
+        command("after_ok", "ok"),
+        *(command(f"b{n}", *([f"b{n - 1}"] if n else ["a1"]), idempotent=n % 3 == 1) for n in range(10)),
+        *(command(f"c{n}", *([f"c{n - 1}"] if n else ["a3"]), idempotent=n % 3 == 2) for n in range(4)),
         {
             "id": "end",
             "action": "validate",
@@ -183,7 +184,7 @@ def _outer() -> dict[str, Any]:
     return {
         "name": "outer",
         "version": "1.0.0",
-        "inputs": {**_GIVEN, "items": {"type": "array", "required": True}},
+        "inputs": {**GIVEN, "items": {"type": "array", "required": True}},
         "execution": {"parallel_limit": 4},
         "steps": steps,
     }
@@ -221,7 +222,7 @@ LANES = {**_lanes(OUTER), **_lanes(INNER)}
 
 @dataclass(frozen=True)
 class Files:
-    """A fabric folder with the two workflows, and the witness inside the project, beside the store."""
+    """A fabric folder with workflows; each run's witness is a file in its workspace."""
 
     folder: Path
 
@@ -233,10 +234,10 @@ class Files:
     def database(self) -> Path:
         return self.root / "fabric.db"
 
-    def write(self) -> None:
+    def write(self, *workflows: Mapping[str, Any]) -> None:
         definitions = self.folder / "workflow-definitions"
         definitions.mkdir(parents=True)
-        for workflow in (OUTER, INNER):
+        for workflow in workflows:
             (definitions / f"{workflow['name']}.json").write_text(json.dumps(workflow))
 
     @contextmanager
@@ -261,7 +262,8 @@ class Files:
         if not self.database.exists():
             return 0
         with suppress(apsw.SQLError, apsw.BusyError), self.opened() as connection:
-            return int(str(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0]))
+            ((newest,),) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchall()
+            return int(str(newest))
         return 0
 
     def events(self, run_id: str) -> list[Happened]:
@@ -270,11 +272,13 @@ class Files:
                 "SELECT seq, ts, kind, coalesce(lane, ''), payload FROM events JOIN runs ON runs.number = events.run "
                 "WHERE run_id = ? ORDER BY seq"
             )
-            return [Happened(*row[:4], json.loads(row[4])) for row in connection.execute(query, (run_id,)).fetchall()]  # type: ignore[arg-type]
+            rows: Any = connection.execute(query, (run_id,)).fetchall()
+            return [Happened(seq, ts, kind, lane, json.loads(payload)) for seq, ts, kind, lane, payload in rows]
 
     def status(self, run_id: str) -> str:
         with self.opened() as connection:
-            return str(connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchone()[0])
+            ((status,),) = connection.execute("SELECT status FROM runs WHERE run_id = ?", (run_id,)).fetchall()
+            return str(status)
 
     def below(self, run_id: str) -> list[str]:
         with self.opened() as connection:
@@ -393,7 +397,7 @@ class _Life:
 
     def _answer(self, *, everything: bool) -> None:
         """Tell what became of steps, by what the witness has seen; agree to the rest when nothing else is left."""
-        cards = asyncio.run(answered(self.files, lambda card: self._what_happened(card)))
+        cards = asyncio.run(answered(self.files, self._what_happened))
         if everything and cards and all(card.question is Question.ANSWER for card in cards):
             (card,) = cards
             done = start(self.files, "approvals", "approve", card.approval_id)
@@ -552,7 +556,7 @@ class _Judge:
 def loop(folder: Path, kills: int, seed: int) -> Findings:
     """Run and kill until enough processes have died; every run is brought to its end."""
     files = Files(folder)
-    files.write()
+    files.write(OUTER, INNER)
     rng, findings = random.Random(seed), Findings()
     while findings.kills < kills and not findings.problems:
         _Life(files, rng, findings, kills).live()

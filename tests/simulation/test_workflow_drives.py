@@ -1,22 +1,25 @@
-"""The real driver on random workflows: a crash at every write, several processes, children, answers, signals, cancels."""
+"""The real driver on random workflows: a crash at every write, several processes, children, answers, signals."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.errors import RunHeld
 from agent_fabric.domain.events import RunCreated, ToolCalled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepWaited, TimerFired
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.testing.fakes import MemoryHeldRun
 from workflow_graphs import Graph, Oracle, Plain, random_graph
-from workflow_lives import CAREFUL, ROOT, Lives
+from workflow_lives import CAREFUL, LEAF, ROOT, Book, Died, Lives, Mortal, Process
 
 
 def graph_of(seed: int, **more: Any) -> Graph:
@@ -66,6 +69,9 @@ def require_sound(lives: Lives) -> None:
         require_each_once(lives, run_id, idempotent if run_id == ROOT else set())
         require_linked(lives, run_id)
         require_clock(lives, run_id)
+        kinds = [event.body.kind for event in log]
+        if not lives.served or kinds.count("run_interrupted") * 3 > lives.deaths:
+            assert "run_interrupted" not in kinds, "who goes on with the workflow goes on with all of it"
         heard = [event.body.data["n"] for event in log if isinstance(event.body, SignalReceived)]
         assert len(heard) == len(set(heard)), "a signal was taken twice"
 
@@ -74,12 +80,12 @@ def require_each_once(lives: Lives, run_id: RunId, idempotent: set[str]) -> None
     log = lives.store.logs[run_id]
     ends = Counter(event.lane for event in log if isinstance(event.body, StepFinished))
     assert set(ends.values()) <= {1}, "a step ends once"
-    calls = Counter(event.body.call_id for event in log if isinstance(event.body, ToolCalled))
+    calls = Counter(str(event.body.call_id) for event in log if isinstance(event.body, ToolCalled))
     asked = {event.body.approval_id: event.body for event in log if isinstance(event.body, ApprovalRequested)}
     decided = [event.body for event in log if isinstance(event.body, ApprovalDecided)]
     assert len({body.approval_id for body in decided}) == len(decided), "an answer counts once"
     again = Counter(
-        asked[body.approval_id].call_id
+        str(asked[body.approval_id].call_id)
         for body in decided
         if asked[body.approval_id].question is Question.DID_IT_HAPPEN and body.decision is Decision.APPROVE
     )
@@ -136,11 +142,12 @@ def live(seed: int, lives: Lives) -> Lives:
 def crash_everywhere(seed: int, stride: int) -> int:
     """Die at every moment in turn, and once more soon after; the results are those of a run that nothing disturbed."""
     graph = graph_of(seed, continue_on_error=True)
-    calm = live(seed, Lives(graph, seed, served=seed % 2 == 0))
+    served = seed % 2 == 0
+    calm = live(seed, Lives(graph, seed, served=served))
     require_as_foreseen(calm)
     for at in range(1 + seed % stride, calm.moments + 1, stride):
         soon = at + 1 + (at * 7 + seed) % 9
-        lives = live(seed, Lives(graph, seed, deaths_at=frozenset({at, soon}), served=(seed + at) % 2 == 0))
+        lives = live(seed, Lives(graph, seed, deaths_at=frozenset({at, soon}), served=served))
         assert lives.deaths
         require_as_foreseen(lives)
     return calm.moments
@@ -163,6 +170,77 @@ def meddle(seed: int) -> Lives:
     if kind < 2:
         require_as_foreseen(lives)
     return lives
+
+
+CALLS: Plain = {
+    "name": "w",
+    "version": "1.0.0",
+    "steps": [{"id": "call", "action": "workflow", "workflow": "other", "inputs": {"x": 1, "base": 2}}],
+}
+
+
+class Beaten(Mortal):
+    """A store in which somebody else is always faster to take a child, and has ended it before we are told so."""
+
+    async def take(self, run_id: RunId) -> MemoryHeldRun:
+        if run_id != ROOT and not self.process.lives.state(run_id).status.settled:
+            await Process(self.process.lives).go_on(run_id)
+            for _ in range(20):  # until the news has been read
+                await asyncio.sleep(0)
+            raise RunHeld(f"Run {run_id} is being driven by another process")
+        return await super().take(run_id)
+
+
+async def test_a_child_that_ends_elsewhere_while_we_try_to_take_it_is_not_waited_for() -> None:
+    lives = Lives(Graph(CALLS, 0, calm=True), 0)
+    await Process(lives, store=Beaten).go_on(ROOT)
+    assert lives.state(ROOT).status is RunStatus.COMPLETED
+    assert "run_waiting" not in [event.body.kind for event in lives.store.logs[ROOT]]
+
+
+async def test_a_child_that_kills_every_process_at_once_is_left_to_a_person_like_any_run() -> None:
+    lives = Lives(Graph(CALLS, 0, calm=True), 0, deaths_at=frozenset({4}), served=True)
+    with suppress(Died):
+        await Process(lives).go_on(ROOT)  # which dies when the child has come into being
+    (child,) = set(lives.store.logs) - {ROOT}
+    assert len(lives.store.logs[child]) == 1
+    lives.store.held.clear()
+    for _ in range(3):
+        lives.deaths_at = frozenset({lives.moments + 2})
+        with suppress(Died):
+            await Process(lives).go_on(child)
+        lives.store.held.clear()
+    lives.deaths_at = frozenset()
+    await Process(lives).go_on(child)
+    assert lives.state(child).status is RunStatus.INTERRUPTED
+    await Process(lives).go_on(child)  # a person
+    assert lives.state(child).status is RunStatus.COMPLETED
+    await Process(lives).go_on(ROOT)
+    assert lives.state(ROOT).status is RunStatus.COMPLETED
+    assert set(lives.effects.values()) == {1}
+
+
+async def test_a_workflow_whose_child_gets_on_is_not_given_up_however_often_its_server_dies() -> None:
+    lives = Lives(Graph(CALLS, 0, calm=True), 0, served=True)
+    work: Plain = {**LEAF["steps"][0], "idempotent": True}
+    works = [{**work, "id": f"w{n}", "depends_on": [f"w{n - 1}"] if n else []} for n in range(6)]
+    long = {**LEAF, "name": "other", "outputs": {}, "steps": works}
+    lives.book = Book({"other": long})
+    for done in range(1, 6):
+        process = Process(lives)
+        driving = asyncio.ensure_future(process.go_on(ROOT))
+        while _results(lives) < done and not driving.done():
+            await asyncio.sleep(0)
+        process.dead = True
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        lives.store.held.clear()
+    await Process(lives).go_on(ROOT)
+    assert lives.state(ROOT).status is RunStatus.COMPLETED
+
+
+def _results(lives: Lives) -> int:
+    return sum(event.body.kind == "tool_result" for log in lives.store.logs.values() for event in log)
 
 
 @pytest.mark.proves("A33-059")

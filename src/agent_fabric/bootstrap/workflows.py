@@ -16,6 +16,7 @@ from agent_fabric.bootstrap.agents import definition_folders, open_agents
 from agent_fabric.bootstrap.local import task_from
 from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.known import AgentShape, Known
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
@@ -72,8 +73,13 @@ class Workflows:
 
         Raises:
             InvalidInputs: the inputs do not fit.
-            ConfigError: there is no such model.
+            ConfigError: there is no such model, or the workflow is not to be started by hand.
         """
+        if not workflow.definition.triggers.manual:
+            raise ConfigError(
+                f"The workflow {workflow.definition.name!r} is not to be started by hand: triggers.manual is false",
+                hint="Nothing else starts workflows yet. Set triggers.manual to true, or leave it out.",
+            )
         like = task_from(
             self.config,
             "",

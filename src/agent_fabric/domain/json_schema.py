@@ -4,14 +4,21 @@ Pure and small because the engine itself judges arguments, in the layer that may
 that it does not know are not checked: the tool's own server or code still sees the value.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agent_fabric.domain.schema_words import faults_in_schema
+
 MAX_DEPTH = 64
 _MAX_PROBLEMS = 5
+_MAX_CHARS = 1_000
+"""Of one problem: a schema may list very many names."""
 
 _USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": float}
-_CHOICES = frozenset({"enum", "const", "anyOf", "oneOf"})
+_CHOICES = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not"})
+_SAME = 1e-9
+"""How far a quotient may be from a whole number to count as one."""
 _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
@@ -26,10 +33,16 @@ _TYPE_CHECKS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
-    """Say in plain words what is wrong with `value`; an empty list means that it fits."""
+    """Say in plain words what is wrong with `value`; an empty list means that it fits.
+
+    A schema may be anybody's: of a tool server, or out of data. One that makes no sense fits nothing.
+    """
     found: list[str] = []
-    _check(value, schema, "", found)
-    return found[:_MAX_PROBLEMS]
+    try:
+        _check(value, schema, "", found)
+    except (TypeError, AttributeError, ValueError, RecursionError) as problem:
+        found.append(f"cannot be checked, because the schema is not sound: {problem}"[:_MAX_CHARS])
+    return [each if len(each) <= _MAX_CHARS else f"{each[:_MAX_CHARS]}…" for each in found[:_MAX_PROBLEMS]]
 
 
 def too_deep(value: object, text: str | bytes) -> bool:
@@ -65,7 +78,7 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
             found.append(f"{where} must be {' or '.join(known)}, not {_name_of(value)}")
             return
     if not _CHOICES.isdisjoint(schema):
-        _check_choices(value, schema, where, found)
+        _check_choices(value, schema, at, found)
     if isinstance(value, dict):
         _check_object(value, schema, at, found)
     elif isinstance(value, list):
@@ -80,21 +93,52 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
             found.append(f"{where} must be at least {schema['minimum']}")
         if value > schema.get("maximum", value):
             found.append(f"{where} must be at most {schema['maximum']}")
+        _check_number(value, schema, where, found)
 
 
-def _check_choices(value: Any, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
-    if "enum" in schema and value not in schema["enum"]:
+def _check_number(value: float, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
+    above, below, step = (schema.get(word) for word in ("exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+    # In older schemas the first two are true or false.
+    if isinstance(above, int | float) and not isinstance(above, bool) and value <= above:
+        found.append(f"{where} must be more than {above}")
+    if isinstance(below, int | float) and not isinstance(below, bool) and value >= below:
+        found.append(f"{where} must be less than {below}")
+    if isinstance(step, int | float) and step > 0:
+        whole = isinstance(value, int) and isinstance(step, int)
+        if value % step if whole else abs(value / step - round(value / step)) > _SAME:
+            found.append(f"{where} must be a multiple of {step}")
+
+
+def _check_choices(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+    where = at or "the arguments"
+    if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
         found.append(f"{where} must be one of {', '.join(map(str, schema['enum']))}")
-    if "const" in schema and value != schema["const"]:
+    if "const" in schema and not _same(value, schema["const"]):
         found.append(f"{where} must be {schema['const']!r}")
     for keyword in ("anyOf", "oneOf"):
-        options = schema.get(keyword)
-        if options and not any(not problems_with(value, option) for option in options):
+        options = schema.get(keyword) or ()
+        fitting = [option for option in options if not problems_with(value, option)]
+        if options and not fitting:
             found.append(f"{where} fits none of the allowed forms")
+        elif keyword == "oneOf" and len(fitting) > 1 and not any(map(faults_in_schema, options)):
+            found.append(f"{where} fits more than one of the allowed forms")
+    for option in schema.get("allOf", ()):
+        _check(value, option, at, found)
+    unwanted = schema.get("not")
+    if isinstance(unwanted, Mapping) and not faults_in_schema(unwanted) and not problems_with(value, unwanted):
+        found.append(f"{where} has a form that is not allowed")
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:
     properties: Mapping[str, Any] = schema.get("properties", {})
+    if len(value) < schema.get("minProperties", 0):
+        found.append(f"{at or 'the arguments'} needs at least {schema['minProperties']} fields")
+    if len(value) > schema.get("maxProperties", len(value)):
+        found.append(f"{at or 'the arguments'} may have at most {schema['maxProperties']} fields")
     found.extend(f"{_join(at, name)} is missing" for name in schema.get("required", ()) if name not in value)
     extra = schema.get("additionalProperties", True)
     for name, item in value.items():
@@ -113,6 +157,8 @@ def _check_array(value: list[Any], schema: Mapping[str, Any], at: str, found: li
         found.append(f"{where} needs at least {schema['minItems']} items")
     if len(value) > schema.get("maxItems", len(value)):
         found.append(f"{where} may have at most {schema['maxItems']} items")
+    if schema.get("uniqueItems") is True and len({json.dumps(each, sort_keys=True) for each in value}) < len(value):
+        found.append(f"{where} must not hold the same item twice")
     items = schema.get("items")
     if isinstance(items, Mapping):
         for index, item in enumerate(value):

@@ -7,7 +7,7 @@ place when the call is made, and is taken out again of all that comes of it.
 import json
 import re
 from binascii import b2a_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -53,6 +53,15 @@ def defused(value: Any) -> Any:
     Else a page that holds `${secret:TOKEN}` could have the token sent wherever a later step sends the page's text.
     """
     return _each_text(value, lambda text: _LIVE.sub("{secret :", text))
+
+
+def defused_but(value: Any, names: frozenset[str]) -> Any:
+    """Return a value so that it names no other secrets than these, at any depth."""
+
+    def change(found: re.Match[str]) -> str:
+        return found[0] if found[1] in names else f"${{secret :{found[1]}}}"
+
+    return _each_text(value, lambda text: SECRET.sub(change, text))
 
 
 def _each_text(value: Any, change: Any) -> Any:
@@ -171,17 +180,29 @@ def _spellings(secret: str, shown: str) -> list[_Spelling]:
     found: list[_Spelling] = []
     for part in _parts(secret):
         data = part.encode(errors="surrogateescape" if _is_from_bytes(part) else "replace")
-        encoded = b2a_base64(data, newline=False).decode()
-        for_addresses = encoded.replace("+", "-").replace("/", "_")
         forms = {
             *_forms(part),
             data.decode(errors="replace"),
             part.replace(" ", "+"),
-            *(encoded, encoded.rstrip("="), for_addresses, for_addresses.rstrip("=")),
+            *(form for encoded in _in_base64(data) for form in (encoded, encoded.rstrip("="))),
+            *(data.hex(), data.hex().upper()),
         }
         found += _exactly((form for form in forms if len(form) >= SHORTEST_NAMED), len(part), shown)
         found += _escaped(part, shown)
     return found
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Return data in base64, alone and behind something else, as a password is behind a user's name."""
+    for before in range(3):
+        encoded = b2a_base64(bytes(before) + data, newline=False).decode()
+        if before:
+            # What the first and the last characters stand for is not only the value.
+            encoded = encoded[before + 1 : (before + len(data)) * 8 // 6]
+            if len(encoded) < _LONG_LINE:
+                continue
+        yield encoded
+        yield encoded.replace("+", "-").replace("/", "_")
 
 
 def _parts(secret: str) -> set[str]:

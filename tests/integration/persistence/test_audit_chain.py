@@ -19,6 +19,7 @@ from agent_fabric.infrastructure.persistence.event_store import SqliteRunReposit
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.testing.workbench import workbench
+from contract.run_repository_contract import RUN, completed, log, workflow_with
 from integration.persistence.five_steps import answers_of, looking_pack
 
 KEY = AuditKey.of(b"k" * 32)
@@ -149,6 +150,24 @@ async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> N
     collect = CollectGarbage(SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
     assert (await collect(older_than_s=0, by="ada")).runs == []
     await held.release()
+
+
+async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_have_ended(folder: Folder) -> None:
+    held, (child, orphan) = await workflow_with(folder.runs, "a", "b")
+    collect = CollectGarbage(SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+
+    async def end(run_id: RunId) -> None:
+        below = await folder.runs.take(run_id)
+        await below.append(log(completed(run_id), first=1))
+        await below.release()
+
+    await end(child)
+    assert (await collect(older_than_s=0, by="ada")).runs == [], "the workflow may still read how it ended"
+    await held.append(log(completed(RUN), first=3))
+    await held.release()
+    assert (await collect(older_than_s=0, by="ada")).runs == [child], "another one works in the workflow's folder"
+    await end(orphan)
+    assert (await collect(older_than_s=0, by="ada")).runs == [RUN, orphan]
 
 
 async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None:

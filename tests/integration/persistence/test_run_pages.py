@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.domain.errors import RunNotFound, StoreUnavailable
-from agent_fabric.domain.events import RunInterrupted, SpecialistsRecruited, UnknownEvent
+from agent_fabric.domain.events import RunInterrupted, RunWaited, SpecialistsRecruited, UnknownEvent
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
@@ -16,7 +16,7 @@ from agent_fabric.infrastructure.persistence.event_store import SqliteRunReposit
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader, status_of
 from agent_fabric.infrastructure.persistence.store import Store
-from contract.run_repository_contract import CREATED, NEXT, NOBODY, RUN, completed, log, run_created
+from contract.run_repository_contract import CREATED, NEXT, NOBODY, RUN, completed, log, run_created, workflow_with
 
 
 @pytest.fixture
@@ -129,6 +129,20 @@ async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
     await settled(runs, "done", "a task")
     assert await catalogue.unfinished() == ["killed", "another"]
     await living.release()
+
+
+async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
+    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue
+) -> None:
+    held, (child,) = await workflow_with(runs, "a")
+    await held.release()
+    assert await catalogue.unfinished() == [RUN]
+    assert await catalogue.newest() == RUN, "a person never started the other one"
+    held = await runs.take(RUN)
+    assert await catalogue.unfinished() == [child], "somebody else drives the workflow, but not this one"
+    await held.append(log(RunWaited(reason="waits for another run"), first=2))
+    await held.release()
+    assert await catalogue.unfinished() == [child]
 
 
 async def test_pages_of_runs_follow_one_another_without_a_gap(

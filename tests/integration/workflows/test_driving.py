@@ -15,6 +15,7 @@ from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -415,3 +416,40 @@ steps:
     again = await bench.fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of)
     assert again.status is RunStatus.COMPLETED, again.error
     assert again.payload["outputs"]["bad"]["stdout"] == "1\n\n"
+
+
+async def test_files_are_written_and_read_without_a_shell(bench: Bench) -> None:
+    text = 'it\'s "quoted" $HOME\nand long\n'
+    result = await bench.run(
+        {"id": "write", "action": "write-file", "inputs": {"path": "a/b.txt", "content": "{{ inputs.text }}"}},
+        {"id": "read", "action": "read-file", "depends_on": ["write"], "inputs": {"path": "{{ write.path }}"}},
+        inputs={"text": "string"},
+        given={"text": text},
+    )
+    assert result.status is RunStatus.COMPLETED, result.error
+    assert result.payload["outputs"]["read"]["content"] == text
+    assert (Path(result.workspace) / "a/b.txt").read_text() == text
+
+
+async def test_output_that_was_cut_says_so_and_exit_codes_can_be_accepted(bench: Bench) -> None:
+    result = await bench.run(
+        command("much", "seq 1 200000"),
+        command("none", "grep nothing /dev/null", inputs={"accept_exit_codes": [1]}),
+    )
+    assert result.status is RunStatus.COMPLETED, result.error
+    assert result.payload["outputs"]["much"]["truncated"] is True
+    assert result.payload["outputs"]["none"] == {"exit_code": 1, "stdout": "", "stderr": ""}
+
+
+async def test_nobody_stays_for_a_time_out_of_a_question(bench: Bench) -> None:
+    result = await asyncio.wait_for(
+        bench.run({"id": "ok", "action": "approve", "timeout": 3600, "inputs": {"message": "Go?"}}), PATIENCE_S
+    )
+    assert result.status is RunStatus.WAITING
+
+
+async def test_a_signal_that_nobody_will_ever_wait_for_is_refused(bench: Bench) -> None:
+    result = await bench.run({"id": "news", "action": "wait", "inputs": {"event": "ready"}})
+    with pytest.raises(InvalidInputs, match="waits for a signal 'raedy'") as refused:
+        await signal_workflow(bench.fabric.records)(result.run_id, "raedy", {}, by="kim")
+    assert "ready" in refused.value.hint

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from agent_fabric.domain.json_schema import problems_with
@@ -63,3 +65,54 @@ def test_an_unknown_argument_names_the_known_ones() -> None:
 
 def test_at_most_five_problems_are_told() -> None:
     assert len(problems_with([1] * 100, {"type": "array", "items": {"type": "string"}})) == 5
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": 5},
+        {"properties": 5},
+        {"properties": {"a": 5}},
+        {"properties": {"a": {"minLength": "z"}}},
+        {"properties": {"n": {"minimum": "1"}}},
+        {"properties": {"l": {"items": {"enum": 7}}}},
+        {"required": 5},
+        {"enum": 5},
+        {"anyOf": 5},
+    ],
+)
+def test_a_schema_that_makes_no_sense_fits_nothing_and_raises_nothing(schema: dict[str, Any]) -> None:
+    (problem,) = problems_with({"a": "x", "n": 3, "l": [1]}, schema)
+    assert "schema is not sound" in problem
+
+
+def test_a_problem_is_told_in_few_words_whatever_the_schema_lists() -> None:
+    (problem,) = problems_with("x", {"enum": [str(number) for number in range(100_000)]})
+    assert len(problem) < 1_100
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "problem"),
+    [
+        (5, {"exclusiveMinimum": 5}, "x must be more than 5"),
+        (5, {"exclusiveMaximum": 5}, "x must be less than 5"),
+        (7, {"multipleOf": 2}, "x must be a multiple of 2"),
+        (0.35, {"multipleOf": 0.1}, "x must be a multiple of 0.1"),
+        ([1, {"a": 1}, {"a": 1}], {"uniqueItems": True}, "x must not hold the same item twice"),
+        ({}, {"minProperties": 1}, "x needs at least 1 fields"),
+        ({"a": 1, "b": 2}, {"maxProperties": 1}, "x may have at most 1 fields"),
+        (5, {"allOf": [{"type": "integer"}, {"maximum": 4}]}, "x must be at most 4"),
+        (5, {"not": {"type": "integer"}}, "x has a form that is not allowed"),
+        (5, {"oneOf": [{"type": "integer"}, {"minimum": 1}]}, "x fits more than one of the allowed forms"),
+        (True, {"const": 1}, "x must be 1"),
+        (1, {"enum": [True, "a"]}, "x must be one of True, a"),
+    ],
+)
+def test_every_word_that_is_known_is_checked(value: object, schema: dict[str, Any], problem: str) -> None:
+    assert problems_with({"x": value}, {"properties": {"x": schema}}) == [problem]
+
+
+def test_what_is_not_understood_is_left_to_whoever_wrote_it() -> None:
+    overlapping = {"oneOf": [{"type": "string"}, {"type": "string", "pattern": "^v"}], "not": {"pattern": "^x"}}
+    assert problems_with({"x": "v1"}, {"properties": {"x": overlapping}}) == []
+    assert problems_with({"x": 0.3}, {"properties": {"x": {"multipleOf": 0.1}}}) == []

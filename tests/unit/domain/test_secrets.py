@@ -102,6 +102,8 @@ HOSTILE = [
         html.escape,
         lambda text: base64.b64encode(text.encode()).decode(),
         lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+        lambda text: text.encode().hex(),
+        lambda text: text.encode().hex().upper(),
     ],
 )
 def test_a_learned_value_is_hidden_however_it_is_spelled(value: str, spelled: Callable[[str], str]) -> None:
@@ -110,6 +112,17 @@ def test_a_learned_value_is_hidden_however_it_is_spelled(value: str, spelled: Ca
     hidden = secrets.hide(f"<<{spelled(value)}>>")
     assert "[secret KEY]" in hidden
     assert not any(letter in hidden.replace("[secret KEY]", "") for letter in "quoedlishm😀")
+
+
+@pytest.mark.parametrize("user", ["", "x", "me:", "user:", "somebody:"])
+def test_a_password_is_hidden_in_what_browsers_make_of_it_and_a_name(user: str) -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": KEY})
+    basic = base64.b64encode(f"{user}{KEY}".encode()).decode()
+    hidden = secrets.hide(f"Authorization: Basic {basic}")
+    assert "[secret KEY]" in hidden
+    left = hidden.partition("Basic ")[2].replace("[secret KEY]", "")
+    assert len(left) <= len(basic) - len(KEY) + 4, "but for characters that the name has a part in"
 
 
 @pytest.mark.parametrize("text", ["\\" * 1_000_000, '\\"' * 300_000, "%" * 1_000_000, "a\\" * 300_000, "&" * 1_000_000])

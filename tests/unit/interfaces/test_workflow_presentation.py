@@ -364,6 +364,11 @@ def result(**more: Any) -> dict[str, Any]:
     }
 
 
+def test_a_summary_tells_why_a_workflow_failed_in_which_no_step_did() -> None:
+    error = {"code": "workflow_failed", "message": "The output 'said' has no value", "hint": ""}
+    assert "error: The output 'said' has no value\n" in workflow_summary(result(error=error), io.StringIO())
+
+
 def test_a_summary_tells_declared_outputs_before_those_of_steps() -> None:
     assert '  a: {"x": 1}\n' in workflow_summary(result(), io.StringIO())
     told = workflow_summary(result(result={"said": "hello"}), io.StringIO())

@@ -38,7 +38,7 @@ class DecideApproval:
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
             _require_filled_in(card, answer)
-            answer = replace(answer, args=defused(answer.args))
+            answer = replace(answer, args=defused(answer.args), reason=defused(answer.reason))
         elif answer.args is not None:
             await self._require_usable(card, answer)
         await self.book.answer(card.approval_id, answer)

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, assert_never
 
@@ -14,6 +15,7 @@ from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.runs.actions import (
@@ -159,7 +161,8 @@ class _Drive:
         await self._commit()  # a takeover counts from here on, even if opening a pack kills the process
         if self.state.workflow is not None:
             await self.perform.invoke_tool.remember_secrets(self.state.workflow.secret_names)
-        if self.state.asked or self.state.workflow is not None or self._has_parent:
+        goes_on = self.state.workflow is not None and self.state.next_seq > 1  # nobody knows a run that is new
+        if self.state.asked or goes_on or self._has_parent:
             # What was said while nobody drove the run; first of all, or it would wait again, or begin in vain.
             await self._read(await self.held.unread())
         mail = self._mail()
@@ -170,7 +173,7 @@ class _Drive:
                     await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     break
-                if len(plan.starts) == 1 and not self.flights and self.state.workflow is None:
+                if len(plan.starts) == 1 and not self.flights and self._is_alone():
                     await self._fly_here(*plan.starts[0], mail)
                 elif plan.starts or self.flights:
                     await self._fly(plan.starts, mail)
@@ -189,6 +192,11 @@ class _Drive:
     def _has_parent(self) -> bool:
         return self.state.task is not None and self.state.task.parent is not None
 
+    def _is_alone(self) -> bool:
+        """Tell whether nothing but the one effect that starts now can move the run on, mail aside."""
+        workflow = self.state.workflow
+        return workflow is None or (len(workflow.open) <= 1 and workflow.next_due is None)
+
     def record(self, lane: LaneId | None, bodies: Sequence[Body]) -> None:
         """Put facts into their place and let the state follow."""
         state = self.state
@@ -206,6 +214,8 @@ class _Drive:
         """Follow decisions as far as they need nothing from outside."""
         starts: list[_Start] = []
         promised = False
+        if self.state.status is not RunStatus.RUNNING:
+            return _Plan(starts, promised)  # a moment that comes behind the last word would not wake anybody
         if self.state.asked:
             self._expire()
         if self.state.workflow is not None:
@@ -257,7 +267,8 @@ class _Drive:
     async def _end_child(self, child: RunId, reason: str, flights: Sequence[asyncio.Task[Any]] = ()) -> None:
         if flights:
             await asyncio.wait(flights)
-        await self.perform.end_child(child, by=f"run {self.held.run_id}", reason=reason)
+        with suppress(FabricError):  # it has been asked to end, in the very transaction that gave it up
+            await self.perform.end_child(child, by=f"run {self.held.run_id}", reason=reason)
 
     async def _clear_away(self) -> None:
         """End the runs that worked for this one, if it has ended, and wait for everything that is being stopped."""
@@ -270,9 +281,8 @@ class _Drive:
 
     async def _wait(self, wait: Wait, mail: _Mail) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
-        until = min([wait.until or math.inf, *(asked.expires_at for asked in self.state.asked)])
-        leaves = wait.until is None or (self.asks_here and bool(wait.approvals))
-        if leaves or until - self.clock.now() > self.patience_s:
+        leaves = wait.moves_at is None or (self.asks_here and bool(wait.approvals))
+        if leaves or (wait.moves_at or 0.0) - self.clock.now() > self.patience_s:
             self.record(None, (RunWaited(reason=wait.reason, approvals=wait.approvals, until=wait.until),))
             await self._commit()
         else:

@@ -238,6 +238,8 @@ class InvokeTool:
 
     async def _signs_in(self, text: str) -> tuple[str, ...]:
         """Look through a text; a long one on a thread, since it would hold up everybody else."""
+        if not text:
+            return ()
         if len(text) <= QUICKLY_READ_CHARS:
             return self.signs_in(text)
         return await asyncio.to_thread(self.signs_in, text)

@@ -114,12 +114,18 @@ def _finished(step_id: str, result: RunResult) -> ChildFinished:
         child_run_id=result.run_id,
         run_status=result.status.value,
         payload=defused(result.payload),
-        error=(result.error.message if result.error else result.status.value) if failed else "",
+        error=_said_of(result) if failed else "",
         error_type=(result.error.code if result.error else result.status.value) if failed else "",
         prompt_tokens=result.usage.prompt_tokens,
         completion_tokens=result.usage.completion_tokens,
         cost=result.cost,
     )
+
+
+def _said_of(result: RunResult) -> str:
+    if result.error is None:
+        return result.status.value
+    return " ".join(filter(None, (result.error.message, result.error.hint)))
 
 
 def _failed(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:

@@ -9,6 +9,7 @@ from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
+from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.domain.workflows.fork import results_to_keep
 
@@ -61,6 +62,8 @@ class ForkWorkflow:
             assert task.workflow is not None
             frozen, now = task.workflow, definition_from(task.workflow.definition)
         kept = results_to_keep(state.workflow, from_step, now=now)
+        if not state.workflow.secret_names:  # so nothing was kept from naming one, and the file may use some by now
+            kept = [(lane, replace(body, outputs=defused(body.outputs))) for lane, body in kept]
         own = created.workspace == self.workspaces.workspace(run_id)
         task = replace(
             task,

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.runs import SIGNAL, RunRepository
-from agent_fabric.domain.errors import RunSettled
+from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
+from agent_fabric.domain.workflows.problems import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class SignalWorkflow:
         Raises:
             RunNotFound: there is no such run.
             RunSettled: it has ended, or is no workflow, so that nothing will ever wait for the signal.
+            InvalidInputs: none of its steps ever waits for a signal of this name.
         """
         state = fold(run_id, await self.runs.read(run_id))
         if state.workflow is None:
@@ -34,4 +37,25 @@ class SignalWorkflow:
                 f"Run {run_id} has ended ({state.status}), so it waits for no signal",
                 hint=f"See how: fabric logs show {run_id}",
             )
+        _require_somebody_to_wait(state.workflow.definition, name)
         await self.runs.post(run_id, SIGNAL, {"name": name, "data": defused(data), "by": by})
+
+
+def _require_somebody_to_wait(definition: WorkflowDefinition, name: str) -> None:
+    waits = [str(step.inputs["event"]) for step in definition.all_steps() if _waits_for_signal(step)]
+    if name in waits or any("{{" in each for each in waits):  # a name that is computed can be any
+        return
+    raise InvalidInputs(
+        f"No step of the workflow {definition.name!r} waits for a signal {name!r}",
+        hint=did_you_mean(
+            name,
+            waits,
+            otherwise=f"It waits for {', '.join(dict.fromkeys(waits))}."
+            if waits
+            else "None of its steps waits for a signal.",
+        ),
+    )
+
+
+def _waits_for_signal(step: Step) -> bool:
+    return step.action == BuiltIn.WAIT and "event" in step.inputs

@@ -1,6 +1,6 @@
 """Gives expressions their values: the way in for everybody else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -31,11 +31,12 @@ def evaluate(text: str, scope: Mapping[str, Any]) -> Any:
         raise _too_deep() from None
 
 
-def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
+def resolve(value: Any, scope: Mapping[str, Any], *, checked: Callable[[str, Any], Any] | None = None) -> Any:
     """Return a value with every expression in its texts filled in, at any depth.
 
     A text that is exactly one `{{ expression }}` becomes its value, of whatever type; a line end behind it, as blocks
-    in YAML have it, does not count.
+    in YAML have it, does not count. `checked` is given each text with braces and what it came to, and returns what is
+    taken.
 
     Raises:
         ExpressionError: one cannot be read, has no value here, or all together would need too much.
@@ -43,7 +44,7 @@ def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
     try:
         if type(value) is str and not has_braces(value):
             return value
-        return _resolved(value, Evaluation(scope), 0)
+        return _resolved(value, Evaluation(scope, checked), 0)
     except RecursionError:
         raise _too_deep() from None
 
@@ -127,14 +128,14 @@ def _resolved(value: Any, at: Evaluation, depth: int) -> Any:
 
 def _filled(text: str, at: Evaluation) -> Any:
     only = only_expression(text)
-    if only is not None:
-        return _weighed(at, only.value(at))
-    return read_template(text).text(at)
+    made = read_template(text).text(at) if only is None else _weighed(at, only.value(at))
+    return made if at.checked is None else at.checked(text, made)
 
 
 def _key(key: Any, at: Evaluation) -> Any:
     if type(key) is str and has_braces(key):
-        return read_template(key).text(at)
+        made = read_template(key).text(at)
+        return made if at.checked is None else at.checked(key, made)
     return key
 
 

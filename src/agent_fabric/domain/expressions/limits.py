@@ -5,7 +5,7 @@ one part of an expression, one item of a list or 64 characters of text.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_fabric.domain.expressions.errors import ExpressionError
@@ -34,10 +34,12 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 class Evaluation:
     """What one evaluation sees, and what it may still spend."""
 
-    __slots__ = ("left", "local", "scope")
+    __slots__ = ("checked", "left", "local", "scope")
 
-    def __init__(self, scope: Mapping[str, Any]) -> None:
+    def __init__(self, scope: Mapping[str, Any], checked: Callable[[str, Any], Any] | None = None) -> None:
         self.scope = scope
+        self.checked = checked
+        """Given a text and what it came to; returns what is taken."""
         self.local: dict[str, Any] = {}
         """Names that loops have bound."""
         self.left = MAX_OPERATIONS

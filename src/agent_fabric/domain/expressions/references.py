@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.expressions.chains import DEFAULTS, Filtered, Index, Part, Step, Tested, catches, path_of
@@ -48,6 +49,11 @@ def references(value: Any, *, bare: bool = False) -> tuple[Reference, ...]:
     With `bare`, the texts are expressions without braces around them. Texts that cannot be read refer to nothing here;
     `check_syntax` tells what is wrong with them.
     """
+    # Every run of a workflow asks about the same texts.
+    return _of_text(value, bare) if isinstance(value, str) else _all_in(value, bare)
+
+
+def _all_in(value: Any, bare: bool) -> tuple[Reference, ...]:
     found = _Found()
     for text in texts_in(value):
         try:
@@ -58,6 +64,9 @@ def references(value: Any, *, bare: bool = False) -> tuple[Reference, ...]:
         except (ExpressionError, RecursionError):
             continue
     return tuple(Reference(path, guarded) for path, guarded in found.paths.items())
+
+
+_of_text = lru_cache(2048)(_all_in)
 
 
 def texts_in(value: Any) -> Iterator[str]:

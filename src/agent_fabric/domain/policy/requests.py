@@ -8,6 +8,8 @@ from agent_fabric.domain.policy.sending import MOST_QUERY_CHARS
 from agent_fabric.domain.secrets import secrets_in
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_OTHER_METHOD: Final = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
+"""Headers by which many servers take a request for one of another method."""
 
 
 class Request(NamedTuple):
@@ -22,13 +24,21 @@ class Request(NamedTuple):
 def request_from(args: Mapping[str, Any], *, url_argument: str, method_argument: str) -> Request:
     """Return what a call of an HTTP tool asks for.
 
-    Reading carries nothing but an address: no body, no secret, and no more in its headers than a name or a version.
+    Reading carries nothing but an address: no body, no secret, no other method, and no more in its headers than a name
+    or a version.
     """
     has_body = "json" in args or any(args.get(name) is not None for name in ("body", "form"))
     method = str(args.get(method_argument) or ("POST" if has_body else "GET")).upper()
     headers = args.get("headers")
-    carried = sum(len(str(part)) for pair in headers.items() for part in pair) if isinstance(headers, Mapping) else 0
-    reads = method in _READING and not has_body and carried <= MOST_QUERY_CHARS and not secrets_in(args)
+    given = headers if isinstance(headers, Mapping) else {}
+    carried = sum(len(str(part)) for pair in given.items() for part in pair)
+    reads = (
+        method in _READING
+        and not has_body
+        and carried <= MOST_QUERY_CHARS
+        and _OTHER_METHOD.isdisjoint(str(name).strip().lower() for name in given)
+        and not secrets_in(args)
+    )
     return Request(_whole(str(args.get(url_argument, "")), args.get("query")), "" if reads else method)
 
 

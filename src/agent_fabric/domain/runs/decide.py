@@ -1,6 +1,7 @@
 """What happens next: pure. Given the same state, always the same actions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided
@@ -59,10 +60,10 @@ def decide(state: RunState) -> tuple[Action, ...]:
     """Return what may start now, at most one action for each lane; nothing when the run has settled or must wait."""
     if state.status is not RunStatus.RUNNING or state.task is None or state.unknown_kind:
         return ()
-    if state.takeovers >= MOST_TAKEOVERS:
+    if state.takeovers >= MOST_TAKEOVERS and not (state.workflow is not None and state.workflow.is_left_to_children):
         return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
     if state.workflow is not None:
-        return _decide_workflow(state.workflow)
+        return _workflow_decision()(state.workflow)
     if not state.specialist_ids:
         return (Recruit(),)
     left = [who for who in state.specialist_ids if not _is_done(state, who)]
@@ -76,10 +77,12 @@ def decide(state: RunState) -> tuple[Action, ...]:
     return _actions(state, left) or _wait(state)
 
 
-def _decide_workflow(workflow: "WorkflowState") -> tuple[Action, ...]:
+@cache
+def _workflow_decision() -> "Callable[[WorkflowState], tuple[Action, ...]]":
+    # Kept: an import inside a function takes microseconds, and this is asked several times for each step.
     from agent_fabric.domain.workflows.decide import decide_workflow  # noqa: PLC0415 - most runs have none
 
-    return decide_workflow(workflow)
+    return decide_workflow
 
 
 def _wait(state: RunState) -> tuple[Action, ...]:

@@ -1,7 +1,8 @@
 """State from events: pure and total. Folding the same log always gives the same state."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
@@ -98,15 +99,16 @@ def _evolve_run(state: RunState, event: Event) -> None:
         case PackStarted() as body:
             _open_lane(state, body)
         case RunResumed() as body:
+            # Nobody died of a run that had come as far as waiting.
+            fresh = body.by == "person" or state.status is RunStatus.WAITING
+            state.takeovers = 0 if fresh else state.takeovers + 1
             state.status = RunStatus.RUNNING
             state.waiting_for, state.waiting_approvals = "", ()
-            state.takeovers = 0 if body.by == "person" else state.takeovers + 1
             _doubt_flights(state)
         case RunWaited() as body:
             state.status = RunStatus.WAITING
             state.waiting_for = body.reason
             state.waiting_approvals = body.approvals
-            state.takeovers = 0  # whoever comes as far as waiting does not die of the run
         case RunInterrupted():
             state.status = RunStatus.INTERRUPTED
         case RunCancelled() as body:
@@ -172,8 +174,6 @@ def _begin_workflow(run_id: RunId, frozen: FrozenWorkflow) -> "WorkflowState":
 
 
 def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -> None:
-    from agent_fabric.domain.workflows.evolve import evolve_workflow  # noqa: PLC0415 - as above
-
     if event.lane is None and not isinstance(event.body, SignalReceived | TimerFired):
         _evolve_run(state, event)
     match event.body:
@@ -196,7 +196,15 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
             pass
     if event.lane is not None and not isinstance(event.body, StepStarted | ToolCalled):
         state.takeovers = 0  # something was achieved, not only begun
-    evolve_workflow(workflow, event)
+    _workflow_evolution()(workflow, event)
+
+
+@cache
+def _workflow_evolution() -> "Callable[[WorkflowState, Event], None]":
+    # Kept: an import inside a function takes microseconds, and this is asked for every event.
+    from agent_fabric.domain.workflows.evolve import evolve_workflow  # noqa: PLC0415 - most runs have none
+
+    return evolve_workflow
 
 
 def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:

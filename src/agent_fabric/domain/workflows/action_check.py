@@ -1,22 +1,23 @@
 """Checks each step against what its action needs: fields, inputs and their types, and names of agents and workflows."""
 
-import re
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 from agent_fabric.domain.expressions.syntax import check_syntax
+from agent_fabric.domain.schema_words import faults_in_schema
 from agent_fabric.domain.workflows.action_rules import RULES, SPECIAL_FIELDS, ActionRule
+from agent_fabric.domain.workflows.command_line import split_command
 from agent_fabric.domain.workflows.definition import BuiltIn, Parameter
 from agent_fabric.domain.workflows.graph import Graph, Node
+from agent_fabric.domain.workflows.judging import form_schema
 from agent_fabric.domain.workflows.known import Known
 from agent_fabric.domain.workflows.outputs_known import fits_type, type_of
 from agent_fabric.domain.workflows.parameters import unfit
 from agent_fabric.domain.workflows.problems import Findings, shown
 from agent_fabric.domain.workflows.verdicts import NEVER_AGAIN
 
-_EXPRESSION: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})
 _USUAL_ACTIONS: Final = {
     **dict.fromkeys(("run", "shell", "command", "exec", "bash", "script"), BuiltIn.RUN_COMMAND.value),
@@ -29,6 +30,9 @@ _USUAL_ACTIONS: Final = {
     **dict.fromkeys(("approval", "human"), BuiltIn.APPROVE.value),
     **dict.fromkeys(("set", "compute"), BuiltIn.TRANSFORM.value),
 }
+
+
+_SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 
 
 class ActionCheck:
@@ -61,6 +65,8 @@ class ActionCheck:
                     self._check_workflow(node, workflow_name)
                 case BuiltIn.VALIDATE:
                     self._check_rules(node)
+                case BuiltIn.APPROVE:
+                    self._check_form(node)
                 case _:
                     pass
 
@@ -146,17 +152,34 @@ class ActionCheck:
             for message in unfit(wanted, value, f"inputs.{name}"):
                 self._findings.add(at, message)
 
+    def _check_script(self, node: Node, words: Sequence[str]) -> None:
+        """A value in the text that a shell reads would be read as commands."""
+        if not words or words[0].rpartition("/")[2] not in _SHELLS:
+            return
+        for option, script in pairwise(words[1:]):
+            if not option.startswith("-"):
+                return
+            if "c" in option and not option.startswith("--"):
+                if "{{" in script:
+                    message = "the shell would read a value in its script as commands"
+                    hint = 'Hand it over as an argument: command: [sh, -c, \'echo "$1"\', sh, "{{ … }}"]'
+                    self._findings.add(node.place.below("command"), message, hint)
+                return
+
     def _check_command(self, node: Node) -> None:
         command = node.plain.get("command")
+        if isinstance(command, list):
+            self._check_script(node, [word for word in command if isinstance(word, str)])
         if not isinstance(command, str) or check_syntax(command):  # an expression left open: the flow's problem
             return
         at = node.place.below("command")
         try:
-            words = shlex.split(_EXPRESSION.sub("value", command))
+            words = split_command(command)
         except ValueError as error:
             hint = 'Close the quotation mark, or write the command as a list: [echo, "it\'s"]'
             self._findings.add(at, f"the command cannot be split into arguments: {error}", hint)
             return
+        self._check_script(node, words)
         for word in words:
             if word in _FOR_A_SHELL or (word.endswith(";") and word != words[0]):
                 hint = f"No shell reads the command. If you need one: command: [sh, -c, {command[:60]!r}]"
@@ -208,6 +231,10 @@ class ActionCheck:
         if given and "schema" not in given and "rules" not in given:
             hint = 'Add inputs.schema, or inputs.rules: ["data.count > 0"]'
             self._findings.add(node.place.below("inputs"), "validate needs inputs.schema or inputs.rules", hint)
+        for path, wrong in faults_in_schema(given.get("schema", {}), expressions=True):
+            if path:  # that it is a mapping has been checked
+                name = ".".join(map(str, ("inputs", "schema", *path)))
+                self._findings.add(node.place.below("inputs", "schema", *path), f"{name} {wrong}")
         rules = given.get("rules")
         for index, rule in enumerate(rules if isinstance(rules, list) else ()):
             text = rule.get("rule") if isinstance(rule, dict) else rule
@@ -216,6 +243,13 @@ class ActionCheck:
                 self._findings.add(
                     node.place.below("inputs", "rules", index), f"inputs.rules[{index}] must be an expression", hint
                 )
+
+    def _check_form(self, node: Node) -> None:
+        form = node.part("inputs").get("form")
+        if isinstance(form, Mapping) and form:
+            for path, wrong in faults_in_schema(form_schema(form), expressions=True):
+                name = ".".join(map(str, ("inputs", "form", *path)))
+                self._findings.add(node.place.below("inputs", "form"), f"{name} {wrong}")
 
     def _check_retry(self, node: Node) -> None:
         rule = RULES.get(node.action)

@@ -59,8 +59,9 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         inputs={
             "env": Given(doc="Environment variables by name.", type="object"),
             "cwd": Given(doc="The folder in which it runs.", type="string"),
+            "accept_exit_codes": Given(doc="Exit codes that are no failure, beside 0: `[1]` for grep.", type="array"),
         },
-        gives={"exit_code": "integer", "stdout": "string", "stderr": "string"},
+        gives={"exit_code": "integer", "stdout": "string", "stderr": "string", "truncated": "boolean"},
         again=True,
         example="command: [git, log, --oneline]",
     ),
@@ -143,6 +144,25 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         },
         again=True,
         example='inputs: {url: "https://example.com/data.json"}',
+    ),
+    BuiltIn.READ_FILE: ActionRule(
+        doc="Reads a text file of the workspace.",
+        needs=("inputs",),
+        inputs={"path": Given(doc="The file, as seen from the workspace.", type="string", required=True)},
+        gives={"path": "string", "content": "string"},
+        again=True,
+        example="inputs: {path: notes.md}",
+    ),
+    BuiltIn.WRITE_FILE: ActionRule(
+        doc="Makes a text file in the workspace, or replaces its whole content.",
+        needs=("inputs",),
+        inputs={
+            "path": Given(doc="The file, as seen from the workspace.", type="string", required=True),
+            "content": Given(doc="The text.", type="string", required=True),
+        },
+        gives={"path": "string", "bytes": "integer", "created": "boolean"},
+        again=True,
+        example='inputs: {path: notes.md, content: "{{ ask.summary }}"}',
     ),
     BuiltIn.APPROVE: ActionRule(
         doc="Asks a person, perhaps with a form. Fails when the answer is no, unless `required` is false.",

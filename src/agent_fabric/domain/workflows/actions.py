@@ -78,7 +78,10 @@ class Wait:
     lane: None
     reason: str
     until: float | None
+    """When a time-out, at the latest, ends the waiting."""
     approvals: tuple[str, ...]
+    moves_at: float | None = None
+    """When a step goes on by itself; None: only somebody outside can make one go on."""
 
 
 StepAction = CallStepTool | AskAboutStep | AskPerson | RunChild | StopStep | Wait

@@ -3,15 +3,20 @@
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agent_fabric.domain.workflows.scope import ExpressionError, resolve
 
-_EXPRESSION: Final = re.compile(
-    r"""\{\{(?:'[^']*'|"[^"]*"|[^'"])*?\}\}|\{%(?:'[^']*'|"[^"]*"|[^'"])*?%\}|\{\#.*?\#\}""", re.DOTALL
-)
+_OPENING: Final = re.compile(r"\{[{%#]")
+_QUOTED_OR: Final = r"""'[^']*'?|"[^"]*"?|"""
+_CLOSING: Final = {
+    "{{": re.compile(_QUOTED_OR + r"\}\}"),
+    "{%": re.compile(_QUOTED_OR + r"%\}"),
+    "{#": re.compile(r"\#\}"),
+}
 _MARK: Final = re.compile("\ue000([0-9]+)\ue001")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -25,12 +30,18 @@ def command_text(command: str | Sequence[str], scope: Mapping[str, Any]) -> str:
         ExpressionError: it cannot be split, or a value is missing.
     """
     words: list[str] = []
+    begins = True
     for piece in _pieces(command) if isinstance(command, str) else command:
         value = resolve(piece, scope)
         if isinstance(value, list | tuple):
             words.extend(map(_word, value))
         else:
             words.append(_word(value))
+        if begins and (begins := all(map(_ASSIGNMENT.match, words))) and words and not _ASSIGNMENT.match(piece):
+            raise ExpressionError(
+                "a value that stands for the program would set a variable of the environment instead",
+                hint="Name the program in the workflow, and give variables under inputs.env.",
+            )
     if not words or not words[0]:
         raise ExpressionError("the command is empty")
     return shlex.join(words)
@@ -57,20 +68,52 @@ def shell_line(inputs: Mapping[str, Any]) -> str:
 
 
 def _pieces(command: str) -> list[str]:
-    expressions: list[str] = []
-
-    def mark(found: re.Match[str]) -> str:
-        expressions.append(found.group())
-        return f"\ue000{len(expressions) - 1}\ue001"
-
-    def back(found: re.Match[str]) -> str:
-        number = int(found.group(1))
-        return expressions[number] if number < len(expressions) else found.group()
-
     try:
-        return [_MARK.sub(back, piece) for piece in shlex.split(_EXPRESSION.sub(mark, command))]
+        return split_command(command)
     except ValueError as problem:
         raise ExpressionError(f"the command cannot be split into arguments: {problem}") from None
+
+
+def split_command(command: str) -> list[str]:
+    """Split a command as a shell would, but leave its expressions whole.
+
+    Raises:
+        ValueError: a quotation mark is not closed.
+    """
+    texts: list[str] = []
+    expressions: list[str] = []
+    at = 0
+    for start, end in _expressions(command):
+        texts += (command[at:start], f"\ue000{len(expressions)}\ue001")
+        expressions.append(command[start:end])
+        at = end
+
+    def back(found: re.Match[str]) -> str:
+        number = int(found.group(1)) if len(found.group(1)) < 10 else len(expressions)
+        return expressions[number] if number < len(expressions) else found.group()
+
+    return [_MARK.sub(back, piece) for piece in shlex.split("".join(texts) + command[at:])]
+
+
+def _expressions(command: str) -> Iterator[tuple[int, int]]:
+    """Return where expressions begin and end, up to one that is never closed: that cannot be read anyway.
+
+    Found step by step: one pattern for a whole expression would look for the end of each from its beginning.
+    """
+    at = 0
+    while opening := _OPENING.search(command, at):
+        closing = _CLOSING[opening.group()]
+        at = opening.end()
+        while True:
+            found = closing.search(command, at)
+            if found is None:
+                return
+            at = found.end()
+            if found.group()[0] not in "'\"":
+                break
+            if len(found.group()) < 2 or found.group()[-1] != found.group()[0]:
+                return  # a quotation mark that is never closed
+        yield opening.start(), at
 
 
 def _word(value: Any) -> str:

@@ -67,7 +67,7 @@ def _settle(wf: WorkflowState, step: StepState) -> Record | StepAction | None:
             return go_on(wf, step)
         case Phase.IN_DOUBT:
             again = _call_again(wf, step)
-            if step.node.step.idempotent or isinstance(again, Record):
+            if step.node.twice_is_once or isinstance(again, Record):
                 return again
             return AskAboutStep(step.lane, step.node.step, again.call)
         case _:
@@ -105,4 +105,4 @@ def _wait(wf: WorkflowState) -> Wait | Record:
         reason = "waits for a moment to come"
     else:
         return Record(None, (ending_of(wf),))  # steps that wait for each other; a checked definition has none
-    return Wait(None, reason, wf.next_timer, approvals)
+    return Wait(None, reason, wf.next_timer, approvals, wf.moves_at)

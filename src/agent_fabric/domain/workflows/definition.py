@@ -33,6 +33,8 @@ class BuiltIn(StrEnum):
     PARALLEL_GROUP = "parallel-group"
     WAIT = "wait"
     HTTP_REQUEST = "http-request"
+    READ_FILE = "read-file"
+    WRITE_FILE = "write-file"
     APPROVE = "approve"
     FOR_EACH = "for-each"
     WORKFLOW = "workflow"

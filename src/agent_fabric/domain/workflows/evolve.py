@@ -304,5 +304,6 @@ def _forget_what_is_over(wf: WorkflowState) -> None:
             heappop(heap)
     while wf.settling and wf.settling[0].phase not in _DUE:
         wf.settling.popleft()
-    while wf.timers and not timer_counts(*wf.timers[0][2:]):
-        heappop(wf.timers)
+    for timers in (wf.timers, wf.moves):
+        while timers and not timer_counts(*timers[0][2:]):
+            heappop(timers)

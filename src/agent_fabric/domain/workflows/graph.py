@@ -128,7 +128,7 @@ def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
             for key in ("steps", "then", "else"):
                 if isinstance(step.get(key), list):
                     ordered = node.action != BuiltIn.PARALLEL_GROUP
-                    inner.append((Siblings(node, key, ordered=ordered), step[key], at.below(key)))
+                    inner.append((Siblings(node, key, ordered=ordered, goes_on=root.goes_on), step[key], at.below(key)))
         ahead.extend(reversed(inner))
     return graph
 

@@ -114,7 +114,7 @@ def _of_result(step: StepState, body: ToolReturned) -> Verdict:
     result = _whole(body)
     match step.node.step.action:
         case BuiltIn.RUN_COMMAND:
-            return _of_command(result)
+            return _of_command(step, result)
         case BuiltIn.HTTP_REQUEST:
             return _of_http(step, result)
         case _:
@@ -133,12 +133,15 @@ def _whole(body: ToolReturned) -> Mapping[str, Any]:
     return body.result
 
 
-def _of_command(result: Mapping[str, Any]) -> Verdict:
+def _of_command(step: StepState, result: Mapping[str, Any]) -> Verdict:
     code = result.get("exit_code", 0)
     outputs = {"exit_code": code, "stdout": result.get("stdout", ""), "stderr": result.get("stderr", "")}
+    if result.get("stdout_dropped") or result.get("stderr_dropped"):
+        outputs["truncated"] = True
     if result.get("timed_out"):
         return failure("TimeoutError", f"the command took too long. {result.get('hint', '')}".rstrip(), outputs)
-    if code != 0:
+    accepted = step.inputs.get("accept_exit_codes")
+    if code != 0 and not (isinstance(accepted, list | tuple) and code in accepted):
         said = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MOST_SHOWN:]
         return failure("CommandFailed", f"exit code {code}{': ' if said else ''}{said}", outputs)
     return success(outputs)

@@ -35,6 +35,9 @@ _KINDS: Final = {
 }
 
 
+_TWICE_IS_ONCE: Final = frozenset({BuiltIn.READ_FILE.value, BuiltIn.WRITE_FILE.value})
+
+
 class Order(Enum):
     """When the steps of a list may start."""
 
@@ -74,6 +77,11 @@ class Node:
         """The lists inside it: `steps`, or `then` and `else`."""
         self.reads: dict[str, tuple[str, ...]] | None = None
         """Which names feed which input, once somebody has found out."""
+
+    @property
+    def twice_is_once(self) -> bool:
+        """Whether it may be done again after a crash in the middle, without asking a person."""
+        return self.step.idempotent or self.step.action in _TWICE_IS_ONCE
 
     @property
     def repeats(self) -> bool:

@@ -82,4 +82,7 @@ def broken_by(step: StepState) -> str:
 def set_timer(wf: WorkflowState, step: StepState, moment: float, purpose: _Purpose) -> None:
     """Remember that a step waits for a moment."""
     wf.timers_made += 1
-    heappush(wf.timers, (moment, wf.timers_made, step, step.attempt, purpose))
+    timer = (moment, wf.timers_made, step, step.attempt, purpose)
+    heappush(wf.timers, timer)
+    if purpose != "timeout":
+        heappush(wf.moves, timer)

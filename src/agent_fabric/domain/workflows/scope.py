@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from agent_fabric.domain.expressions import evaluation
 from agent_fabric.domain.expressions.errors import ExpressionError
-from agent_fabric.domain.expressions.evaluation import evaluate, has_braces, resolve, truth
+from agent_fabric.domain.expressions.evaluation import evaluate, has_braces, truth
 from agent_fabric.domain.expressions.references import references
+from agent_fabric.domain.workflows.meant_secrets import only_meant
 from agent_fabric.domain.workflows.plan import Node
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import Block, StepState
@@ -31,6 +33,11 @@ class Scope(Mapping[str, Any]):
         """None: after all steps."""
         self._more = more
         """Names that count before all others."""
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether a text that names a secret may be given its value."""
+        return bool(self._wf.secret_names)
 
     def __getitem__(self, name: str) -> Any:
         if name in self._more:
@@ -92,6 +99,17 @@ class Scope(Mapping[str, Any]):
                 return block.index if name == "index" else block.owner.items[block.index]
             block = block.owner.block if block.owner is not None else None
         raise KeyError(name)
+
+
+def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
+    """Return a value with every expression in its texts filled in; it names no secret that was not written down.
+
+    Raises:
+        ExpressionError: as the evaluation says.
+    """
+    if isinstance(scope, Scope) and scope.has_secrets:
+        return evaluation.resolve(value, scope, checked=lambda text, made: only_meant(text, made, scope))
+    return evaluation.resolve(value, scope)
 
 
 def holds(text: str, scope: Mapping[str, Any]) -> bool:

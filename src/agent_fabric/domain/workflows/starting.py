@@ -10,6 +10,7 @@ from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.runs.actions import Record
+from agent_fabric.domain.schema_words import faults_in_schema
 from agent_fabric.domain.workflow_events import StepFinished, StepStarted, StepStatus, StepWaited
 from agent_fabric.domain.workflows.actions import AskPerson, CallStepTool, RunChild, StepAction
 from agent_fabric.domain.workflows.children import child_run_id
@@ -23,7 +24,17 @@ from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import StepState
 from agent_fabric.domain.workflows.verdicts import EXPRESSION_ERROR, failure, success
 
-_TOOLS: Final = {BuiltIn.RUN_COMMAND.value: "shell", BuiltIn.HTTP_REQUEST.value: "http_request"}
+_TOOLS: Final = {
+    BuiltIn.RUN_COMMAND.value: "shell",
+    BuiltIn.HTTP_REQUEST.value: "http_request",
+    BuiltIn.READ_FILE.value: "read_file",
+    BuiltIn.WRITE_FILE.value: "write_file",
+}
+_MOST_SECONDS: Final = 100 * 366 * 86_400
+"""Of a wait: a hundred years."""
+_LAST_MOMENT: Final = 253_402_300_799
+"""The end of the year 9999: what is later is no moment that can be shown; most likely it counts milliseconds."""
+_MOST_SHOWN: Final = 60
 _NOT_FOR_THE_TOOL: Final = frozenset({"accept_status"})
 
 
@@ -161,17 +172,29 @@ def _computed(wf: WorkflowState, step: StepState, inputs: Mapping[str, Any]) -> 
     data = inputs.get("data")
     problems: list[str] = []
     schema = inputs.get("schema")
-    if isinstance(schema, Mapping):
+    if schema is not None:
+        _require_sound("schema", schema)
         problems += problems_with({"data": data}, {"properties": {"data": schema}})
     scope = Scope(wf, step, inputs)
     rules = inputs.get("rules") or ()
     for rule in rules if isinstance(rules, list | tuple) else [rules]:
         text, message = (rule.get("rule", ""), rule.get("message", "")) if isinstance(rule, Mapping) else (rule, "")
-        if not holds(str(text), scope):
-            problems.append(str(message or f"{text} does not hold"))
+        try:
+            if not holds(str(text), scope):
+                problems.append(str(message or f"{text} does not hold"))
+        except ExpressionError as problem:
+            if not problems:
+                raise  # a rule that cannot be read is no verdict on the data
+            problems.append(f"{text}: {said(problem)}")
     if problems:
         return failure("ValidationError", "; ".join(problems))
     return success(inputs)
+
+
+def _require_sound(name: str, schema: Any) -> None:
+    """Check that all of a schema can be judged by; what would be passed over is a mistake."""
+    for path, wrong in faults_in_schema(schema):
+        raise ExpressionError(f"{'.'.join(map(str, (name, *path)))} {wrong}")
 
 
 def _waited(step: Step, inputs: Mapping[str, Any], attempt: int) -> StepWaited:
@@ -187,14 +210,19 @@ def _waited(step: Step, inputs: Mapping[str, Any], attempt: int) -> StepWaited:
     )
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: Any, most: float = _MOST_SECONDS) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ExpressionError(f"{name} must be a number, not {value!r}") from None
-    if not 0 <= number < math.inf:
-        raise ExpressionError(f"{name} must be a number that is not negative, not {value!r}")
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number <= most:
+        raise ExpressionError(f"{name} must be a number from 0 to {most:.0f}, not {_short(value)}")
     return number
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _moment(value: Any) -> float:
@@ -205,15 +233,24 @@ def _moment(value: Any) -> float:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
             pass
-    return _number("until", value)
+    try:
+        return _number("until", value, _LAST_MOMENT)
+    except ExpressionError:
+        raise ExpressionError(
+            f"until must be a moment, not {_short(value)}",
+            hint="Write 2026-12-24T18:00:00Z, or seconds since 1970.",
+        ) from None
 
 
 def _question(step: StepState, inputs: Mapping[str, Any], started: StepStarted | None) -> AskPerson:
     declared = step.node.step
     message = inputs.get("approval") if declared.action == BuiltIn.WAIT else inputs.get("message")
     form = inputs.get("form") or {}
-    if not isinstance(form, Mapping):
-        raise ExpressionError("form must be a JSON schema")
+    schema = form_schema(form) if form and isinstance(form, Mapping) else form
+    if not _can_be_filled_in(schema):
+        raise ExpressionError("form must be a JSON schema, or fields by name with their types")
+    if schema:
+        _require_sound("form", schema)
     timeout = inputs.get("timeout", declared.timeout_s)
     return AskPerson(
         lane=step.lane,
@@ -222,8 +259,20 @@ def _question(step: StepState, inputs: Mapping[str, Any], started: StepStarted |
         message=message
         if isinstance(message, str) and message
         else declared.description or f"May {declared.id} go on?",
-        form=form_schema(form) if form else {},
+        form=schema,
         timeout_s=None if timeout is None else _number("timeout", timeout),
+    )
+
+
+def _can_be_filled_in(schema: Any) -> bool:
+    """Tell whether anybody could answer; a form may be made of data."""
+    if not isinstance(schema, Mapping):
+        return False
+    fields = schema.get("properties", {})
+    return (
+        isinstance(fields, Mapping)
+        and all(isinstance(field, Mapping) for field in fields.values())
+        and isinstance(schema.get("required", []), list | tuple)
     )
 
 

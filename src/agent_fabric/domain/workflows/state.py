@@ -58,6 +58,8 @@ class WorkflowState:
     """Signals that nobody has waited for yet."""
     timers: list[tuple[float, int, StepState, int, str]] = field(default_factory=list)
     """Heap of moments: when, a number, whose, of which attempt, and what for."""
+    moves: list[tuple[float, int, StepState, int, str]] = field(default_factory=list)
+    """Those of them at which a step goes on by itself: heap of its own."""
     timers_made: int = 0
 
     executed: list[LaneId] = field(default_factory=list)
@@ -89,6 +91,12 @@ class WorkflowState:
     def open_children(self) -> dict[LaneId, RunId]:
         """The runs that do the work of steps now, by the step's lane."""
         return {lane: step.child_run_id for lane, step in self.children.items() if step.child_run_id is not None}
+
+    @property
+    def is_left_to_children(self) -> bool:
+        """Nothing is to be done but to go on with other runs, each of which knows how often it was taken over."""
+        full = len(self.left_children) >= self.definition.execution.parallel_limit
+        return bool(self.left_children) and not self.ready and not self.settling and (full or not self.queued)
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -135,6 +143,11 @@ class WorkflowState:
     def next_timer(self) -> float | None:
         """The next moment that a step waits for."""
         return self.timers[0][0] if self.timers else None
+
+    @property
+    def moves_at(self) -> float | None:
+        """The next moment at which a step goes on by itself, and not only gives up."""
+        return self.moves[0][0] if self.moves else None
 
     @property
     def next_due(self) -> float | None:

@@ -13,6 +13,7 @@ from agent_fabric.domain.agents.check import AgentInvalid, KnownToAgents, proble
 from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.problems import Problem, did_you_mean, located
+from agent_fabric.infrastructure.workflows.links import LEADS_OUT, WHAT_TO_DO, leads_out
 from agent_fabric.infrastructure.workflows.positions import Parsed, hint_for, parse_with_spots
 from agent_fabric.infrastructure.workflows.spots import Spot, Spots
 
@@ -107,9 +108,13 @@ class AgentFolder:
         """Bring what is known up to date."""
         before, now = self._files, dict[Path, _Read]()
         for folder in self.folders:
-            for path, stamp in _files_in(folder):
+            for path, stamp in _files_in(folder) if not leads_out(folder) else ():
                 known = before.get(path)
-                now[path] = known if known is not None and known.stamp == stamp else _read(path, stamp)
+                if leads_out(path):
+                    wrong = Problem(path=(), message=LEADS_OUT, hint=WHAT_TO_DO, file=str(path))
+                    now[path] = _Read(stamp, None, wrong)
+                else:
+                    now[path] = known if known is not None and known.stamp == stamp else _read(path, stamp)
         self._files = now
         return now
 

@@ -71,12 +71,12 @@ class SqliteRunCatalogue:
         raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {', '.join(found)}.")
 
     async def newest(self) -> RunId:
-        """Return the run that was created last.
+        """Return the run that was created last, but for those that work for another one.
 
         Raises:
             RunNotFound: there is none at all.
         """
-        query = "SELECT run_id FROM runs ORDER BY number DESC LIMIT 1"
+        query = "SELECT run_id FROM runs WHERE parent IS NULL ORDER BY number DESC LIMIT 1"
         found = await self._store.read(lambda connection: connection.execute(query).fetchone())
         if found is None:
             raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')

@@ -1,6 +1,6 @@
 """The tool that runs commands in a run's workspace."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,8 @@ class RunShell:
         writes = assessment.changes or ">" in command
         before = await picture_of(self.sandbox) if writes else None
         outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s, environment=context.environment)
-        output = _output(outcome, context.timeout_s)
+        secrets = [value.encode(errors="replace") for value in context.environment.values()]
+        output = _output(outcome, context.timeout_s, secrets)
         after = await picture_of(self.sandbox) if before is not None else None
         wrote: tuple[str, ...] = ()
         if before is not None and after is not None:
@@ -61,11 +62,11 @@ class RunShell:
         )
 
 
-def _output(outcome: CommandOutcome, timeout_s: float) -> dict[str, Any]:
+def _output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:
     output: dict[str, Any] = {
         "exit_code": outcome.exit_code,
-        "stdout": _shown(outcome.stdout, outcome.stdout_dropped),
-        "stderr": _shown(outcome.stderr, outcome.stderr_dropped),
+        "stdout": _shown(outcome.stdout, outcome.stdout_dropped, secrets),
+        "stderr": _shown(outcome.stderr, outcome.stderr_dropped, secrets),
     }
     if outcome.timed_out:
         output |= {"timed_out": True, "hint": f"Ended after {timeout_s:g} s."}
@@ -76,10 +77,18 @@ def _output(outcome: CommandOutcome, timeout_s: float) -> dict[str, Any]:
     return output
 
 
-def _shown(kept: bytes, dropped: int) -> str:
-    """Return output as text; a note stands where the middle was dropped."""
+def _shown(kept: bytes, dropped: int, secrets: Sequence[bytes]) -> str:
+    """Return output as text; a note stands where the middle was dropped, and no part of a secret beside it."""
     if not dropped:
         return kept.decode(errors="replace")
     middle = len(kept) // 2
-    first, last = (part.decode(errors="replace") for part in (kept[:middle], kept[middle:]))
+    head, tail = kept[:middle], kept[middle:]
+    for secret in secrets:  # which nobody would recognise any more
+        head = head[: len(head) - next((size for size in _sizes(secret) if head.endswith(secret[:size])), 0)]
+        tail = tail[next((size for size in _sizes(secret) if tail.startswith(secret[-size:])), 0) :]
+    first, last = (part.decode(errors="replace") for part in (head, tail))
     return f"{first}\n[… {dropped} bytes left out …]\n{last}"
+
+
+def _sizes(secret: bytes) -> range:
+    return range(len(secret) - 1, 0, -1)

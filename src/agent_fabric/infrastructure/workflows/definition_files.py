@@ -18,6 +18,7 @@ from agent_fabric.domain.workflows.definition import WorkflowDefinition, definit
 from agent_fabric.domain.workflows.known import Known
 from agent_fabric.domain.workflows.problems import Problem, WorkflowInvalid, did_you_mean, located
 from agent_fabric.domain.workflows.triggers import not_armed
+from agent_fabric.infrastructure.workflows.links import LEADS_OUT, WHAT_TO_DO, leads_out
 from agent_fabric.infrastructure.workflows.positions import Parsed, hint_for, parse_with_spots
 from agent_fabric.infrastructure.workflows.spots import Spot, Spots
 
@@ -99,6 +100,9 @@ class DefinitionFolder:
         broken: list[Found] = []
         paths: list[Path] = []
         for folder in self._folders:
+            if leads_out(folder):
+                broken.append(_unreadable(folder, LEADS_OUT, WHAT_TO_DO).found())
+                continue
             try:
                 names = sorted(entry.name for entry in os.scandir(folder))
             except FileNotFoundError:
@@ -116,6 +120,8 @@ class DefinitionFolder:
         return broken, [self._read(path) for path in paths]
 
     def _read(self, path: Path) -> "_Read":
+        if leads_out(path):
+            return _unreadable(path, LEADS_OUT, WHAT_TO_DO)
         stamp = _stamp(path)
         before = self._files.get(path)
         if before is not None and stamp is not None and before[0] == stamp:

@@ -29,12 +29,13 @@ def workflow_summary(shown: Mapping[str, Any], stream: TextIO) -> str:
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
     lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
     lines += _values(shown)
+    failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
         f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {shortened(each['error'] or '', 3 * _WIDTH)}"
-        for each in [each for each in shown["step_results"] if each["status"] == "failed"][:_MOST_LINES]
+        for each in failed[:_MOST_LINES]
     ]
     error = shown.get("error")
-    if error and error["code"] != "workflow_failed":
+    if error and (error["code"] != "workflow_failed" or not failed):
         lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
     if error and error["hint"]:
         lines.append(f"  hint: {plain_lines(error['hint'])}")

@@ -48,6 +48,8 @@ SENDING: list[dict[str, Any]] = [
     {"headers": {"Authorization": "Bearer ${secret:TOKEN}"}},
     {"query": {"key": "${secret:TOKEN}"}},
     {"headers": {"X-Data": "x" * 300}},
+    {"headers": {"X-HTTP-Method-Override": "DELETE"}},
+    {"method": "HEAD", "headers": {"x-http-method": "PUT"}},
     {"url": "${secret:HOOK}"},
     {"url": "https://hooks.slack.com/${secret:HOOK}"},
 ]

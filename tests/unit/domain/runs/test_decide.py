@@ -19,6 +19,7 @@ from agent_fabric.domain.events import (
     RunFailed,
     RunInterrupted,
     RunResumed,
+    RunWaited,
     SpecialistsRecruited,
     ToolCalled,
     ToolErred,
@@ -361,6 +362,14 @@ def test_three_takeovers_without_progress_need_a_person() -> None:
     assert isinstance(story.follow(), RunInterrupted)
     assert decide(story.state) == ()
     story.tell(RunResumed(by="person", driver="d"), lane=None)
+    assert isinstance(story.next(), CallModel)
+
+
+def test_takeovers_that_came_as_far_as_waiting_were_not_in_vain() -> None:
+    story = Story().begin().ask()
+    for _ in range(3):
+        story.tell(RunResumed(by="server", driver="d"), RunWaited(reason="a person has to agree"), lane=None)
+    story.tell(RunResumed(by="server", driver="d"), lane=None)
     assert isinstance(story.next(), CallModel)
 
 

@@ -1,10 +1,12 @@
 """Whatever a value holds, it stays one argument."""
 
 import shlex
+import time
+from contextlib import suppress
 
 import pytest
 
-from agent_fabric.domain.workflows.command_line import command_text, shell_line
+from agent_fabric.domain.workflows.command_line import command_text, shell_line, split_command
 from agent_fabric.domain.workflows.scope import ExpressionError
 
 HOSTILE = [
@@ -68,3 +70,22 @@ def test_folder_and_environment_are_quoted() -> None:
 def test_an_environment_with_other_names_than_variables_have_is_refused(env: object) -> None:
     with pytest.raises(ExpressionError, match="env"):
         shell_line({"command": "x", "env": env})
+
+
+@pytest.mark.parametrize("command", ["{{ a }} ls", ["{{ a }}", "ls"], "X=1 {{ a }} ls", "{{ both }}"])
+def test_a_value_never_sets_a_variable_where_the_program_is_expected(command: str | list[str]) -> None:
+    with pytest.raises(ExpressionError, match="variable"):
+        command_text(command, {"a": "LD_PRELOAD=./x.so", "both": ["LD_PRELOAD=./x.so"]})
+
+
+def test_variables_that_the_workflow_names_and_values_behind_the_program_may_have_an_equals_sign() -> None:
+    assert command_text("X={{ a }} make {{ a }}", {"a": "A=1"}) == "X=A=1 make A=1"
+    assert command_text("{{ a }} x=1", {"a": "make"}) == "make x=1"
+
+
+@pytest.mark.parametrize("part", ["{{ a ", '{{ "" ', "{{ ' ", "{% ", "{# ", "{{ 'a' }}", "' '", "\ue0000"])
+def test_a_long_command_is_split_in_no_time(part: str) -> None:
+    begun = time.process_time()
+    with suppress(ValueError):
+        split_command(part * 50_000)
+    assert time.process_time() - begun < 3

@@ -71,6 +71,22 @@ def test_validate_names_everything_that_is_wrong() -> None:
     assert got["v"]["error"] == "data.n is missing; m must be one; data.m > 5 does not hold"
 
 
+def test_validate_names_what_the_schema_says_even_if_a_rule_has_no_value() -> None:
+    inputs = {"data": {"m": "2"}, "schema": {"properties": {"m": {"type": "integer"}}}, "rules": ["data.n == 1"]}
+    got = run(step("v", "validate", inputs=inputs))
+    assert got["v"]["error"] == "data.m must be integer, not string; data.n == 1: 'data' has no field 'n' (it has: m)"
+
+
+@pytest.mark.parametrize("schema", [{"type": "strng"}, {"minimum": "5"}, {"pattern": "^v"}, "text", {"enum": 5}])
+def test_a_schema_that_cannot_be_judged_by_fails_the_step_and_nothing_else(schema: object) -> None:
+    got = run(
+        step("v", "validate", inputs={"data": 5, "schema": "{{ inputs.schema }}"}),
+        step("w", "approve", inputs={"message": "?", "form": {"properties": {"a": "{{ inputs.schema }}"}}}),
+        inputs={"schema": schema},
+    )
+    assert got["v"]["error"].startswith("schema")
+
+
 @pytest.mark.proves("A33-048")
 def test_conditional_runs_one_branch_and_tells_which() -> None:
     def choose(n: int) -> dict[str, Any]:
@@ -266,3 +282,19 @@ def test_secrets_stay_references_and_run_and_workflow_are_known() -> None:
     got = run(step("a", "transform", inputs={"s": "{{ secrets.TOKEN }}", "w": "{{ workflow.name }} {{ run.id }}"}))
     assert got["a"]["outputs"]["s"] == "${secret:TOKEN}"
     assert got["a"]["outputs"]["w"].startswith("w 1111")
+
+
+@pytest.mark.parametrize(
+    "form", [5, "x", {"properties": 5}, {"properties": {"a": 5}}, {"type": "object", "required": 5}, {"a": 5}]
+)
+def test_a_form_that_nobody_could_fill_in_fails_its_step_and_not_the_program(form: Any) -> None:
+    got = run(step("a", "approve", inputs={"message": "?", "form": "{{ inputs.form }}"}), inputs={"form": form})
+    assert got["a"]["status"] == "failed"
+    assert "form must be" in got["a"]["error"]
+
+
+def test_a_schema_out_of_data_that_makes_no_sense_fails_its_step_and_not_the_program() -> None:
+    check = step("v", "validate", inputs={"data": {"a": 1}, "schema": "{{ inputs.schema }}"})
+    got = run(check, inputs={"schema": {"properties": {"a": 5}}})
+    assert got["v"]["status"] == "failed"
+    assert "schema.properties.a must be a JSON Schema" in got["v"]["error"]

@@ -68,7 +68,7 @@ def test_a_wait_until_a_moment(until: Any) -> None:
 @pytest.mark.parametrize("inputs", [{"seconds": "soon"}, {"seconds": -1}, {"seconds": "nan"}, {"until": "tomorrow"}])
 def test_a_wait_for_nonsense_fails_in_words(inputs: dict[str, Any]) -> None:
     got = of(World(workflow(step("w", "wait", inputs=inputs))).run())
-    assert (got["w"]["status"], "must be a number" in got["w"]["error"]) == ("failed", True)
+    assert (got["w"]["status"], "must be a " in got["w"]["error"]) == ("failed", True)
 
 
 def test_a_signal_goes_to_who_has_waited_longest() -> None:
@@ -400,3 +400,23 @@ def test_a_crash_between_a_start_and_what_follows_from_it_leaves_nothing_undone(
         assert world.crashes == 1
         assert world.finished()[LaneId(name)].status.value == "success"
         assert len(world.bodies(StepStarted)) == len(world.bodies(StepFinished)) == 1
+
+
+@pytest.mark.parametrize(
+    ("inputs", "told"),
+    [
+        ({"seconds": -1}, "seconds must be a number from 0 to 3162240000, not -1"),
+        ({"seconds": 1e300}, "seconds must be a number"),
+        ({"seconds": 10**400}, "seconds must be a number"),
+        ({"seconds": True}, "seconds must be a number"),
+        ({"until": 1_767_225_600_000}, "until must be a moment, not 1767225600000 (Write 2026-12-24T18:00:00Z, or"),
+        ({"until": "tomorrow"}, "until must be a moment, not 'tomorrow'"),
+        ({"event": "x", "timeout": 1e300}, "timeout must be a number"),
+    ],
+)
+def test_a_wait_that_nobody_could_tell_the_end_of_fails_its_step(inputs: dict[str, Any], told: str) -> None:
+    given = {name: "{{ inputs." + name + " }}" for name in inputs}
+    got = of(World(workflow(step("w", "wait", inputs=given)), inputs=inputs).run())
+    assert got["w"]["status"] == "failed"
+    assert got["w"]["error"].startswith(told)
+    assert len(got["w"]["error"]) < 200

@@ -153,3 +153,15 @@ def test_a_file_elsewhere_can_be_checked_beside_them(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_has_no_agents(tmp_path: Path) -> None:
     assert AgentFolder([tmp_path / "nothing"], KnownToAgents()).all() == []
+
+
+def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "project" / "agents", tmp_path / "elsewhere"
+    for place in (inside, outside):
+        place.mkdir(parents=True)
+    (outside / "a.md").write_text(MARKDOWN, encoding="utf-8")
+    (inside / "key.md").symlink_to(outside / "a.md")
+    (tmp_path / "project" / "linked").symlink_to(outside)
+    (found,) = AgentFolder([inside, tmp_path / "project" / "linked"], KnownToAgents()).all()
+    assert (found.name, found.definition) == ("key", None)
+    assert "leads out" in found.problems[0].message

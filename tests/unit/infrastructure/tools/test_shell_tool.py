@@ -1,6 +1,6 @@
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -70,6 +70,16 @@ async def test_a_note_stands_where_output_was_dropped() -> None:
     assert result.output["stdout"] == "start\n[… 1234 bytes left out …]\nend!!"
     assert result.output["stdout_dropped"] == 1234
     assert "stderr_dropped" not in result.output
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+async def test_no_part_of_a_secret_stands_where_output_was_dropped(size: int) -> None:
+    secret = "pässw0rd"
+    data = secret.encode()
+    kept = data[:size].rjust(40, b"a") + data[size:].ljust(40, b"b")
+    context = replace(CONTEXT, environment={"FABRIC_SECRET_X": secret})
+    result = await RunShell(ending(stdout=kept, dropped=9))({"command": "seq"}, context)
+    assert set(result.output["stdout"].replace("\n[… 9 bytes left out …]\n", "")) == {"a", "b"}
 
 
 @pytest.mark.proves("AF-124")

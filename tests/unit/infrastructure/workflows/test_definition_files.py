@@ -163,3 +163,17 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "demo.yaml"
     path.write_text(SOUND.format(name="demo"), encoding="utf-8-sig")
     assert read_definition(path).definition is not None
+
+
+def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    outside = sound(tmp_path / "elsewhere", "outside")
+    inside = sound(tmp_path / "project" / "flows", "inside")
+    (inside.parent / "key.yaml").symlink_to(outside)
+    (inside.parent / "again.yaml").symlink_to(inside.name)
+    (tmp_path / "project" / "linked").symlink_to(outside.parent)
+    found = DefinitionFolder([inside.parent, tmp_path / "project" / "linked"]).list()
+    refused = [each for each in found if each.plain is None]
+    assert {each.path.name for each in refused} == {"key.yaml", "linked"}
+    assert all("leads out" in each.problems[0].message for each in refused)
+    assert {each.path.name for each in found} - {"key.yaml", "linked"} == {"inside.yaml", "again.yaml"}
+    assert read_definition(outside.parent / "outside.yaml").usable(), "who names a file means it"

@@ -1,0 +1,16 @@
+"""Links among definitions. A project that somebody else made may hold some that lead to files that are none of its own."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+LEADS_OUT: Final = "this is a link that leads out of its folder, so it is not read"
+WHAT_TO_DO: Final = "Put the file itself here, or name its folder in the configuration."
+
+
+def leads_out(path: Path) -> bool:
+    """Tell whether a file or a folder is a link to a place that is not below the folder it stands in."""
+    if not os.path.islink(path):
+        return False
+    home, target = os.path.realpath(path.parent), os.path.realpath(path)
+    return os.path.commonpath([home, target]) != home
