@@ -167,8 +167,10 @@ async def test_workflows_of_the_guide_run(name: str, tmp_path: Path) -> None:
     outputs = ended.json["outputs"]
     if name == "history":
         assert len(outputs["log"]["stdout"].splitlines()) == 5
+        assert outputs["count"]["stdout"].strip() == "5"
     elif name == "note":
-        assert (project / "note.txt").read_text() == "it's $(here)\n"
+        written = (project / "note.txt").read_text()
+        assert written == outputs["look"]["content"] == "# A note\n\nit's $(here)\n"
     else:
         assert re.fullmatch(r"Happy \w+day, whoever reads: Happy \w+day, Ada\.\.", outputs["second"]["text"])
 

@@ -45,7 +45,7 @@ def test_kills_at_any_moment_repeat_and_lose_no_step_of_a_workflow(tmp_path: Pat
 
 
 WORKFLOWS = 10
-SERVER_KILLS = int(os.environ.get("FABRIC_TEST_SERVER_KILLS", "8"))
+SERVER_KILLS = int(os.environ.get("FABRIC_TEST_SERVER_KILLS", "6"))
 NAP_S = 6.0
 """Longer than a server keeps a run in memory that only waits."""
 BUSY: dict[str, Any] = {

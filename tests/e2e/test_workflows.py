@@ -237,10 +237,10 @@ async def test_a_broken_file_is_told_with_line_and_step_and_hides_no_other(tmp_p
     ended = await fabric("workflow", "validate")
     assert ended.code == 2
     lines = ended.out.splitlines()
-    assert lines[0] == f"{broken}:5:5: step 'a': there is no action 'run-comand'"
+    assert lines[0] == "workflow-definitions/broken.yaml:5:5: step 'a': there is no action 'run-comand'"
     assert lines[1] == "    Did you mean 'run-command'?"
-    assert f"{broken}:9:" in ended.out
-    assert f"{broken}:10:" in ended.out
+    assert "\nworkflow-definitions/broken.yaml:9:" in ended.out
+    assert "\nworkflow-definitions/broken.yaml:10:" in ended.out
     assert lines[-1] == "2 files checked: 1 wrong"
     told = (await fabric("workflow", "validate", str(broken), "--json")).json
     assert set(told) == {"valid", "files", "problems", "notes"}
@@ -498,6 +498,9 @@ async def test_interrupted_it_exits_130_and_resume_asks_what_became_of_the_comma
     assert resumed.code == 3, resumed
     card = await only_question(fabric)
     assert card["question"] == "did_it_happen"
+    for told in (resumed.err, (await fabric("resume", "--last")).out):
+        assert f"fabric approvals approve|done|deny {card['id']}\n  (approve: run it again; done: it has" in told
+    assert f"{card['id']} · shell · step s\n" in (await fabric("approvals", "show", card["id"])).out
     assert (await fabric("approvals", "done", card["id"])).code == 0
     done = await fabric("resume", "--last", "--json")
     assert (done.code, done.json["outputs"]["s"]["counted_as_done"]) == (0, True), done

@@ -130,3 +130,5 @@ class ChildFinished:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that it has read and nobody vouches for: its result may hold some."""

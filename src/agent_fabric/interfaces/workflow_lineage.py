@@ -7,7 +7,14 @@ from typing import Any
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.workflow_events import StepFinished, StepStarted
+from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.problems import did_you_mean
+
+_PASSING_ON = (BuiltIn.TRANSFORM, BuiltIn.VALIDATE)
+"""Actions whose inputs are their outputs."""
+_NAMING_INNER = (BuiltIn.PARALLEL_GROUP, BuiltIn.CONDITIONAL)
+"""Actions that give the outputs of the steps inside, by id."""
+_ITEMS = "items"
 
 
 @dataclass(slots=True)
@@ -79,13 +86,20 @@ def require_known(steps: Mapping[str, StepLineage], path: str) -> None:
     """Check that a value belongs to this run.
 
     Raises:
-        InvalidInputs: no step has this name.
+        InvalidInputs: no step has this name, or it gave nothing of that name.
     """
     name = _step_in(steps, path)
     if name is None and path.split(".", maxsplit=1)[0] not in ("inputs", "run", "workflow", "secrets"):
         raise InvalidInputs(
             f"No step of this run gave {path!r}",
             hint=did_you_mean(path.split(".", maxsplit=1)[0], steps, otherwise="Write STEP.FIELD or inputs.NAME."),
+        )
+    wanted = "" if name is None else path.removeprefix(name).lstrip(".").split(".")[0]
+    if name is not None and wanted and wanted not in (*steps[name].gave, *steps[name].inputs):
+        given = ", ".join(steps[name].gave)
+        raise InvalidInputs(
+            f"The step {name!r} gave no {wanted!r}",
+            hint=did_you_mean(wanted, steps[name].gave, otherwise=f"It gave {given}." if given else "It gave nothing."),
         )
 
 
@@ -105,25 +119,61 @@ def _direct_sources(steps: Mapping[str, StepLineage], path: str) -> list[str]:
     if name is None:
         return []
     step = steps[name]
-    wanted = path.removeprefix(name).lstrip(".").split(".")[0]
+    wanted, _, deeper = path.removeprefix(name).lstrip(".").partition(".")
+    if step.action in _NAMING_INNER and _beside(name, wanted) in steps:
+        return [f"{_beside(name, wanted)}.{deeper}".rstrip(".")]  # its outputs are those of the steps inside, by id
     if wanted in step.outputs and "result" not in {each.split(".")[0] for each in step.outputs[wanted]}:
-        return list(step.outputs[wanted])
-    if wanted in step.inputs and step.action in ("transform", "validate"):
-        return list(step.inputs[wanted])  # its inputs are its outputs
-    return [each for paths in step.inputs.values() for each in paths]
+        return _as_lanes(steps, step, step.outputs[wanted])
+    if wanted in step.inputs and (step.action in _PASSING_ON or wanted == _ITEMS):
+        return _as_lanes(steps, step, step.inputs[wanted])
+    found = [each for paths in step.inputs.values() for each in _as_lanes(steps, step, paths)]
+    if step.action == BuiltIn.FOR_EACH and wanted in ("", "results"):
+        found += [lane for lane in steps if lane.startswith(f"{name}[")]
+    return found
 
 
 def _direct_users(steps: Mapping[str, StepLineage], path: str) -> list[str]:
     found: list[str] = []
     for step in steps.values():
         for name, paths in step.inputs.items():
-            if any(_overlap(each, path) for each in paths):
-                same = step.action in ("transform", "validate") and name in step.gave
+            if any(_overlap(each, path) for each in _as_lanes(steps, step, paths)):
+                same = step.action in _PASSING_ON and name in step.gave
                 found.append(f"{step.lane}.{name}" if same else step.lane)
         found += [
-            f"{step.lane}.{name}" for name, paths in step.outputs.items() if any(_overlap(each, path) for each in paths)
+            f"{step.lane}.{name}"
+            for name, paths in step.outputs.items()
+            if any(_overlap(each, path) for each in _as_lanes(steps, step, paths))
         ]
+    if path.rpartition("[")[0] and (around := _each_around(path)) in steps:
+        found.append(f"{around}.results")
     return found
+
+
+def _as_lanes(steps: Mapping[str, StepLineage], step: StepLineage, paths: Iterable[str]) -> list[str]:
+    """Return what a step read, named from outside: inside a `for-each` the same names mean other things per item."""
+    return [_as_lane(steps, step.lane, each) for each in paths]
+
+
+def _as_lane(steps: Mapping[str, StepLineage], lane: str, path: str) -> str:
+    head = path.split(".", maxsplit=1)[0]
+    around = lane.rpartition(".")[0]
+    if head in ("item", "index"):
+        return f"{around.rpartition('[')[0]}.{_ITEMS}" if around else path
+    while around:
+        if f"{around}.{head}" in steps:
+            return f"{around}.{path}"
+        around = around.rpartition(".")[0]
+    return path
+
+
+def _beside(lane: str, name: str) -> str:
+    before, dot, _ = lane.rpartition(".")
+    return f"{before}{dot}{name}"
+
+
+def _each_around(path: str) -> str:
+    """Return the `for-each` that a step inside belongs to."""
+    return path[: path.rindex("[")]
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -65,6 +65,7 @@ def _shown(state: RunState, run_dir: str, status: RunStatus | None) -> dict[str,
         _mark_pending(workflow, shown["step_results"])
     elif result.status is RunStatus.CANCELLED:
         shown["status"] = "failed"
+        _mark_cancelled(workflow, shown["step_results"])
     waits = [] if result.status.settled else waits_of(state)
     return _with_meta(shown, result, run_dir, state.task.workflow, waits)
 
@@ -138,6 +139,16 @@ def _mark_pending(workflow: WorkflowState, step_results: list[dict[str, Any]]) -
             entry["status"] = PENDING
         elif entry["status"] == "running" and step is not None and step.phase in _WAITING:
             entry["status"] = "waiting"
+
+
+def _mark_cancelled(workflow: WorkflowState, step_results: list[dict[str, Any]]) -> None:
+    """Say of steps that were under way when everything was ended, or had not begun, that they do not go on."""
+    for entry in step_results:
+        step = workflow.steps.get(entry["step_id"])
+        if entry["status"] == "running":
+            entry["status"], entry["error"] = "failed", "was cancelled"
+        elif entry["status"] == "skipped" and (step is None or step.status is None) and not entry["error"]:
+            entry["error"] = "not started, because the run was cancelled"
 
 
 _WAITING = frozenset({Phase.ASKED, Phase.WAITING, Phase.DELAYED, Phase.CHILD_WAITS})

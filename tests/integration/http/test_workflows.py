@@ -185,6 +185,8 @@ async def test_a_workflow_is_cancelled_with_the_run_that_works_for_it(tmp_path: 
         assert answer.status_code == 200, answer.text
         shown = answer.json()
         assert (shown["status"], shown["_meta"]["status"]) == ("failed", "cancelled")
+        assert {each["status"] for each in shown["step_results"]} <= {"success", "failed", "skipped"}
+        assert "was cancelled" in {each["error"] for each in shown["step_results"]}
         assert shown["error"]["code"] == "cancelled"
         assert await server.status(waited["run_id"]) == "cancelled"
 

@@ -254,6 +254,14 @@ async def test_a_follower_that_fails_does_not_end_the_writer(tmp_path: Path) -> 
     writer.close()
 
 
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_write_after_the_end_is_refused_and_never_waited_for(tmp_path: Path, alone: bool) -> None:
+    writer = Writer(tmp_path / "fabric.db")
+    writer.close()
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(writer.write(lambda _: None, alone=alone), 5)
+
+
 async def test_an_append_that_nobody_waits_for_any_more_is_followed_by_the_next(store: Store) -> None:
     """Ctrl-C during a slow commit: the mark that the run was interrupted comes behind what is being written."""
     runs = SqliteRunRepository(store, SystemClock())

@@ -277,6 +277,27 @@ async def test_a_workflow_calls_another_one(tmp_path: Path) -> None:
         assert result.payload["outputs"]["use"] == {"n": 42}
 
 
+async def test_a_step_whose_workflow_failed_says_why_and_does_not_advise_to_resume_the_called_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "workflow-definitions").mkdir()
+    (tmp_path / "workflow-definitions" / "inner.yaml").write_text(
+        "name: inner\ninputs: {n: {type: integer, required: true}}\n"
+        "steps:\n  - {id: check, action: validate, inputs: {data: '{{ inputs.n }}', rules: [data > 3]}}\n"
+    )
+    async with _bench(tmp_path) as bench:
+        result = await bench.run(
+            {"id": "low", "action": "workflow", "workflow": "inner", "inputs": {"n": 1}},
+            {"id": "text", "action": "workflow", "workflow": "inner", "inputs": {"n": "{{ run.id | upper }}"}},
+            execution={"continue_on_error": True},
+        )
+    errors = {each["step_id"]: each["error"] for each in result.payload["step_results"]}
+    assert errors == {
+        "low": "The step 'check' failed: data > 3 does not hold",
+        "text": "The inputs of the workflow 'inner' do not fit: n must be integer, not string (It takes n (integer))",
+    }
+
+
 async def test_a_failed_workflow_goes_on_as_a_new_run_that_keeps_what_succeeded(bench: Bench) -> None:
     steps = (
         command("once", "bash -c 'echo x >> ran; wc -l < ran'"),

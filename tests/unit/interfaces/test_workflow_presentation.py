@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
+from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import ApprovalRefused, InvalidInputs
-from agent_fabric.domain.events import Body, Event
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.events import Body, Event, ToolCalled
+from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.workflow_events import (
     ChildFinished,
     SignalReceived,
@@ -247,11 +248,58 @@ def test_a_dry_run_resolves_what_the_inputs_tell_and_lists_what_is_inside() -> N
     assert (result["status"], result["outputs"], result["steps_executed"]) == ("skipped", {}, [])
 
 
-def card(form: Mapping[str, Any] | None, question: Question = Question.ANSWER) -> ApprovalCard:
+def test_a_dry_run_leaves_as_written_whatever_needs_a_step_that_has_not_run() -> None:
+    base = "{{ inputs.since or a.stdout | default('') | trim }}..HEAD"
+    steps = [
+        {"id": "a", "action": "run-command", "command": "git describe", "condition": "not inputs.since"},
+        {"id": "b", "action": "run-command", "command": f"git log {base}", "depends_on": ["a"]},
+        {
+            "id": "c",
+            "action": "transform",
+            "depends_on": ["b"],
+            "condition": "b is defined and inputs.n > 1",
+            "inputs": {
+                "none": "{{ b.x | default(none) }}",
+                "half": "{{ inputs.n }}: {{ b.stdout | default('') }}",
+                "run": "{{ run.id }}",
+                "inside": [{"known": "{{ inputs.n + 1 }}", "of": "{{ workflow.name }}"}],
+            },
+        },
+        {"id": "d", "action": "transform", "depends_on": ["b"], "condition": "inputs.n > 5 and b.stdout"},
+        {
+            "id": "e",
+            "action": "for-each",
+            "inputs": {"items": [1]},
+            "steps": [{"id": "f", "action": "transform", "inputs": {"at": "{{ index | default(0) }}"}}],
+        },
+    ]
+    plain = {"name": "dry", "inputs": {"n": "integer", "since": "string"}, "steps": steps}
+
+    def foreseen(**inputs: Any) -> dict[str, Any]:
+        return {each["step_id"]: each for each in dry_run(definition(plain), inputs)["step_results"]}
+
+    unknown = foreseen(n=2, since="")
+    assert unknown["a"]["condition"] is True
+    assert unknown["b"]["command"] == f"git log {base}"
+    assert unknown["c"]["condition"] == "b is defined and inputs.n > 1"
+    assert unknown["c"]["inputs"] == {
+        "none": "{{ b.x | default(none) }}",
+        "half": "{{ inputs.n }}: {{ b.stdout | default('') }}",
+        "run": "{{ run.id }}",
+        "inside": [{"known": 3, "of": "dry"}],
+    }
+    assert unknown["d"]["condition"] is False, "the inputs alone decide that"
+    assert unknown["f"]["inputs"] == {"at": "{{ index | default(0) }}"}
+    assert foreseen(n=2, since="v1")["b"]["command"] == "git log v1..HEAD"
+
+
+def card(
+    form: Mapping[str, Any] | None, question: Question = Question.ANSWER, call_id: str = "review#1"
+) -> ApprovalCard:
     return ApprovalCard(
         approval_id="0123456789ab",
         run_id=RUN,
-        call_id="c",
+        call_id=call_id,
         tool="approve",
         args={"message": "Publish\nit?", **({} if form is None else {"form": form})},
         question=question,
@@ -283,7 +331,7 @@ FORM = {
 
 def test_a_question_of_a_workflow_shows_its_message_and_its_form() -> None:
     lines = shown_card(card(FORM), io.StringIO()).splitlines()
-    assert lines[0].startswith("a workflow asks")
+    assert lines[0] == "a workflow asks · 0123456789ab · approve · step review"
     assert lines[1:3] == ["  │ Publish", "  │ it?"]
     assert lines[3:6] == [
         "  fill in: channel (stable | beta, default beta)",
@@ -334,13 +382,38 @@ def test_lineage_goes_both_ways_and_through_steps() -> None:
     steps = lineage_of(LINEAGE)
     assert fed_by(steps, "count.text") == ["say.stdout", "inputs.who"]
     assert fed_by(steps, "count.n") == ["inputs.n"]
-    assert feeds(steps, "inputs.who") == ["say", "count.text", "each"]
-    assert feeds(steps, "inputs.n") == ["count.n", "each[0].one"]
-    assert fed_by(steps, "each[0].one.short") == ["item", "count.n", "inputs.n"]
+    assert feeds(steps, "inputs.who") == ["say", "count.text", "each", "each[0].one", "each.results"]
+    assert feeds(steps, "inputs.n") == ["count.n", "each[0].one", "each.results"]
+    sources = ["each.items", "count.n", "count.text", "inputs.n", "say.stdout", "inputs.who"]
+    assert fed_by(steps, "each[0].one.short") == sources
     require_known(steps, "each[0].one.short")
     require_known(steps, "inputs.who")
     with pytest.raises(InvalidInputs, match="nothing"):
         require_known(steps, "nothing.here")
+    with pytest.raises(InvalidInputs, match="The step 'count' gave no 'txt'"):
+        require_known(steps, "count.txt")
+
+
+def test_lineage_tells_the_items_of_a_list_apart_and_looks_into_groups() -> None:
+    lanes = {
+        "fetch": (started(reads={"command": ("inputs.who",)}), {"stdout": ""}),
+        "group": (started(action="parallel-group"), {"left": {}}),
+        "left": (started(action="transform", reads={"n": ("fetch.stdout",)}), {"n": 1}),
+        "each": (started(action="for-each", reads={"items": ("group.left.n",)}), {"results": [], "count": 2}),
+        "each[0].one": (started(action="transform", reads={"n": ("item",)}), {"n": 1}),
+        "each[0].two": (started(action="transform", reads={"n": ("one.n",)}), {"n": 1}),
+        "each[1].one": (started(action="transform", reads={"n": ("inputs.other",)}), {"n": 1}),
+        "end": (started(action="transform", reads={"all": ("each.results",)}), {"all": []}),
+    }
+    steps = lineage_of(
+        event(body, lane) for lane, (begun, outputs) in lanes.items() for body in (begun, finished(outputs=outputs))
+    )
+    assert fed_by(steps, "each[0].two.n") == [
+        *("each[0].one.n", "each.items", "group.left.n", "left.n", "fetch.stdout", "inputs.who")
+    ]
+    assert "inputs.other" in fed_by(steps, "end.all")
+    assert feeds(steps, "each[0].one.n") == ["each[0].two.n", "each.results", "end.all"]
+    assert fed_by(steps, "each.count") == ["group.left.n", "left.n", "fetch.stdout", "inputs.who"]
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -391,6 +464,73 @@ def test_a_workflow_that_waits_tells_every_way_to_go_on() -> None:
     assert lines[1] == "waits for a signal: fabric workflow signal run-0 go"
     assert lines[3:] == ["waits for run child", "Go on with: fabric resume run-0"]
     assert how_to_go_on(result()) == []
+
+
+def test_a_call_that_may_have_happened_offers_all_three_answers_and_says_what_they_mean() -> None:
+    waiting = result(meta={"status": "waiting", "approvals": ["1234", "5678"]})
+    doubtful, usual, _ = how_to_go_on(waiting, in_doubt={"1234"})
+    assert doubtful.splitlines() == [
+        "needs a person: fabric approvals show 1234, then fabric approvals approve|done|deny 1234",
+        "  (approve: run it again; done: it has happened; deny: skip it)",
+    ]
+    assert usual.endswith("approve|deny 5678")
+    lines = shown_card(card(None, Question.DID_IT_HAPPEN, call_id="deploy#1"), io.StringIO()).splitlines()
+    assert lines[0] == "it may have happened · 0123456789ab · approve · step deploy"
+    assert "  answers: approve: run it again; done: it has happened; deny: skip it" in lines
+
+
+def asked(question: Question, agent: str = "workflow:demo", **more: Any) -> ApprovalRequested:
+    given: dict[str, Any] = {
+        "approval_id": "1234",
+        "call_id": "deploy#1",
+        "tool": "shell",
+        "args": {"command": "git push"},
+        "reason": "Really?",
+        "rule": "r",
+        "subject": "shell",
+        "alike": "",
+        "target": "/here",
+        "sandbox": "A",
+        "untrusted": (),
+        "policy_version": "1",
+        "binding": "",
+        "args_hash": "",
+        "expires_at": 0.0,
+    }
+    return ApprovalRequested(question=question, agent=agent, **{**given, **more})
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (asked(Question.DID_IT_HAPPEN), "deploy: it may have happened: shell git push"),
+        (asked(Question.DID_IT_HAPPEN, "engineering", call_id="call_0"), "it may have happened: shell git push"),
+        (asked(Question.MAY_IT_RUN, subject="git push"), "deploy: shell: git push"),
+        (asked(Question.ANSWER), "deploy: Really?"),
+    ],
+)
+def test_progress_says_which_step_asks_and_about_what(body: ApprovalRequested, line: str) -> None:
+    (shown,) = shown_live([(RUN, [event(body, "deploy")])])
+    assert shown.strip() == f"asks a person: {line}"
+
+
+def test_a_step_that_another_process_began_has_its_line_when_this_one_goes_on_with_it() -> None:
+    args = {"command": "make"}
+    called = ToolCalled(call_id=CallId("fetch#1"), tool="shell", args=args)
+    assert shown_live([(RUN, [event(called, ts=5.0)]), (RUN, [event(finished(), ts=6.0)])]) == [
+        "▸ fetch  run-command make",
+        "✓ fetch  1.0 s",
+    ]
+    of_a_model = ToolCalled(call_id=CallId("call_0"), tool="shell", args=args)
+    assert shown_live([(RUN, [event(of_a_model, "engineering")])]) == []
+
+
+@pytest.mark.parametrize("status", ["failed", "waiting", "partial"])
+def test_an_output_without_a_value_is_not_told_of_a_workflow_that_did_not_succeed(status: str) -> None:
+    told = workflow_summary(result(result={"text": None, "n": 0}, status=status), io.StringIO())
+    assert "null" not in told
+    assert "  n: 0\n" in told
+    assert "text: null" in workflow_summary(result(result={"text": None}), io.StringIO())
 
 
 @given(ANYTHING)

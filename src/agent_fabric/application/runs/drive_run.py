@@ -169,7 +169,7 @@ class _Drive:
         try:
             while True:
                 plan = self._plan()
-                if plan.promised or not plan.starts:
+                if plan.promised or not plan.starts or self.state.status is not RunStatus.RUNNING:
                     await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     break
@@ -227,6 +227,7 @@ class _Drive:
             if isinstance(action, Wait):
                 return _Plan(starts, promised, wait=action)
             if isinstance(action, StopStep):
+                starts[:] = [each for each in starts if each[0] != action.lane]  # what has not begun never does
                 self._stop_step(action)
                 continue
             lane = _lane_of(action)

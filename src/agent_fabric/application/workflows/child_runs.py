@@ -19,6 +19,8 @@ from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflow_events import ChildFinished, StepWaited
 from agent_fabric.domain.workflows.actions import RunChild
 
+_TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError"})
+"""Errors of workflows that advise to resume them, which is no advice about a child: people go on with its caller."""
 MOST_LEVELS = 8
 """Workflows that call workflows; deeper ones most likely call themselves."""
 
@@ -59,7 +61,9 @@ class ChildRuns:
         assert state.task is not None
         run_id = action.started.child_run_id
         assert run_id is not None
-        parent = Parent(run_id=state.run_id, lane=action.lane, level=_level(state.task) + 1)
+        parent = Parent(
+            run_id=state.run_id, lane=action.lane, level=_level(state.task) + 1, untrusted=tuple(state.untrusted)
+        )
         if parent.level > MOST_LEVELS:
             raise FabricError(
                 f"Workflows call each other {MOST_LEVELS} deep", hint="Does one of them call itself? Break the circle."
@@ -119,13 +123,19 @@ def _finished(step_id: str, result: RunResult) -> ChildFinished:
         prompt_tokens=result.usage.prompt_tokens,
         completion_tokens=result.usage.completion_tokens,
         cost=result.cost,
+        untrusted=result.untrusted,
     )
+
+
+def said(message: str, hint: str) -> str:
+    """Return a problem and what to do about it as one text, as errors of steps are told."""
+    return f"{message} ({hint.rstrip('.')})" if hint else message
 
 
 def _said_of(result: RunResult) -> str:
     if result.error is None:
         return result.status.value
-    return " ".join(filter(None, (result.error.message, result.error.hint)))
+    return said(result.error.message, "" if result.error.code in _TELL_HOW_TO_GO_ON else result.error.hint)
 
 
 def _failed(step_id: str, run_id: RunId, problem: FabricError) -> ChildFinished:

@@ -68,7 +68,7 @@ class ForkWorkflow:
         task = replace(
             task,
             workspace="" if own else created.workspace,
-            workflow=replace(frozen, forked_from=run_id),
+            workflow=replace(frozen, forked_from=run_id, untrusted=tuple(state.untrusted)),
             parent=None,
         )
         return Forked(task, kept, created.workspace if own else "")

@@ -10,7 +10,7 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.application.workflows.ask_person import question_for
-from agent_fabric.application.workflows.child_runs import ChildRuns
+from agent_fabric.application.workflows.child_runs import ChildRuns, said
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId
@@ -88,7 +88,7 @@ class PerformStep:
         try:
             await packs.open_once(STEPS, state, self.registry)
         except RecruitError as problem:
-            return (state.workflow.broken(lane, f"{problem.message}. {problem.hint}"),)
+            return (state.workflow.broken(lane, said(problem.message, problem.hint)),)
         return ()
 
     def _run_child(self, action: RunChild, state: RunState) -> Prepared:
@@ -104,7 +104,7 @@ class PerformStep:
                 step_id=action.step.id,
                 child_run_id=action.started.child_run_id,
                 run_status="failed",
-                error=" ".join(filter(None, (problem.message, problem.hint))),
+                error=said(problem.message, problem.hint),
                 error_type=problem.code,
             )
             return Prepared((action.started, failed))

@@ -160,7 +160,10 @@ def _begin(state: RunState, body: RunCreated) -> None:
     state.task = body.task
     state.workspace = body.workspace
     state.task_force_mode = body.task_force_mode
+    if body.task.parent is not None:
+        state.untrusted.extend(body.task.parent.untrusted)
     if body.workflow is not None:
+        state.untrusted.extend(each for each in body.workflow.untrusted if each not in state.untrusted)
         state.workflow = _begin_workflow(state.run_id, body.workflow)
 
 
@@ -188,6 +191,8 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
             state.completion_tokens += body.completion_tokens
             if body.cost is not None:
                 state.cost = (state.cost or 0.0) + body.cost
+            for source in body.untrusted:
+                _note_untrusted(state, source)
         case ApprovalDecided() as body:
             asked = next((each for each in workflow.asked if each.approval_id == body.approval_id), None)
             if asked is not None:

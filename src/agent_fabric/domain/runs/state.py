@@ -215,4 +215,5 @@ def result_of(state: RunState) -> RunResult:
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,
+        untrusted=tuple(state.untrusted),
     )

@@ -98,6 +98,8 @@ class Parent:
     """The step."""
     level: int = 1
     """How many runs are above."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,8 @@ class FrozenWorkflow:
     """Agents of which only one may be at work at a time."""
     forked_from: RunId | None = None
     """The run whose results this one began with."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that nobody vouches for and that these results may hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +180,5 @@ class RunResult:
     workspace: str
     waiting_for: tuple[str, ...] = ()
     """The approvals that it waits for."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that it has read and nobody vouches for."""

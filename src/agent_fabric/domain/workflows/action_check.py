@@ -56,6 +56,7 @@ class ActionCheck:
             elif node.action:
                 self._unknown_action(node)
             self._check_retry(node)
+            self._check_names(node)
             match node.action:
                 case BuiltIn.RUN_COMMAND:
                     self._check_command(node)
@@ -69,6 +70,13 @@ class ActionCheck:
                     self._check_form(node)
                 case _:
                     pass
+
+    def _check_names(self, node: Node) -> None:
+        for part in ("inputs", "outputs"):
+            for name in node.part(part):
+                if "{{" in str(name):
+                    hint = "Names stand fast, so that others can refer to them. Put what you compute one level deeper."
+                    self._findings.add(node.place.below(part), f"{part}: {shown(name)} cannot be a name", hint)
 
     def _unknown_action(self, node: Node) -> None:
         usual = _USUAL_ACTIONS.get(node.action.lower())

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from agent_fabric.domain.workflows.scope import ExpressionError, resolve
 
+MAX_COMMAND_CHARS: Final = 50_000
+"""As it is written. Splitting takes longer and longer the longer a word is."""
 _OPENING: Final = re.compile(r"\{[{%#]")
 _QUOTED_OR: Final = r"""'[^']*'?|"[^"]*"?|"""
 _CLOSING: Final = {
@@ -78,8 +80,10 @@ def split_command(command: str) -> list[str]:
     """Split a command as a shell would, but leave its expressions whole.
 
     Raises:
-        ValueError: a quotation mark is not closed.
+        ValueError: a quotation mark is not closed, or it is too long.
     """
+    if len(command) > MAX_COMMAND_CHARS:
+        raise ValueError(f"it has more than {MAX_COMMAND_CHARS:,} characters; put long texts into a file")
     texts: list[str] = []
     expressions: list[str] = []
     at = 0

@@ -1,5 +1,6 @@
 """Declared inputs and outputs: how they are written, and whether values fit them. Workflows and agents share this."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,6 +12,7 @@ from agent_fabric.domain.workflows.problems import Problem, did_you_mean
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null", "any")
 _KEYS: Final = ("type", "description", "required", "default", "enum")
+_MOST: Final = 2**63 - 1
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _USUAL_TYPES: Final = {"str": "string", "text": "string", "int": "integer", "float": "number", "bool": "boolean"} | {
     "list": "array",
@@ -90,6 +92,21 @@ def unfit(parameter: Parameter, value: object, name: str) -> list[str]:
     return problems_with({name: value}, schema)
 
 
+def unusable_numbers(value: object, name: str) -> list[str]:
+    """Say whether a value holds a number with which nothing can be computed: expressions know 64 bits, JSON no NaN."""
+    ahead = [value]
+    for each in ahead:  # grows as it is walked
+        if isinstance(each, dict):
+            ahead.extend(each.values())
+        elif isinstance(each, list | tuple):
+            ahead.extend(each)
+        elif isinstance(each, int) and not -_MOST - 1 <= each <= _MOST:
+            return [f"{name} holds too large a number: whole numbers have at most 64 bits"]
+        elif isinstance(each, float) and not math.isfinite(each):
+            return [f"{name} holds {each}, which is no number that can be used"]
+    return []
+
+
 def accept_values(declared: Mapping[str, Parameter], given: Mapping[str, Any], *, of: str) -> dict[str, Any]:
     """Return the inputs with defaults filled in; `of` names what they are for, such as "the agent 'greeter'".
 
@@ -102,7 +119,7 @@ def accept_values(declared: Mapping[str, Parameter], given: Mapping[str, Any], *
     for name, parameter in declared.items():
         if name in given:
             values[name] = given[name]
-            problems.extend(unfit(parameter, given[name], name))
+            problems.extend(unfit(parameter, given[name], name) or unusable_numbers(given[name], name))
         elif parameter.has_default:
             values[name] = parameter.default
         elif parameter.required:

@@ -88,7 +88,9 @@ class Findings:
         if len(self.found) >= MOST_PROBLEMS:
             self.left_out += 1
             return
-        self.found.append(Problem(path=place.path, message=message, hint=hint, step=place.step, other=other))
+        problem = Problem(path=place.path, message=message, hint=hint, step=place.step, other=other)
+        if not self.found or self.found[-1] != problem:  # one text can make the same mistake twice
+            self.found.append(problem)
 
     def did_you_mean(self, word: str, known: Iterable[str], *, otherwise: str = "") -> str:
         """Return a hint as `did_you_mean` does, as long as somebody will see it."""

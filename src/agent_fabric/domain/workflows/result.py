@@ -6,10 +6,10 @@ from typing import Any
 from agent_fabric.domain.events import RunCompleted, RunFailed
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.workflow_events import StepStatus
-from agent_fabric.domain.workflows.definition import Step
+from agent_fabric.domain.workflows.foreseen import foreseen_of
 from agent_fabric.domain.workflows.moving import root_over
 from agent_fabric.domain.workflows.plan import Node
-from agent_fabric.domain.workflows.scope import ExpressionError, Scope, holds, resolve, said
+from agent_fabric.domain.workflows.scope import ExpressionError, Scope, resolve, said
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import StepState
 
@@ -143,33 +143,5 @@ def _step_result(wf: WorkflowState, lane: LaneId, node: Node, step: StepState | 
         "duration_ms": duration_ms,
     }
     if wf.definition.execution.dry_run:
-        entry |= _foreseen(wf, node.step)
+        entry |= foreseen_of(wf, node.step)
     return entry
-
-
-def _foreseen(wf: WorkflowState, step: Step) -> dict[str, Any]:
-    """Return what a dry run can tell about a step: whatever depends on other steps stays as it is written."""
-    scope = Scope(wf, None)
-    command: Any = _as_far_as_known(step.command, scope)
-    foreseen: dict[str, Any] = {"action": step.action, "inputs": _as_far_as_known(step.inputs, scope)}
-    if step.command:
-        foreseen["command"] = list(command) if isinstance(command, tuple | list) else command
-    if step.condition:
-        try:
-            foreseen["condition"] = holds(step.condition, scope)
-        except ExpressionError:
-            foreseen["condition"] = step.condition
-    return foreseen
-
-
-def _as_far_as_known(value: Any, scope: Mapping[str, Any]) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _as_far_as_known(each, scope) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_far_as_known(each, scope) for each in value]
-    if not isinstance(value, str):
-        return value
-    try:
-        return resolve(value, scope)
-    except ExpressionError:
-        return value

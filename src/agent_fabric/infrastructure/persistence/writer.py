@@ -42,6 +42,7 @@ class Writer:
         """What goes into the next transaction without anybody waiting for it."""
         self._commit_s = 0.0
         """How long the last commit took."""
+        self._closed = False
         self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
         self._thread.start()
 
@@ -59,6 +60,9 @@ class Writer:
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         asked: _Asked = (write, future, after)
+        if self._closed:  # somebody lets go of a run later than the process could wait for
+            future.set_exception(StoreUnavailable("The store has been closed"))
+            return future
         if alone and self._commit_s < FAST_COMMIT_S and self._asked.empty() and self._free.acquire(blocking=False):
             try:
                 self._connection.set_busy_timeout(0)  # another process may hold the file, and we must not wait here
@@ -91,6 +95,7 @@ class Writer:
 
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
+        self._closed = True
         self._asked.put(None)
         self._thread.join()
         if self._beside:

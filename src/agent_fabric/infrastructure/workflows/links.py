@@ -1,4 +1,4 @@
-"""Links among definitions. A project that somebody else made may hold some that lead to files that are none of its own."""
+"""Links among definitions. A project that somebody else made may hold some that lead to files of yours."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ WHAT_TO_DO: Final = "Put the file itself here, or name its folder in the configu
 
 def leads_out(path: Path) -> bool:
     """Tell whether a file or a folder is a link to a place that is not below the folder it stands in."""
-    if not os.path.islink(path):
+    if not path.is_symlink():
         return False
     home, target = os.path.realpath(path.parent), os.path.realpath(path)
     return os.path.commonpath([home, target]) != home

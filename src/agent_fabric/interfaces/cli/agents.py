@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import from_here, plain, plain_lines, print_json, shortened, styled
 from agent_fabric.interfaces.cli.run import project_here
 
 _HELP = """\
@@ -156,7 +157,7 @@ def _line(found: FoundAgent, width: int) -> str:
 
 def _print_problems(found: FoundAgent) -> None:
     for problem in found.problems:
-        sys.stdout.write(f"{plain_lines(str(problem))}\n")
+        sys.stdout.write(f"{plain_lines(str(replace(problem, file=from_here(problem.file))))}\n")
 
 
 def _shown(found: FoundAgent, agent: AgentDefinition) -> Sequence[str]:

@@ -21,6 +21,7 @@ _HEADS = {
     Question.DID_IT_HAPPEN: "it may have happened",
     Question.ANSWER: "a workflow asks",
 }
+_AFTER_A_CRASH = "approve: run it again; done: it has happened; deny: skip it"
 
 
 def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> str:
@@ -30,8 +31,10 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     """
     arguments = _arguments(card)
     shown = arguments if whole else _cut(arguments)
+    step = step_asking(card.agent, card.call_id)
+    about = f"{plain(card.tool)} · step {plain(step)}" if step else plain(card.tool)
     lines = [
-        f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {plain(card.tool)}",
+        f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {about}",
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
         *(f"  fill in: {described(field)}" for field in fields_of(card)),
@@ -42,6 +45,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     if card.untrusted:
         lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
     if card.status is ApprovalStatus.PENDING:
+        lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines.append(f"  until: {when(card.expires_at)}")
     else:
         who = f" by {plain(card.decided_by)}" if card.decided_by else ""
@@ -55,6 +59,19 @@ def card_line(card: ApprovalCard) -> str:
     what = shortened(f"{card.tool} {_main(card)}", 70)
     until = when(card.expires_at)
     return f"{card.approval_id}  {card.run_id[:8]}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
+
+
+def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:
+    """Return the commands that answer a question; `in_doubt` is one about a call that may have happened."""
+    line = f"needs a person: fabric approvals show {approval_id}, then fabric approvals "
+    if not in_doubt:
+        return f"{line}approve|deny {approval_id}"
+    return f"{line}approve|done|deny {approval_id}\n  ({_AFTER_A_CRASH})"
+
+
+def step_asking(agent: str, call_id: str) -> str:
+    """Return the step of a workflow that a question is about; empty: no step asks."""
+    return call_id.rpartition("#")[0] if agent.startswith("workflow:") else ""
 
 
 def when(seconds: float) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.local import Records, decide_approval, open_records, this_person
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
@@ -52,7 +52,10 @@ def list_(
         sys.stdout.write("Nothing waits for an answer.\n")
     else:
         sys.stdout.write("".join(card_line(card) + "\n" for card in cards))
-        sys.stdout.write("\nSee one: fabric approvals show ID. Answer: fabric approvals approve|deny ID\n")
+        words = (
+            "approve|done|deny" if any(card.question is Question.DID_IT_HAPPEN for card in cards) else "approve|deny"
+        )
+        sys.stdout.write(f"\nSee one: fabric approvals show ID. Answer: fabric approvals {words} ID\n")
     return COMPLETED
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -74,7 +75,8 @@ def drive_in_foreground(
                 if not seen:
                     raise
                 result = result_of(await _state(fabric, seen[-1]))
-            return _Outcome(result, await _steps_of(fabric, result))
+            steps = await _steps_of(fabric, result)
+            return _Outcome(result, steps, await _in_doubt(fabric, result, steps))
         finally:
             await fabric.aclose()
             await observers.aclose()
@@ -104,6 +106,8 @@ class _Outcome(NamedTuple):
     result: RunResult
     steps: Mapping[str, Any] | None
     """What the steps came to, if it is a workflow."""
+    in_doubt: frozenset[str]
+    """Questions that it waits for about calls that may have happened."""
 
 
 async def _state(fabric: LocalFabric, run_id: RunId) -> RunState:
@@ -128,6 +132,15 @@ async def _questions(fabric: LocalFabric, result: RunResult) -> Sequence[str]:
     return result.waiting_for if steps is None else steps["_meta"]["approvals"]
 
 
+async def _in_doubt(fabric: LocalFabric, result: RunResult, steps: Mapping[str, Any] | None) -> frozenset[str]:
+    if result.status.settled:
+        return frozenset()
+    asked = result.waiting_for if steps is None else steps["_meta"]["approvals"]
+    cards = await fabric.records.approvals.list() if asked else ()
+    in_doubt = frozenset(card.approval_id for card in cards if card.question is Question.DID_IT_HAPPEN)
+    return in_doubt.intersection(asked)
+
+
 async def _answered(
     fabric: LocalFabric, work: Work, on_created: Callable[[RunId], None], view: LiveView | None, *, asks: bool
 ) -> RunResult:
@@ -147,11 +160,11 @@ def _present(outcome: _Outcome, run_dir: str, *, as_json: bool) -> None:
     if outcome.steps is not None:
         from agent_fabric.interfaces.cli.workflow_summary import present_workflow  # noqa: PLC0415 - as above
 
-        present_workflow(outcome.steps, as_json=as_json)
+        present_workflow(outcome.steps, as_json=as_json, in_doubt=outcome.in_doubt)
     elif as_json:
         print_json(result_object(outcome.result, run_dir))
     else:
-        sys.stdout.write(summary(outcome.result))
+        sys.stdout.write(summary(outcome.result, outcome.in_doubt))
     sys.stdout.flush()
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 from agent_fabric.domain.errors import FabricError
@@ -35,6 +36,14 @@ def plain(text: str) -> str:
 def plain_lines(text: str) -> str:
     """Return text of several lines without control characters."""
     return "\n".join(plain(line) for line in text.splitlines())
+
+
+def from_here(path: str | Path) -> str:
+    """Return a path as it is called in the current folder, if it lies below it; any other as it is."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except (ValueError, OSError):  # elsewhere, or the current folder is gone
+        return str(path)
 
 
 def shortened(text: str, width: int) -> str:

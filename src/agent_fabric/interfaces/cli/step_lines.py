@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, TextIO
 
-from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.events import Event, RunCreated, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import (
     SignalReceived,
@@ -22,8 +22,15 @@ _MARKS = {"begun": "▸", "success": "✓", "failed": "✗", "skipped": "–", "
 _PLAIN_MARKS = {"begun": ">", "success": "+", "failed": "x", "skipped": "-", "waits": ".", "reused": "="}
 """For terminals that know only ASCII."""
 _STYLES = {"success": "green", "failed": "red", "waits": "yellow", "skipped": "dim", "reused": "dim"}
-_ABOUT = ("command", "url", "message", "event", "approval")
+_ABOUT = ("command", "url", "path", "message", "event", "approval")
 """Inputs that tell best what a step is going to do, the best first."""
+_ACTIONS = {
+    "shell": "run-command",
+    "http_request": "http-request",
+    "read_file": "read-file",
+    "write_file": "write-file",
+}
+"""What people call the tools of steps; the others have the names of their actions."""
 
 
 class StepLines:
@@ -55,6 +62,15 @@ class StepLines:
     def is_step(self, run_id: RunId, lane: LaneId | None) -> bool:
         """Tell whether a lane is a step under way, so that its tool calls need no line of their own."""
         return (run_id, lane) in self._began
+
+    def gone_on_with(self, run_id: RunId, event: Event, body: ToolCalled) -> str:
+        """Return the line for a step that another process began and this one carries out; empty: it is no step."""
+        if event.lane is None or not body.call_id.startswith(f"{event.lane}#"):
+            return ""
+        self._began[run_id, event.lane] = event.ts
+        about = next((str(body.args[key]) for key in _ABOUT if key in body.args), "")
+        action = _ACTIONS.get(body.tool, plain(body.tool))
+        return self._mark("begun", f"{plain(event.lane)}  {action} {shortened(about, 60)}".rstrip())
 
     def line(self, run_id: RunId, event: Event, *, over: Collection[LaneId | None] = ()) -> str | None:
         """Return the line for an event; None: there is nothing to say.

@@ -41,6 +41,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
+from agent_fabric.interfaces.cli.approval_card import how_to_answer, step_asking
 from agent_fabric.interfaces.cli.output import capable, json_text, plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.step_lines import StepLines
 
@@ -186,6 +187,8 @@ class LiveView:
         body, is_step = event.body, self._steps.is_step(run_id, event.lane)
         match body:
             case ToolCalled():
+                if not is_step and (line := self._steps.gone_on_with(run_id, event, body)):
+                    self._line(line)
                 if body.tool != FINISH_TASK:
                     self._pass(f"{label}  {_call(body)} …")
                     self._calls[run_id, body.call_id] = body
@@ -285,8 +288,11 @@ def _output(name: str, value: object) -> str:
     return f"{plain(name)}: {shortened(json_text(value), 10 * _WIDTH)}"
 
 
-def summary(result: RunResult) -> str:
-    """Say in a few lines what came of a run and what is proven."""
+def summary(result: RunResult, in_doubt: Collection[str] = ()) -> str:
+    """Say in a few lines what came of a run and what is proven.
+
+    `in_doubt` are the questions about calls that may have happened.
+    """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
     used = f"{result.steps} steps, {tokens} tokens, {result.duration_s:.1f} s"
@@ -325,8 +331,7 @@ def summary(result: RunResult) -> str:
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
             lines.append(f"  hint: {plain_lines(result.error.hint)}")
-    for approval in result.waiting_for:
-        lines.append(f"needs a person: fabric approvals show {approval}, then approve or deny it")
+    lines += [how_to_answer(approval, in_doubt=approval in in_doubt) for approval in result.waiting_for]
     if result.status in (RunStatus.INTERRUPTED, RunStatus.RUNNING, RunStatus.WAITING):
         lines.append(f"Go on with: fabric resume {result.run_id}")
     lines.append(f"files: {result.workspace}")
@@ -359,12 +364,22 @@ def _usage(body: ModelAnswered) -> str:
 
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
-    if isinstance(body, ApprovalRequested) and body.question is Question.ANSWER:
-        return f"{styled('asks a person:', 'yellow', stream)} {shortened(body.reason, _WIDTH)}"
     if isinstance(body, ApprovalRequested):
-        return f"{styled('asks a person:', 'yellow', stream)} {shortened(f'{body.tool}: {body.subject}', _WIDTH)}"
+        return f"{styled('asks a person:', 'yellow', stream)} {shortened(_asked(body), _WIDTH)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
     return f"{styled('answered:', 'yellow', stream)} {shortened(said, _WIDTH)}"
+
+
+def _asked(body: ApprovalRequested) -> str:
+    step = step_asking(body.agent, body.call_id)
+    whose = f"{step}: " if step else ""
+    match body.question:
+        case Question.ANSWER:
+            return f"{whose}{body.reason}"
+        case Question.DID_IT_HAPPEN:
+            return f"{whose}it may have happened: {_call(body)}"
+        case Question.MAY_IT_RUN:
+            return f"{whose}{body.tool}: {body.subject}"
 
 
 def _fallback(body: CloudFallbackUsed) -> str:
@@ -373,7 +388,7 @@ def _fallback(body: CloudFallbackUsed) -> str:
     return f"{plain(body.cloud_model)} answered instead of {plain(body.local_model)}: {body.reason}"
 
 
-def _call(body: ToolCalled) -> str:
+def _call(body: ToolCalled | ApprovalRequested) -> str:
     main = next((str(body.args[key]) for key in ("command", "path", "url", "query") if key in body.args), "")
     return f"{plain(body.tool)} {shortened(main, 60)}".strip()
 

@@ -1,6 +1,7 @@
 """`fabric workflow`: graphs of steps, defined in files."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.output import plain_lines, print_json
+from agent_fabric.interfaces.cli.output import from_here, plain_lines, print_json
 from agent_fabric.interfaces.cli.workflow_lineage import lineage
 from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find
 from agent_fabric.interfaces.cli.workflow_runs import cancel, resume, run, signal
@@ -71,9 +72,10 @@ def validate(
         return USAGE if wrong else COMPLETED
     for each in found:
         for problem in each.problems:
-            sys.stdout.write(f"{plain_lines(str(problem))}\n")
+            shown = str(replace(problem, file=from_here(problem.file)))
+            sys.stdout.write(f"{plain_lines(shown)}\n")
         for note in each.notes:
-            sys.stdout.write(f"{plain_lines(f'{each.path}: note: {note}')}\n")
+            sys.stdout.write(f"{plain_lines(f'{from_here(each.path)}: note: {note}')}\n")
     number = f"{len(found)} {'file' if len(found) == 1 else 'files'} checked"
     sys.stdout.write(f"{number}: {f'{len(wrong)} wrong' if wrong else 'no problems'}\n")
     return USAGE if wrong else COMPLETED

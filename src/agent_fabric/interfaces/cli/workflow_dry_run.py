@@ -9,8 +9,9 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.workflows.command_line import command_text
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.evolve import begin
+from agent_fabric.domain.workflows.foreseen import BeforeAnyStep
 from agent_fabric.domain.workflows.result import result_of_workflow
-from agent_fabric.domain.workflows.scope import ExpressionError, Scope
+from agent_fabric.domain.workflows.scope import ExpressionError
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import Drawn, drawn
@@ -33,17 +34,8 @@ def dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any]) -> dict[s
     dry = replace(definition, execution=replace(definition.execution, dry_run=True))
     workflow = begin(dry, inputs, RunId(""))
     result = result_of_workflow(workflow)
-    scope = Scope(workflow, None)
+    scope = BeforeAnyStep(workflow)
     steps = {step.id: step for step in definition.all_steps()}
-    known = {each["step_id"] for each in result["step_results"]}
-    # What is inside a for-each has no item yet, so the engine does not list it.
-    result["step_results"] += [
-        {"step_id": name, "status": "skipped", "outputs": {}, "error": None, "duration_ms": 0}
-        | {"action": step.action, "inputs": dict(step.inputs)}
-        | ({"condition": step.condition} if step.condition else {})
-        for name, step in steps.items()
-        if name not in known
-    ]
     order = {each.step.id: nth for nth, each in enumerate(drawn(definition))}
     result["step_results"].sort(key=lambda each: order[each["step_id"]])
     for entry in result["step_results"]:

@@ -53,8 +53,8 @@ def lineage(
             print_json({"run_id": found, "value": value, "fed_by": before, "feeds": after})
         else:
             sys.stdout.write(f"{plain(value)}\n")
-            sys.stdout.write("".join(f"  from  {plain(each)}\n" for each in before) or "  from nothing else\n")
-            sys.stdout.write("".join(f"  into  {plain(each)}\n" for each in after) or "  into nothing else\n")
+            sys.stdout.write("".join(f"  from  {plain(each)}\n" for each in before) or "  from  nothing else\n")
+            sys.stdout.write("".join(f"  into  {plain(each)}\n" for each in after) or "  into  nothing else\n")
     elif as_json:
         print_json(lineage_object(found, steps))
     else:

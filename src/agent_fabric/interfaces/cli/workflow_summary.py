@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TextIO
 
+from agent_fabric.interfaces.cli.approval_card import how_to_answer
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
 from agent_fabric.interfaces.cli.step_lines import moment, seconds
 
@@ -13,17 +14,20 @@ _MOST_LINES = 20
 _STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": "red"}
 
 
-def present_workflow(shown: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print a workflow's result; of one that waits, also how to answer."""
+def present_workflow(shown: Mapping[str, Any], *, as_json: bool, in_doubt: Collection[str] = ()) -> None:
+    """Print a workflow's result; of one that waits, also how to answer.
+
+    `in_doubt` are the questions about calls that may have happened.
+    """
     if not as_json:
-        sys.stdout.write(workflow_summary(shown, sys.stdout))
+        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt))
         return
     print_json(shown)
-    for line in how_to_go_on(shown):
+    for line in how_to_go_on(shown, in_doubt):
         sys.stderr.write(f"{line}\n")
 
 
-def workflow_summary(shown: Mapping[str, Any], stream: TextIO) -> str:
+def workflow_summary(shown: Mapping[str, Any], stream: TextIO, in_doubt: Collection[str] = ()) -> str:
     """Say in a few lines how a workflow ended, or what it waits for."""
     meta = shown["_meta"]
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
@@ -39,21 +43,18 @@ def workflow_summary(shown: Mapping[str, Any], stream: TextIO) -> str:
         lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
     if error and error["hint"]:
         lines.append(f"  hint: {plain_lines(error['hint'])}")
-    lines += how_to_go_on(shown)
+    lines += how_to_go_on(shown, in_doubt)
     lines += [f"files: {plain(meta['workspace'])}", f"log:   fabric logs show {meta['run_id']}"]
     return "\n".join(lines) + "\n"
 
 
-def how_to_go_on(shown: Mapping[str, Any]) -> list[str]:
+def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = ()) -> list[str]:
     """Return the commands that answer a workflow or go on with it; nothing for one that has ended."""
     meta = shown["_meta"]
     run_id = meta["run_id"]
     if meta["status"] not in ("waiting", "interrupted", "running"):
         return []
-    lines = [
-        f"needs a person: fabric approvals show {each}, then fabric approvals approve|deny {each}"
-        for each in meta["approvals"]
-    ]
+    lines = [how_to_answer(each, in_doubt=each in in_doubt) for each in meta["approvals"]]
     for each in meta["waiting_for"]:
         if each["kind"] == "signal":
             lines.append(f"waits for a signal: fabric workflow signal {run_id} {plain(each['name'])}")
@@ -76,9 +77,14 @@ def _counts(shown: Mapping[str, Any]) -> str:
 
 
 def _values(shown: Mapping[str, Any]) -> list[str]:
-    """Return the outputs that the workflow declares; of one that declares none, those of its steps."""
+    """Return the outputs that the workflow declares; of one that declares none, those of its steps.
+
+    Of a workflow that did not come to its end, only those that have a value: the others are no answer.
+    """
     values = shown.get("result") or {}
-    if not values:
+    if values and shown["status"] != "success":
+        values = {name: each for name, each in values.items() if each is not None}
+    elif not values:
         values = {name: each for name, each in shown["outputs"].items() if each}
     lines = [f"  {plain(name)}: {shown_value(value)}" for name, value in values.items()]
     if len(lines) > _MOST_LINES:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from agent_fabric.domain.workflows.command_line import command_text, shell_line, split_command
+from agent_fabric.domain.workflows.command_line import MAX_COMMAND_CHARS, command_text, shell_line, split_command
 from agent_fabric.domain.workflows.scope import ExpressionError
 
 HOSTILE = [
@@ -83,9 +83,14 @@ def test_variables_that_the_workflow_names_and_values_behind_the_program_may_hav
     assert command_text("{{ a }} x=1", {"a": "make"}) == "make x=1"
 
 
-@pytest.mark.parametrize("part", ["{{ a ", '{{ "" ', "{{ ' ", "{% ", "{# ", "{{ 'a' }}", "' '", "\ue0000"])
+@pytest.mark.parametrize("part", ["{{ a ", '{{ "" ', "{{ ' ", "{% ", "{# ", "{{ 'a' }}", "' '", "\ue0000", "a"])
 def test_a_long_command_is_split_in_no_time(part: str) -> None:
     begun = time.process_time()
     with suppress(ValueError):
-        split_command(part * 50_000)
+        split_command((part * 50_000)[:MAX_COMMAND_CHARS])
     assert time.process_time() - begun < 3
+
+
+def test_a_command_that_is_too_long_is_refused() -> None:
+    with pytest.raises(ExpressionError, match="50,000 characters"):
+        command_text("a" * (MAX_COMMAND_CHARS + 1), {})

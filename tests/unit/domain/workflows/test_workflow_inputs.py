@@ -36,6 +36,10 @@ def test_defaults_are_filled_in_and_what_is_optional_stays_out() -> None:
         ({"topic": "x", "count": "3"}, "count must be integer, not string"),
         ({"topic": "x", "conut": 3}, "there is no input 'conut'"),
         ({"count": True}, "count must be integer, not boolean; topic is missing"),
+        ({"topic": "x", "count": 2**63}, "count holds too large a number: whole numbers have at most 64 bits"),
+        ({"topic": "x", "extra": [{"deep": -(2**63) - 1}]}, "extra holds too large a number"),
+        ({"topic": "x", "ratio": float("nan")}, "ratio holds nan, which is no number that can be used"),
+        ({"topic": "x", "tags": [1, float("inf")]}, "tags holds inf"),
     ],
 )
 def test_inputs_that_do_not_fit_are_all_named(given: dict[str, Any], told: str) -> None:

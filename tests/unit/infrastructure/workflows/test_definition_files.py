@@ -176,4 +176,4 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> N
     assert {each.path.name for each in refused} == {"key.yaml", "linked"}
     assert all("leads out" in each.problems[0].message for each in refused)
     assert {each.path.name for each in found} - {"key.yaml", "linked"} == {"inside.yaml", "again.yaml"}
-    assert read_definition(outside.parent / "outside.yaml").usable(), "who names a file means it"
+    assert read_definition(inside.parent / "key.yaml").usable().name == "outside", "who names a file means it"
