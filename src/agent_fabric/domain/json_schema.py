@@ -14,6 +14,8 @@ MAX_DEPTH = 64
 _MAX_PROBLEMS = 5
 _MAX_CHARS = 1_000
 """Of one problem: a schema may list very many names."""
+_MAX_CHECKS = 1_000_000
+"""Of one part of a value against one schema. A large value fits in; a schema made to take for ever does not."""
 
 _USUAL = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": float}
 _CHOICES = frozenset({"enum", "const", "anyOf", "oneOf", "allOf", "not"})
@@ -37,9 +39,11 @@ def problems_with(value: object, schema: Mapping[str, Any]) -> list[str]:
 
     A schema may be anybody's: of a tool server, or out of data. One that makes no sense fits nothing.
     """
-    found: list[str] = []
+    found = _Found(_MAX_CHECKS)
     try:
         _check(value, schema, "", found)
+    except _TooMuch:
+        found.append("cannot be checked, because that would take too long")
     except (TypeError, AttributeError, ValueError, RecursionError) as problem:
         found.append(f"cannot be checked, because the schema is not sound: {problem}"[:_MAX_CHARS])
     return [each if len(each) <= _MAX_CHARS else f"{each[:_MAX_CHARS]}…" for each in found[:_MAX_PROBLEMS]]
@@ -66,7 +70,37 @@ def too_deep(value: object, text: str | bytes) -> bool:
     return any(isinstance(entry, dict | list) for entry in level)
 
 
-def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+class _TooMuch(Exception):
+    """Checking would take too long."""
+
+
+class _Found(list[str]):
+    """The problems so far, and how much may still be checked."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__()
+        self.left = left
+
+    def spend(self, checks: int) -> None:
+        self.left -= checks
+        if self.left < 0:
+            raise _TooMuch
+
+
+def _fits(value: Any, schema: Mapping[str, Any], found: _Found) -> bool:
+    """Tell whether a value fits a part of the schema; what is wrong with it is nobody's business."""
+    tried = _Found(found.left)
+    try:
+        _check(value, schema, "", tried)
+    except (TypeError, AttributeError, ValueError, RecursionError):
+        return False
+    finally:
+        found.left = tried.left
+    return not tried
+
+
+def _check(value: Any, schema: Mapping[str, Any], at: str, found: _Found) -> None:
+    found.spend(1)
     if len(found) >= _MAX_PROBLEMS:
         return
     where = at or "the arguments"
@@ -96,7 +130,7 @@ def _check(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> 
         _check_number(value, schema, where, found)
 
 
-def _check_number(value: float, schema: Mapping[str, Any], where: str, found: list[str]) -> None:
+def _check_number(value: float, schema: Mapping[str, Any], where: str, found: _Found) -> None:
     above, below, step = (schema.get(word) for word in ("exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
     # In older schemas the first two are true or false.
     if isinstance(above, int | float) and not isinstance(above, bool) and value <= above:
@@ -109,15 +143,16 @@ def _check_number(value: float, schema: Mapping[str, Any], where: str, found: li
             found.append(f"{where} must be a multiple of {step}")
 
 
-def _check_choices(value: Any, schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+def _check_choices(value: Any, schema: Mapping[str, Any], at: str, found: _Found) -> None:
     where = at or "the arguments"
+    found.spend(len(schema.get("enum", ())) // 2)
     if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
         found.append(f"{where} must be one of {', '.join(map(str, schema['enum']))}")
     if "const" in schema and not _same(value, schema["const"]):
         found.append(f"{where} must be {schema['const']!r}")
     for keyword in ("anyOf", "oneOf"):
         options = schema.get(keyword) or ()
-        fitting = [option for option in options if not problems_with(value, option)]
+        fitting = [option for option in options if _fits(value, option, found)]
         if options and not fitting:
             found.append(f"{where} fits none of the allowed forms")
         elif keyword == "oneOf" and len(fitting) > 1 and not any(map(faults_in_schema, options)):
@@ -125,7 +160,7 @@ def _check_choices(value: Any, schema: Mapping[str, Any], at: str, found: list[s
     for option in schema.get("allOf", ()):
         _check(value, option, at, found)
     unwanted = schema.get("not")
-    if isinstance(unwanted, Mapping) and not faults_in_schema(unwanted) and not problems_with(value, unwanted):
+    if isinstance(unwanted, Mapping) and _fits(value, unwanted, found) and not faults_in_schema(unwanted):
         found.append(f"{where} has a form that is not allowed")
 
 
@@ -133,7 +168,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, found: _Found) -> None:
     properties: Mapping[str, Any] = schema.get("properties", {})
     if len(value) < schema.get("minProperties", 0):
         found.append(f"{at or 'the arguments'} needs at least {schema['minProperties']} fields")
@@ -142,6 +177,8 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, fou
     found.extend(f"{_join(at, name)} is missing" for name in schema.get("required", ()) if name not in value)
     extra = schema.get("additionalProperties", True)
     for name, item in value.items():
+        if len(found) >= _MAX_PROBLEMS:
+            return
         if name in properties:
             _check(item, properties[name], _join(at, name), found)
         elif extra is False:
@@ -151,7 +188,7 @@ def _check_object(value: dict[str, Any], schema: Mapping[str, Any], at: str, fou
             _check(item, extra, _join(at, name), found)
 
 
-def _check_array(value: list[Any], schema: Mapping[str, Any], at: str, found: list[str]) -> None:
+def _check_array(value: list[Any], schema: Mapping[str, Any], at: str, found: _Found) -> None:
     where = at or "the arguments"
     if len(value) < schema.get("minItems", 0):
         found.append(f"{where} needs at least {schema['minItems']} items")

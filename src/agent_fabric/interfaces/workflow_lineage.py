@@ -127,7 +127,7 @@ def _direct_sources(steps: Mapping[str, StepLineage], path: str) -> list[str]:
     if wanted in step.inputs and (step.action in _PASSING_ON or wanted == _ITEMS):
         return _as_lanes(steps, step, step.inputs[wanted])
     found = [each for paths in step.inputs.values() for each in _as_lanes(steps, step, paths)]
-    if step.action == BuiltIn.FOR_EACH and wanted in ("", "results"):
+    if step.action == BuiltIn.FOR_EACH and (wanted in ("", "results") or wanted in step.outputs):
         found += [lane for lane in steps if lane.startswith(f"{name}[")]
     return found
 

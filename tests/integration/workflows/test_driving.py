@@ -473,4 +473,9 @@ async def test_a_signal_that_nobody_will_ever_wait_for_is_refused(bench: Bench) 
     result = await bench.run({"id": "news", "action": "wait", "inputs": {"event": "ready"}})
     with pytest.raises(InvalidInputs, match="waits for a signal 'raedy'") as refused:
         await signal_workflow(bench.fabric.records)(result.run_id, "raedy", {}, by="kim")
+    with pytest.raises(InvalidInputs, match="waits for a signal 'other'") as unlike:
+        await signal_workflow(bench.fabric.records)(result.run_id, "other", {}, by="kim")
+    assert unlike.value.hint == "It waits for ready."
+    with pytest.raises(InvalidInputs, match="The data holds too large a number"):
+        await signal_workflow(bench.fabric.records)(result.run_id, "ready", {"n": [2**70]}, by="kim")
     assert "ready" in refused.value.hint

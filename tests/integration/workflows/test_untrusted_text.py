@@ -16,6 +16,8 @@ from agent_fabric.config.loader import read_config
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.secrets import secrets_in
+from agent_fabric.domain.workflow_events import StepFinished
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.testing.scripted_model import Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
@@ -93,3 +95,22 @@ async def test_a_workflow_knows_what_its_child_has_read_and_a_fork_what_the_firs
                 assert any(at.host in source for source in await _sources(fabric, run.run_id))
             result = await _run(fabric, workflows, calling("inner", "inner"), sending(at, depends_on=["inner"]))
             assert result.status is RunStatus.WAITING, "it asks before it sends something out"
+
+
+async def test_results_that_a_fork_keeps_name_no_secret_that_the_file_uses_by_now(tmp_path: Path) -> None:
+    file = tmp_path / "workflow-definitions" / "job.json"
+    file.parent.mkdir()
+    said = web.Response(text="${secret:FABRIC_TEST_TOKEN}")
+    async with site({"/page": said}) as at, _started(tmp_path, at) as (fabric, workflows):
+        check = {"id": "check", "action": "validate", "depends_on": ["read"], "inputs": {"data": 1, "rules": ["false"]}}
+        plain = {"name": "job", "steps": [reading(at), check]}
+        file.write_text(json.dumps(plain))
+        failed = await fabric.execute_task(workflows.task(workflows.get("job"), {}))
+        assert failed.payload["outputs"]["read"]["body"] == "${secret:FABRIC_TEST_TOKEN}", "it is only text there"
+        check["inputs"] = {"data": "{{ secrets.FABRIC_TEST_TOKEN }}", "rules": ["true"]}
+        file.write_text(json.dumps(plain))
+        forked = await fork_workflow(fabric.records, workflows)(failed.run_id)
+        ((_, kept),) = forked.then
+        assert isinstance(kept, StepFinished)
+        assert kept.step_id == "read"
+        assert not secrets_in(kept.outputs)

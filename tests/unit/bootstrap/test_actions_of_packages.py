@@ -81,7 +81,14 @@ async def test_an_action_of_a_package_becomes_a_tool(
     actions = [offer.action for offer in offers if offer.action is not None]
     sandbox = UnconfinedSandbox(tmp_path, "a-run")
     pack: BaseSpecialistPack = step_pack(sandbox, sender=HttpRequests(WebConfig()), actions=actions)
-    assert [spec.name for spec in pack.tool_definitions] == ["shell", "http_request", "count", "send-slack"]
+    assert [spec.name for spec in pack.tool_definitions] == [
+        "shell",
+        "http_request",
+        "read_file",
+        "write_file",
+        "count",
+        "send-slack",
+    ]
     spec = pack.tool_definitions[-1]
     assert (spec.description, spec.effect, spec.timeout_s, spec.url_argument) == (
         "Send a message.",

@@ -1,3 +1,4 @@
+import time
 from typing import Any
 
 import pytest
@@ -116,3 +117,26 @@ def test_what_is_not_understood_is_left_to_whoever_wrote_it() -> None:
     overlapping = {"oneOf": [{"type": "string"}, {"type": "string", "pattern": "^v"}], "not": {"pattern": "^x"}}
     assert problems_with({"x": "v1"}, {"properties": {"x": overlapping}}) == []
     assert problems_with({"x": 0.3}, {"properties": {"x": {"multipleOf": 0.1}}}) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items": {"anyOf": [{"type": "string"}, *[{"minimum": -1}] * 20_000]}},
+        {"items": {"enum": [*range(100_000)]}},
+        {"items": {"allOf": [{"oneOf": [{"const": "x"}] * 200}] * 200}},
+        {"items": {"not": {"anyOf": [{"const": "x"}] * 5_000}}},
+    ],
+)
+def test_no_schema_takes_for_ever(schema: dict[str, Any]) -> None:
+    begun = time.process_time()
+    assert problems_with(list(range(20_000)), schema)
+    assert time.process_time() - begun < 20
+
+
+def test_a_large_value_is_checked_whole() -> None:
+    rows = [{"name": str(number), "n": number} for number in range(20_000)]
+    schema = {"items": {"properties": {"name": {"type": "string"}, "n": {"anyOf": [{"type": "null"}, {"minimum": 0}]}}}}
+    assert problems_with(rows, schema) == []
+    assert problems_with([*rows, {"n": -1}], schema) == ["[20000].n fits none of the allowed forms"]

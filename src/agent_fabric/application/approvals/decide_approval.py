@@ -15,6 +15,7 @@ from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.workflows.parameters import unusable_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def _require_filled_in(card: ApprovalCard, answer: Answer) -> None:
         if answer.args:
             raise ApprovalRefused("There is no form to be filled in here", hint="Only approve or deny.")
         return
-    problems = problems_with(dict(answer.args or {}), form)
+    filled = dict(answer.args or {})
+    problems = problems_with(filled, form) or unusable_numbers(filled, "it")
     if problems:
         raise ApprovalRefused(
             f"What is filled in does not fit the form: {'; '.join(problems)}",

@@ -10,6 +10,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
+from agent_fabric.domain.workflows.parameters import unusable_numbers
 from agent_fabric.domain.workflows.problems import did_you_mean
 
 
@@ -25,7 +26,8 @@ class SignalWorkflow:
         Raises:
             RunNotFound: there is no such run.
             RunSettled: it has ended, or is no workflow, so that nothing will ever wait for the signal.
-            InvalidInputs: none of its steps ever waits for a signal of this name.
+            InvalidInputs: none of its steps ever waits for a signal of this name, or the data holds a number with
+                which nothing can be computed.
         """
         state = fold(run_id, await self.runs.read(run_id))
         if state.workflow is None:
@@ -38,6 +40,8 @@ class SignalWorkflow:
                 hint=f"See how: fabric logs show {run_id}",
             )
         _require_somebody_to_wait(state.workflow.definition, name)
+        for problem in unusable_numbers(data, "The data"):
+            raise InvalidInputs(problem, hint="Give it as text.")
         await self.runs.post(run_id, SIGNAL, {"name": name, "data": defused(data), "by": by})
 
 

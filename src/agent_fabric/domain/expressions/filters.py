@@ -63,11 +63,20 @@ def _signature(name: str, found: Filter) -> str:
     return f"{name}({', '.join(shown)})" if shown else "nothing in brackets"
 
 
-def _map(at: Evaluation, value: Any, filter: Any = None, *more: Any, attribute: Any = None, default: Any = None) -> Any:  # noqa: A002 - as it is written
+def _map(
+    at: Evaluation,
+    value: Any,
+    filter: Any = None,  # noqa: A002 - as it is written
+    *more: Any,
+    attribute: Any = None,
+    default: Any = _ABSENT,
+) -> Any:
     """Apply a filter to every item, or take a field of every item."""
     items = items_of(at, value)
     if attribute is not None:
-        return by_attribute(at, items, attribute, default)
+        if default is _ABSENT:
+            return by_attribute(at, items, attribute)
+        return by_attribute(at, items, attribute, default, optional=True)
     if not isinstance(filter, str) or (problem := problem_with(filter, len(more), ())):
         raise ExpressionError(problem if isinstance(filter, str) else "name a filter or attribute='FIELD'")
     return [apply_filter(at, filter, each, more, {}) for each in items]

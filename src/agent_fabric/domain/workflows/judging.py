@@ -101,7 +101,11 @@ def verdict_on(wf: WorkflowState, step: StepState) -> Verdict:
         case TimerFired():
             return failure("TimeoutError", _took_too_long(step))
         case None:
-            return failure(CANCELLED, step.reason)
+            return _ended(step)
+
+
+def _ended(step: StepState) -> Verdict:
+    return failure(CANCELLED, f"was ended because {step.reason}" if step.reason else "was ended")
 
 
 def _took_too_long(step: StepState) -> str:
@@ -223,5 +227,5 @@ def _without_required(field: Any) -> Any:
 def settled(wf: WorkflowState, step: StepState) -> StepFinished | StepRetried:
     """Return the event that says how an attempt ended about which everything is known, or that has to be stopped."""
     if step.phase is Phase.STOPPING and step.outcome is None:
-        return ending(wf, step, failure(CANCELLED, step.reason))
+        return ending(wf, step, _ended(step))
     return ending(wf, step, verdict_on(wf, step))

@@ -31,9 +31,12 @@ def typed_inputs(pairs: Sequence[str] | None, declared: Mapping[str, Parameter],
 
 def _with_content(pair: str) -> str:
     """Put the content of a file in the place of its name."""
-    name, equals, text = (
-        pair.encode("utf-8", "replace").decode().partition("=")
-    )  # what is no UTF-8 reaches us as halves
+    name, equals, text = pair.partition("=")
+    try:
+        pair.encode()
+    except UnicodeEncodeError:  # what is no UTF-8 reaches us as halves of characters
+        shown = name.encode("utf-8", "replace").decode()
+        raise InvalidInputs(f"The value of {shown!r} is not UTF-8 text", hint="Put it into a file as UTF-8.") from None
     if text.startswith("@@"):
         text = text[1:]
     elif text.startswith("@"):

@@ -97,6 +97,7 @@ VALUES: list[tuple[str, Any]] = [
     ("['a', 'b'] | map('upper') | list", ["A", "B"]),
     ("['a-b'] | map('replace', '-', '+') | first", "a+b"),
     ("fetch.rows | map(attribute='none', default='?') | join", "??"),
+    ("fetch.rows | map(attribute='none', default=none)", [None, None]),
     ("[0, 1, '', 'x'] | select", [1, "x"]),
     ("[0, 1, 2] | reject('odd')", [0, 2]),
     ("[0, 1, 2] | select('>', 0)", [1, 2]),

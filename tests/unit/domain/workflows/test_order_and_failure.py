@@ -154,7 +154,7 @@ def test_fail_fast_stops_what_is_at_work() -> None:
     world._land(LaneId("a"))
     world._perform(world._next())
     stops = [action for action in decide_workflow(world.wf) if isinstance(action, StopStep)]
-    assert [(stop.lane, stop.reason) for stop in stops] == [("c", "'a' failed")]
+    assert [(stop.lane, stop.reason) for stop in stops] == [("c", "was ended because 'a' failed")]
     got = of(world.run())
     assert got["c"]["status"] == "failed"
     assert world.finished()[LaneId("c")].error_type == "Cancelled"

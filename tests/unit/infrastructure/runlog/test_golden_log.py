@@ -298,7 +298,7 @@ STEPS: dict[str, Any] = {
     "next_seq": 27,
     "unknown_kind": "",
     "inputs": {"topic": "a"},
-    "parent": {"run_id": "00000000-0000-4000-8000-000000000002", "lane": "outer", "level": 1},
+    "parent": {"run_id": "00000000-0000-4000-8000-000000000002", "lane": "outer", "level": 1, "untrusted": ()},
     "steps": {
         "fetch": ("success", 2),
         "pause": ("success", 1),
