@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
-from agent_fabric.domain.workflows.known import AgentShape, Known
+from agent_fabric.domain.workflows.checks.known import AgentShape, Known
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, Found, read_definition
 

@@ -6,7 +6,7 @@ FabricError                       anything we can explain to a person
 │   └── PackBroken                the pack is there, but cannot be built or opened
 ├── DefinitionNotFound            no workflow or agent has this name
 ├── InvalidDefinition             the file of a workflow or agent is wrong
-│   └── WorkflowInvalid           with each problem in its line; see `workflows.problems`
+│   └── WorkflowInvalid           with each problem in its line; see `definitions.problems`
 ├── InvalidInputs                 what a workflow or agent was given does not fit what it takes
 ├── RunNotFound                   no run has this id
 ├── RunHeld                       another living process drives this run

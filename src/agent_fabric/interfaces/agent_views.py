@@ -5,8 +5,8 @@ from typing import Any
 
 from agent_fabric.domain.agents.capabilities import servers_of, tools_of
 from agent_fabric.domain.agents.definition import AgentDefinition
-from agent_fabric.domain.workflows.definition import Parameter
-from agent_fabric.domain.workflows.problems import Problem
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.infrastructure.agents.agent_files import FoundAgent
 
 

@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.json_schema import problems_with
 
 if TYPE_CHECKING:
-    from agent_fabric.domain.workflows.definition import Parameter
+    from agent_fabric.domain.definitions.parameter import Parameter
 
 _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 
@@ -53,7 +53,7 @@ class FormField:
     @property
     def parameter(self) -> "Parameter":
         """The field as inputs of workflows are declared."""
-        from agent_fabric.domain.workflows.definition import Parameter  # noqa: PLC0415 - few runs have forms
+        from agent_fabric.domain.definitions.parameter import Parameter  # noqa: PLC0415 - few runs have forms
 
         return Parameter(type=self.type, required=self.required, choices=self.choices)
 

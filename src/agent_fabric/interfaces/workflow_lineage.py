@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.workflow_events import StepFinished, StepStarted
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.domain.workflows.problems import did_you_mean
 
 _PASSING_ON = (BuiltIn.TRANSFORM, BuiltIn.VALIDATE)
 """Actions whose inputs are their outputs."""

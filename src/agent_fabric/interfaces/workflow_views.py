@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agent_fabric.domain.workflows.definition import Parameter, Triggers, WorkflowDefinition
-from agent_fabric.domain.workflows.problems import Problem
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.problems import Problem
+from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition
 from agent_fabric.infrastructure.workflows.definition_files import Found
 
 

@@ -12,7 +12,7 @@ LATER = (
     "agent_fabric.domain.injection",
     "agent_fabric.domain.policy.defaults",
     "agent_fabric.domain.policy.read_only",
-    "agent_fabric.domain.workflows.check",
+    "agent_fabric.domain.workflows.checks.check",
     "agent_fabric.infrastructure.changes.recorder",
     "agent_fabric.infrastructure.observability.redaction",
     "agent_fabric.infrastructure.packs.engineering",

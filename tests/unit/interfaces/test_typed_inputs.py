@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.workflows.definition import Parameter
 from agent_fabric.interfaces.cli.inputs import typed_inputs
 
 DECLARED = {"text": Parameter(type="string"), "n": Parameter(type="integer")}

@@ -9,10 +9,10 @@ from agent_fabric.application.ports.knowledge import ContextSource, Passage
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.agents.definition import AgentDefinition, Example
+from agent_fabric.domain.definitions.parameters import accept_values, schema_of
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.expressions.errors import ExpressionError
 from agent_fabric.domain.expressions.evaluation import render
-from agent_fabric.domain.workflows.parameters import accept_values, schema_of
 
 MOST_PASSAGES = 5
 MOST_CONTEXT_CHARS = 8_000

@@ -8,6 +8,7 @@ from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
@@ -15,7 +16,6 @@ from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
-from agent_fabric.domain.workflows.parameters import unusable_numbers
 
 
 @dataclass(frozen=True, slots=True)

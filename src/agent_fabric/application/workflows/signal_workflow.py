@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.runs import SIGNAL, RunRepository
+from agent_fabric.domain.definitions.parameters import unusable_numbers
+from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
-from agent_fabric.domain.workflows.parameters import unusable_numbers
-from agent_fabric.domain.workflows.problems import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import DependencyKind, Role, dependency_from
+from agent_fabric.domain.definitions.parameters import problems_in_parameters
+from agent_fabric.domain.definitions.problems import Problem, did_you_mean, shown_path
 from agent_fabric.domain.errors import InvalidDefinition
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
-from agent_fabric.domain.workflows.parameters import problems_in_parameters
-from agent_fabric.domain.workflows.problems import Problem, did_you_mean, shown_path
 
 LONGEST_NAME: Final = 64
 MOST_RETRIES: Final = 10

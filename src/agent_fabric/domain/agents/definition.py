@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from agent_fabric.domain.workflows.definition import Parameter, parameter_from
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.workflows.definition import parameter_from
 
 FIRST_VERSION = "1.0.0"
 

@@ -5,7 +5,7 @@ from typing import Any
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.check import KEBAB_CASE, LONGEST_NAME, MOST_EXAMPLES, MOST_RETRIES, SEMVER
 from agent_fabric.domain.agents.definition import FIRST_VERSION, DependencyKind, Role
-from agent_fabric.domain.workflows.parameters import TYPES
+from agent_fabric.domain.definitions.parameters import TYPES
 
 _TEXT = {"type": "string"}
 _FLAG = {"type": "boolean"}

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agent_fabric.domain.definitions.parameter import Parameter
+
 DEFAULT_PARALLEL_LIMIT = 4
 MOST_PARALLEL = 32
 DEFAULT_MOST_ITEMS = 1_000
@@ -38,22 +40,6 @@ class BuiltIn(StrEnum):
     APPROVE = "approve"
     FOR_EACH = "for-each"
     WORKFLOW = "workflow"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One declared input or output."""
-
-    type: str = "any"
-    """A type of JSON Schema, or `any`."""
-    description: str = ""
-    required: bool = False
-    default: Any = None
-    has_default: bool = False
-    choices: tuple[Any, ...] = ()
-    """From `enum`; empty: anything of the type."""
-    value: Any = None
-    """Of a workflow's output: the expression that gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

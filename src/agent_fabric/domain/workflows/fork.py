@@ -1,11 +1,11 @@
 """What a new run of a workflow can take over from an earlier one, instead of doing it again."""
 
+from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.workflow_events import StepFinished, StepStatus
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.plan import Node, Plan
-from agent_fabric.domain.workflows.problems import did_you_mean
 from agent_fabric.domain.workflows.state import StepState, WorkflowState
 
 

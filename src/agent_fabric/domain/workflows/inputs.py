@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.parameters import accept_values
+from agent_fabric.domain.definitions.problems import did_you_mean, shown
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.workflows.definition import Parameter, WorkflowDefinition
-from agent_fabric.domain.workflows.parameters import accept_values
-from agent_fabric.domain.workflows.problems import did_you_mean, shown
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
 _EXAMPLES: Final[Mapping[str, str]] = {
     "integer": "3",

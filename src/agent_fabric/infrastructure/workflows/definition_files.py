@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.syntax import SyntaxProblem
+from agent_fabric.domain.definitions.problems import Problem, WorkflowInvalid, did_you_mean, located
 from agent_fabric.domain.errors import DefinitionNotFound
-from agent_fabric.domain.workflows.check import NOTHING_KNOWN, problems_in
+from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
+from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.checks.triggers import not_armed
 from agent_fabric.domain.workflows.definition import WorkflowDefinition, definition_from
-from agent_fabric.domain.workflows.known import Known
-from agent_fabric.domain.workflows.problems import Problem, WorkflowInvalid, did_you_mean, located
-from agent_fabric.domain.workflows.triggers import not_armed
-from agent_fabric.infrastructure.workflows.links import LEADS_OUT, WHAT_TO_DO, leads_out
-from agent_fabric.infrastructure.workflows.positions import Parsed, hint_for, parse_with_spots
-from agent_fabric.infrastructure.workflows.spots import Spot, Spots
+from agent_fabric.infrastructure.definitions.links import LEADS_OUT, WHAT_TO_DO, leads_out
+from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, parse_with_spots
+from agent_fabric.infrastructure.definitions.spots import Spot, Spots
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 MOST_BYTES: Final = 2 * 1024 * 1024

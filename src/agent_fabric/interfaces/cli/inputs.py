@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.workflows.definition import Parameter
 from agent_fabric.domain.workflows.inputs import parse_values
 
 MOST_BYTES = 10 * 1024 * 1024

@@ -6,7 +6,7 @@ import typer
 
 from agent_fabric.domain.agents.schema import agent_schema
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.workflows.schema import workflow_schema
+from agent_fabric.domain.workflows.checks.schema import workflow_schema
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.output import print_json
 

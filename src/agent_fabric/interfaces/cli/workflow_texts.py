@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_fabric.domain.workflows.definition import Parameter
+from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.infrastructure.workflows.definition_files import Found
 from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.workflow_summary import shown_value

@@ -12,9 +12,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from agent_fabric.domain.agents.check import AgentInvalid
+from agent_fabric.domain.definitions.problems import WorkflowInvalid, shown_path
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.workflows.problems import WorkflowInvalid, shown_path
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.workflows.definition import Parameter, WorkflowDefinition
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.inputs import accept_inputs, parse_assignments
 
 DEMO = WorkflowDefinition(

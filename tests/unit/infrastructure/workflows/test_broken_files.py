@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.workflows.check import AgentShape, Known
-from agent_fabric.domain.workflows.definition import Parameter
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.workflows.checks.check import AgentShape, Known
 from agent_fabric.infrastructure.workflows.definition_files import read_definition
 
 KNOWN = Known(

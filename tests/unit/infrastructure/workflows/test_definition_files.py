@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import DefinitionNotFound, InvalidDefinition
-from agent_fabric.domain.workflows.check import AgentShape, Known
-from agent_fabric.domain.workflows.problems import WorkflowInvalid
+from agent_fabric.domain.workflows.checks.check import AgentShape, Known
 from agent_fabric.infrastructure.workflows.definition_files import (
     MOST_BYTES,
     DefinitionFolder,

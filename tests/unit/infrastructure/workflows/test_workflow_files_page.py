@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.workflows.action_rules import RULES
-from agent_fabric.domain.workflows.shape import EXECUTION, INPUT, OUTPUT, RESERVED_IDS, RETRY, STEP, TRIGGERS, WORKFLOW
+from agent_fabric.domain.workflows.checks.action_rules import RULES
+from agent_fabric.domain.workflows.checks.shape import (
+    EXECUTION,
+    INPUT,
+    OUTPUT,
+    RESERVED_IDS,
+    RETRY,
+    STEP,
+    TRIGGERS,
+    WORKFLOW,
+)
 from agent_fabric.infrastructure.workflows.definition_files import read_definition
 
 PAGE = (Path(__file__).parents[4] / "docs" / "reference" / "workflow-files.md").read_text(encoding="utf-8")

@@ -6,17 +6,17 @@ Takes time in proportion to the size of the definition, whatever stands in it, a
 from collections.abc import Mapping
 from typing import Any
 
-from agent_fabric.domain.workflows.action_check import ActionCheck
-from agent_fabric.domain.workflows.definition import Parameter
-from agent_fabric.domain.workflows.flow import Flow
-from agent_fabric.domain.workflows.graph import Graph, check_dependencies, graph_of
-from agent_fabric.domain.workflows.known import AgentShape, Known
-from agent_fabric.domain.workflows.outputs_known import fits_type, type_of
-from agent_fabric.domain.workflows.parameters import TYPES, unfit
-from agent_fabric.domain.workflows.problems import Findings, Place, Problem
-from agent_fabric.domain.workflows.shape import MOST_STEPS
-from agent_fabric.domain.workflows.structure import check_structure, is_plain
-from agent_fabric.domain.workflows.triggers import check_triggers
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.parameters import TYPES, unfit
+from agent_fabric.domain.definitions.problems import Findings, Place, Problem
+from agent_fabric.domain.workflows.checks.action_check import ActionCheck
+from agent_fabric.domain.workflows.checks.flow import Flow
+from agent_fabric.domain.workflows.checks.graph import Graph, check_dependencies, graph_of
+from agent_fabric.domain.workflows.checks.known import AgentShape, Known
+from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
+from agent_fabric.domain.workflows.checks.shape import MOST_STEPS
+from agent_fabric.domain.workflows.checks.structure import check_structure, is_plain
+from agent_fabric.domain.workflows.checks.triggers import check_triggers
 
 __all__ = ["AgentShape", "Known", "Problem", "problems_in"]
 

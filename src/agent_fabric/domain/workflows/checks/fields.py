@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_fabric.domain.workflows.problems import did_you_mean
+from agent_fabric.domain.definitions.problems import did_you_mean
 
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 NAME: Final = re.compile(r"(?=.{1,64}$)[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*", re.ASCII)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.config.formats.syntax import SyntaxProblem
-from agent_fabric.infrastructure.workflows.positions import parse_with_spots
+from agent_fabric.infrastructure.definitions.positions import parse_with_spots
 
 # Without digits: this writer follows version 1.1 and leaves out the quotes around 1e3.
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Nd"]), max_size=12)

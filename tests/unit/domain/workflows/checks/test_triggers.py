@@ -2,8 +2,8 @@
 
 import pytest
 
+from agent_fabric.domain.workflows.checks.triggers import cron_problem, not_armed
 from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition
-from agent_fabric.domain.workflows.triggers import cron_problem, not_armed
 
 
 @pytest.mark.proves("A33-042")

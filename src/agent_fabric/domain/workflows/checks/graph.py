@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.workflows.checks.shape import RESERVED_IDS
+from agent_fabric.domain.workflows.checks.structure import step_place
 from agent_fabric.domain.workflows.definition import BuiltIn, Mode
-from agent_fabric.domain.workflows.problems import Findings, Place
-from agent_fabric.domain.workflows.shape import RESERVED_IDS
-from agent_fabric.domain.workflows.structure import step_place
 
 _SHOWN_IN_CYCLE: Final = 12
 

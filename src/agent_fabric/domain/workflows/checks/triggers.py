@@ -3,8 +3,8 @@
 import re
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.definitions.problems import Findings, Place
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
-from agent_fabric.domain.workflows.problems import Findings, Place
 
 _SHORTCUTS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final
 
-from agent_fabric.infrastructure.workflows.spots import Spot, Spots
+from agent_fabric.infrastructure.definitions.spots import Spot, Spots
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 

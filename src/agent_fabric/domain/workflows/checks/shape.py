@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MOST_PARALLEL, BuiltIn, Mode
-from agent_fabric.domain.workflows.fields import (
+from agent_fabric.domain.definitions.parameters import TYPES
+from agent_fabric.domain.workflows.checks.fields import (
     ANYTHING,
     FLAG,
     IDENTIFIER,
@@ -24,7 +24,7 @@ from agent_fabric.domain.workflows.fields import (
     texts,
     whole,
 )
-from agent_fabric.domain.workflows.parameters import TYPES
+from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MOST_PARALLEL, BuiltIn, Mode
 
 MOST_STEPS: Final = 10_000
 """Steps of one workflow, nested ones too."""

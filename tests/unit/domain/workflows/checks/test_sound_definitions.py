@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it brings no types
 
-from agent_fabric.domain.workflows.check import AgentShape, Known, problems_in
-from agent_fabric.domain.workflows.definition import Parameter, definition_from
-from agent_fabric.domain.workflows.schema import workflow_schema
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.workflows.checks.check import AgentShape, Known, problems_in
+from agent_fabric.domain.workflows.checks.schema import workflow_schema
+from agent_fabric.domain.workflows.definition import definition_from
 
 
 def plain(name: str, **more: Any) -> dict[str, Any]:

@@ -5,17 +5,18 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.parameters import unfit
+from agent_fabric.domain.definitions.problems import Findings, shown
 from agent_fabric.domain.expressions.syntax import check_syntax
 from agent_fabric.domain.schema_words import faults_in_schema
-from agent_fabric.domain.workflows.action_rules import RULES, SPECIAL_FIELDS, ActionRule
+from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule
+from agent_fabric.domain.workflows.checks.graph import Graph, Node
+from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
 from agent_fabric.domain.workflows.command_line import split_command
-from agent_fabric.domain.workflows.definition import BuiltIn, Parameter
-from agent_fabric.domain.workflows.graph import Graph, Node
+from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.judging import form_schema
-from agent_fabric.domain.workflows.known import Known
-from agent_fabric.domain.workflows.outputs_known import fits_type, type_of
-from agent_fabric.domain.workflows.parameters import unfit
-from agent_fabric.domain.workflows.problems import Findings, shown
 from agent_fabric.domain.workflows.verdicts import NEVER_AGAIN
 
 _FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agent_fabric.domain.workflows.definition import Parameter
+from agent_fabric.domain.definitions.parameter import Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
-from agent_fabric.infrastructure.workflows.json_spots import json_spots, second_key
-from agent_fabric.infrastructure.workflows.spots import Refused, Spots
-from agent_fabric.infrastructure.workflows.yaml_spots import read_yaml
+from agent_fabric.infrastructure.definitions.json_spots import json_spots, second_key
+from agent_fabric.infrastructure.definitions.spots import Refused, Spots
+from agent_fabric.infrastructure.definitions.yaml_spots import read_yaml
 
 _NEEDS_QUOTES: Final = re.compile(r"""(?:^|[:\-\[,]\s+)\{\{""")
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agent_fabric.domain.workflows.action_rules import RULES
-from agent_fabric.domain.workflows.definition import BuiltIn, Parameter
-from agent_fabric.domain.workflows.graph import Graph, Node
-from agent_fabric.domain.workflows.known import Known
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.workflows.checks.action_rules import RULES
+from agent_fabric.domain.workflows.checks.graph import Graph, Node
+from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.definition import BuiltIn
 
 _WHOLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*\}\}", re.ASCII)
 _HAS_TYPE: Final[Mapping[type, str]] = {

@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.problems import Problem, did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.workflows.definition import Parameter
-from agent_fabric.domain.workflows.problems import Problem, did_you_mean
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null", "any")
 _KEYS: Final = ("type", "description", "required", "default", "enum")

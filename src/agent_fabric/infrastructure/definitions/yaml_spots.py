@@ -14,8 +14,8 @@ import yaml
 
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
 from agent_fabric.domain.json_schema import MAX_DEPTH
-from agent_fabric.domain.workflows.structure import MOST_VALUES
-from agent_fabric.infrastructure.workflows.spots import Refused, Spot, Spots
+from agent_fabric.domain.workflows.checks.structure import MOST_VALUES
+from agent_fabric.infrastructure.definitions.spots import Refused, Spot, Spots
 
 _MOST_EVENTS: Final = 3 * MOST_VALUES
 """A value has a key or an end beside its own event."""

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.problems import Findings, Place
 from agent_fabric.domain.expressions.references import Reference, references
 from agent_fabric.domain.expressions.syntax import check_syntax
-from agent_fabric.domain.workflows.definition import BuiltIn, Parameter
-from agent_fabric.domain.workflows.graph import Graph, Node
-from agent_fabric.domain.workflows.known import Known
-from agent_fabric.domain.workflows.outputs_known import outputs_of
-from agent_fabric.domain.workflows.problems import Findings, Place
+from agent_fabric.domain.workflows.checks.graph import Graph, Node
+from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.checks.outputs_known import outputs_of
+from agent_fabric.domain.workflows.definition import BuiltIn
 
 _FIXED: Final[Mapping[str, frozenset[str]]] = {
     "run": frozenset({"id"}),

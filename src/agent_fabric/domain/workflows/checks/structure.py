@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, assert_never
 
-from agent_fabric.domain.workflows.fields import IDENTIFIER, Either, Entries, Field, Group, Kind, Leaf, Steps
-from agent_fabric.domain.workflows.problems import Findings, Path, Place, shown, shown_path
-from agent_fabric.domain.workflows.shape import EXECUTION, STEP, TRIGGERS, WORKFLOW
+from agent_fabric.domain.definitions.problems import Findings, Path, Place, shown, shown_path
+from agent_fabric.domain.workflows.checks.fields import IDENTIFIER, Either, Entries, Field, Group, Kind, Leaf, Steps
+from agent_fabric.domain.workflows.checks.shape import EXECUTION, STEP, TRIGGERS, WORKFLOW
 
 MOST_DEPTH: Final = 64
 MOST_VALUES: Final = 250_000

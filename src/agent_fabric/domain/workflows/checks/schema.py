@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
-from agent_fabric.domain.workflows.action_rules import RULES, ActionRule
-from agent_fabric.domain.workflows.fields import Either, Entries, Field, Group, Kind, Leaf, Steps
-from agent_fabric.domain.workflows.shape import STEP, WORKFLOW
+from agent_fabric.domain.workflows.checks.action_rules import RULES, ActionRule
+from agent_fabric.domain.workflows.checks.fields import Either, Entries, Field, Group, Kind, Leaf, Steps
+from agent_fabric.domain.workflows.checks.shape import STEP, WORKFLOW
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.workflows.check import problems_in
+from agent_fabric.domain.workflows.checks.check import problems_in
+from agent_fabric.domain.workflows.checks.shape import STEP, WORKFLOW
 from agent_fabric.domain.workflows.definition import BuiltIn, definition_from
-from agent_fabric.domain.workflows.shape import STEP, WORKFLOW
 
 MANY = 10_000
 GENEROUS_S = 20.0
