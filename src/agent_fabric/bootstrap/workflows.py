@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,19 @@ from agent_fabric.bootstrap.agents import definition_folders, open_agents
 from agent_fabric.bootstrap.local import task_from
 from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.checks.known import AgentShape, Known
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, Found, read_definition
 
 if TYPE_CHECKING:
     from agent_fabric.bootstrap.local import LocalFabric, Records
+
+
+MoreInputs = Callable[[WorkflowDefinition], Mapping[str, Any]]
+"""Gives inputs to a workflow that the earlier run of it was not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +50,23 @@ class Workflows:
         names = frozenset(each.name for each in self.files.list())
         return read_definition(path, replace(self.known(), workflows=names))
 
-    def renewed(self, frozen: FrozenWorkflow, like: Task) -> Task:
-        """Return the task to carry out a workflow as its file is now, with the same inputs.
+    def renewed(self, frozen: FrozenWorkflow, like: Task, more: MoreInputs = lambda _: {}) -> Task:
+        """Return the task to carry out a workflow as its file is now, with the same inputs and those that are new.
 
         Raises:
             DefinitionNotFound, WorkflowInvalid, InvalidInputs: it cannot be carried out so.
         """
         file = Path(frozen.source)
         found = self.read(file) if frozen.source and file.is_file() else self.files.find(str(frozen.definition["name"]))
-        return self.tasks.of_workflow(sound(found), frozen.inputs, like)
+        workflow = sound(found)
+        kept = {name: value for name, value in frozen.inputs.items() if name in workflow.definition.inputs}
+        new = more(workflow.definition)
+        if other := [name for name, value in new.items() if name in kept and kept[name] != value]:
+            raise InvalidInputs(
+                f"The earlier run was given another value for {', '.join(other)}, and what it did was done with that",
+                hint="Start anew with other inputs: fabric workflow run.",
+            )
+        return self.tasks.of_workflow(workflow, {**kept, **new}, like)
 
     @property
     def tasks(self) -> StepTasks:
@@ -118,12 +132,15 @@ def sound(found: Found) -> SoundWorkflow:
     return SoundWorkflow(plain=found.plain, definition=found.usable(), source=str(found.path))
 
 
-def fork_workflow(records: "Records", current: Workflows | None = None) -> ForkWorkflow:
+def fork_workflow(
+    records: "Records", current: Workflows | None = None, more: MoreInputs = lambda _: {}
+) -> ForkWorkflow:
     """Return the use case that begins a workflow anew with what it has done already.
 
-    With `current`, the files count as they are now, and not what the earlier run was given.
+    With `current`, the files count as they are now, and not what the earlier run was given; `more` are inputs that
+    they have since.
     """
-    return ForkWorkflow(records.runs, records.layout, None if current is None else current.renewed)
+    return ForkWorkflow(records.runs, records.layout, None if current is None else partial(current.renewed, more=more))
 
 
 def signal_workflow(records: "Records") -> SignalWorkflow:

@@ -437,6 +437,16 @@ steps:
     again = await bench.fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of)
     assert again.status is RunStatus.COMPLETED, again.error
     assert again.payload["outputs"]["bad"]["stdout"] == "1\n\n"
+    file.write_text(
+        "inputs: {who: {type: string, required: true}}\n" + text.replace('"false"', '"echo {{ inputs.who }}"')
+    )
+    records = bench.fabric.records
+    with pytest.raises(InvalidInputs, match="who is missing"):
+        await fork_workflow(records, bench.workflows)(again.run_id)
+    forked = await fork_workflow(records, bench.workflows, lambda _: {"who": "Kim"})(again.run_id)
+    third = await bench.fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of)
+    assert third.payload["outputs"]["bad"]["stdout"] == "Kim\n", "and what has not changed was not done again"
+    assert (Path(third.workspace) / "ran").read_text() == "x\n"
 
 
 async def test_files_are_written_and_read_without_a_shell(bench: Bench) -> None:

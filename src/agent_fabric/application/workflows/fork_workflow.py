@@ -49,7 +49,8 @@ class ForkWorkflow:
         state, created = fold(run_id, events), events[0].body
         if state.workflow is None or state.task is None or not isinstance(created, RunCreated):
             raise RunSettled(f"Run {run_id} is not a workflow", hint="See `fabric logs list`.")
-        if not state.workflow.failed and state.status.settled and not from_step and state.error is None:
+        done = state.status.settled and state.error is None and not state.workflow.failed
+        if done and not from_step and self.current is None:
             raise RunSettled(
                 f"Run {run_id} has succeeded: nothing is left to be done",
                 hint="Do a part of it again with --from STEP.",

@@ -9,6 +9,7 @@ import typer
 
 from agent_fabric.bootstrap.local import LocalFabric, Records, cancel_run, open_records, this_person
 from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, signal_workflow, sound
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
@@ -98,6 +99,7 @@ def resume(
         bool,
         typer.Option("--current", help="Take the file as it is now; steps that have changed are done again, too."),
     ] = False,
+    inputs: Inputs = None,
     verbose: Verbose = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
@@ -105,8 +107,13 @@ def resume(
     """Go on with a workflow. What has succeeded is not done again.
 
     One that has not ended goes on where it stands. One that has failed, or with --from or --current any, is gone on
-    with in a new run that keeps the earlier results.
+    with in a new run that keeps the earlier results. With --current, -i gives inputs that the file has since.
     """
+    if inputs and not current:
+        raise ConfigError(
+            "A run keeps the inputs that it began with",
+            hint="With --current, -i gives inputs that are new in the file.",
+        )
     root = existing_root(workspace)
     loaded = configuration(root)
 
@@ -118,7 +125,12 @@ def resume(
             on_created(found)
             return await fabric.resume_run(found)
         workflows = open_workflows(root, loaded.config) if current else None
-        forked = await fork_workflow(fabric.records, workflows)(found, from_step=from_step or "")
+        fork = fork_workflow(
+            fabric.records,
+            workflows,
+            lambda file: typed_inputs(inputs, file.inputs, of=f"The workflow {file.name!r}"),
+        )
+        forked = await fork(found, from_step=from_step or "")
         sys.stderr.write(f"A new run goes on from run {found} and keeps {_kept([lane for lane, _ in forked.then])}\n")
         return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
 
