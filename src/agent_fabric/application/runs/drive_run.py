@@ -2,51 +2,37 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, assert_never
+from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
+from agent_fabric.application.runs.flights import Effect, Flight, Flights, to_its_end
+from agent_fabric.application.runs.mail import Mail, cancelled_from, decision_from, ends_run, signal_from
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.domain.events import Body, Event, RunCancelled, RunFailed, RunInterrupted, RunWaited
+from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.runs.actions import (
-    Action,
-    AskWhatHappened,
-    CallModel,
-    CallTool,
-    Compact,
-    OpenLane,
-    Record,
-    Recruit,
-)
+from agent_fabric.domain.runs.actions import Action, lane_of
 from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.domain.workflow_events import SignalReceived, StepWaited
-from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
+from agent_fabric.domain.workflow_events import StepWaited
+from agent_fabric.domain.workflows.actions import StopStep, Wait
 
-STOP_TIMEOUT_S = 5.0
-"""How long effects may take to clean up after being told to stop."""
-LONGEST_NAP_S = 60.0
-"""The clock may be set meanwhile, so it is looked at now and then."""
 MOST_AT_ONCE = 256
 """Facts that are recorded before they are made durable, where nothing else asks for it."""
 
-_News = TypeVar("_News", bound=asyncio.Future[Any])
-_Effect = Callable[[], Coroutine[Any, Any, Sequence[Body]]]
-_Start = tuple[LaneId | None, _Effect]
-_Mail = asyncio.Future[Sequence[InboxRow]]
+_Start = tuple[LaneId | None, Effect]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +72,7 @@ class DriveRun:
                 await asyncio.shield(drive.interrupt("stopped by the person or the system"))
             raise
         finally:
-            await _to_its_end(self._let_go(drive, held))
+            await to_its_end(self._let_go(drive, held))
 
     async def _let_go(self, drive: "_Drive", held: HeldRun) -> None:
         try:
@@ -96,22 +82,6 @@ class DriveRun:
                 await self.sandboxes.close(held.run_id)
         finally:
             await held.release()
-
-
-async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do what must be done even if we are cancelled meanwhile; whoever comes next would find the run held."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as wish:
-            cancelled = wish
-        except Exception:  # noqa: BLE001 - `result` below raises it
-            break
-    task.result()
-    if cancelled is not None:
-        raise cancelled
 
 
 class _Plan(NamedTuple):
@@ -145,16 +115,11 @@ class _Drive:
         """Recorded, but not durable yet."""
         self.children: list[NewRun] = []
         """Runs that come into being with it."""
-        self.flights: dict[asyncio.Task[Sequence[Body]], LaneId | None] = {}
-        """Effects under way, and the lane that each belongs to."""
+        self.flights = Flights()
         self.told: set[LaneId] = set()
         """Steps whose child has ended elsewhere while it was still being looked after here."""
-        self.ending: set[asyncio.Task[Any]] = set()
-        """Effects that nobody needs any more, and what has to be cleared away after them."""
         self._here: asyncio.Task[Any] | None = None
         """This very task, while an effect runs on it."""
-        self._wake: asyncio.Future[None] | None = None
-        """Done when an effect or mail lands while the drive waits."""
 
     async def run(self) -> None:
         """Go round until nothing moves any more."""
@@ -222,7 +187,7 @@ class _Drive:
             for lane, fired in self.state.workflow.due(self.clock.now()):
                 self.record(lane, (fired,))
         on_delta = self._delta if self.sink is not None and self.sink.wants_deltas else None
-        busy = set(self.flights.values())
+        busy = self.flights.lanes
         while (action := self._next_action(busy)) is not None:
             if isinstance(action, Wait):
                 return _Plan(starts, promised, wait=action)
@@ -230,7 +195,7 @@ class _Drive:
                 starts[:] = [each for each in starts if each[0] != action.lane]  # what has not begun never does
                 self._stop_step(action)
                 continue
-            lane = _lane_of(action)
+            lane = lane_of(action)
             prepared = self.perform(action, self.state, self.packs, notice=self._notify, on_delta=on_delta)
             self.record(lane, prepared.bodies)
             self.children += prepared.children
@@ -247,7 +212,7 @@ class _Drive:
     def _next_action(self, busy: set[LaneId | None]) -> Action | None:
         # Asked anew after every action: what one lane records may have ended the whole run.
         for action in decide(self.state):
-            if isinstance(action, StopStep) or _lane_of(action) not in busy:
+            if isinstance(action, StopStep) or lane_of(action) not in busy:
                 return action
         return None
 
@@ -255,17 +220,13 @@ class _Drive:
         """End what a step has under way, without waiting for it."""
         workflow = self.state.workflow
         assert workflow is not None
-        flights = [task for task, lane in self.flights.items() if lane == action.lane]
-        for flight in flights:
-            del self.flights[flight]
-            flight.cancel()
-        self.ending.update(flights)
+        flights = self.flights.give_up(action.lane)
         child = workflow.open_children.get(action.lane)
         if child is not None:
-            self.ending.add(asyncio.create_task(self._end_child(child, action.reason, flights)))
+            self.flights.clear_away(self._end_child(child, action.reason, flights))
         self.record(action.lane, (action.ended,))
 
-    async def _end_child(self, child: RunId, reason: str, flights: Sequence[asyncio.Task[Any]] = ()) -> None:
+    async def _end_child(self, child: RunId, reason: str, flights: Sequence[Flight] = ()) -> None:
         if flights:
             await asyncio.wait(flights)
         with suppress(FabricError):  # it has been asked to end, in the very transaction that gave it up
@@ -276,11 +237,10 @@ class _Drive:
         workflow = self.state.workflow
         if workflow is not None and self.state.status.settled:
             for child in workflow.open_children.values():
-                self.ending.add(asyncio.create_task(self._end_child(child, "the workflow has ended")))
-        if self.ending:
-            await asyncio.wait(self.ending)  # each has a limit of its own
+                self.flights.clear_away(self._end_child(child, "the workflow has ended"))
+        await self.flights.cleared()
 
-    async def _wait(self, wait: Wait, mail: _Mail) -> None:
+    async def _wait(self, wait: Wait, mail: Mail) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
         leaves = wait.moves_at is None or (self.asks_here and bool(wait.approvals))
         if leaves or (wait.moves_at or 0.0) - self.clock.now() > self.patience_s:
@@ -299,12 +259,12 @@ class _Drive:
         if self.sink is not None and batch:
             self.sink.publish(self.held.run_id, batch)
 
-    async def _fly_here(self, lane: LaneId | None, effect: _Effect, mail: _Mail) -> None:
+    async def _fly_here(self, lane: LaneId | None, effect: Effect, mail: Mail) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.
 
         Mail that wants the run to end cancels it, as a time-out would; other mail is read when it has landed.
         """
-        if _ends_run(mail):
+        if ends_run(mail):
             return  # before anything has begun
         task = self._here = asyncio.current_task()
         assert task is not None
@@ -320,57 +280,37 @@ class _Drive:
             self._here = None
         self.record(lane, bodies)
 
-    async def _fly(self, starts: Sequence[_Start], mail: _Mail) -> None:
+    async def _fly(self, starts: Sequence[_Start], mail: Mail) -> None:
         """Let effects of several lanes run side by side, until one of them or mail lands."""
         for lane, effect in starts:
-            self.flights[self._watched(asyncio.create_task(effect()))] = lane
+            self.flights.start(lane, effect)
         await self._news(mail)
-        for flight in [task for task in self.flights if task.done()]:
-            lane, problem = self.flights.pop(flight), flight.exception()
+        for lane, flight in self.flights.landed():
+            problem = flight.exception()
             bodies = flight.result() if problem is None else (self._bug(lane, problem),)
             if lane in self.told:
                 self.told.discard(lane)
                 bodies = await self._not_waiting(lane, bodies)
             self.record(lane, bodies)
 
-    def _mail(self) -> _Mail:
-        mail = self._watched(self.held.receive())
+    def _mail(self) -> Mail:
+        mail = self.flights.watched(self.held.receive())
         mail.add_done_callback(self._interrupt)
         return mail
 
-    def _interrupt(self, mail: _Mail) -> None:
+    def _interrupt(self, mail: Mail) -> None:
         """End the effect that runs here if mail wants the run to end."""
-        if self._here is not None and _ends_run(mail):
+        if self._here is not None and ends_run(mail):
             self._here.cancel()
             self._here = None  # so that it is known whose wish it was
 
-    def _watched(self, news: _News) -> _News:
-        # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
-        news.add_done_callback(self._notice)
-        return news
-
-    def _notice(self, _: asyncio.Future[Any]) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-
-    async def _news(self, mail: _Mail) -> None:
+    async def _news(self, mail: Mail) -> None:
         """Wait until an effect or mail lands, or a moment comes that the run waits for."""
-        if mail.done() or any(flight.done() for flight in self.flights):
-            return
-        loop = asyncio.get_running_loop()
-        wake = self._wake = loop.create_future()
-        alarm = None
+        moments: list[float] = []
         if (workflow := self.state.workflow) is not None:
             moments = [asked.expires_at for asked in self.state.asked]
             moments += [] if workflow.next_due is None else [workflow.next_due]
-            if moments:
-                in_s = max(min(moments) - self.clock.now(), 0.0)
-                alarm = loop.call_later(min(in_s, LONGEST_NAP_S), self._notice, wake)
-        try:
-            await wake
-        finally:
-            if alarm is not None:
-                alarm.cancel()
+        await self.flights.news(mail, within_s=max(min(moments) - self.clock.now(), 0.0) if moments else None)
 
     async def _read(self, rows: Sequence[InboxRow]) -> None:
         """Take in what others want of the run."""
@@ -379,8 +319,7 @@ class _Drive:
         cancels = [row for row in rows if row.kind == CANCEL]
         if cancels:
             await self.stop()
-            payload = cancels[0].payload
-            self.record(None, (RunCancelled(by=str(payload["by"]), reason=str(payload["reason"])),))
+            self.record(None, (cancelled_from(cancels[0].payload),))
         else:
             for row in rows:
                 if row.kind == APPROVAL:
@@ -397,7 +336,7 @@ class _Drive:
         lane = workflow.lane_of_child(child) if workflow is not None else None
         if workflow is None or lane is None:
             return
-        if lane in self.flights.values():
+        if lane in self.flights.lanes:
             self.told.add(lane)  # whoever looks after it may only have seen that somebody else holds it
         else:
             self.record(lane, await self.perform.child_outcome(child, workflow.steps[lane].step.id))
@@ -429,13 +368,7 @@ class _Drive:
 
     async def stop(self) -> None:
         """End every effect that is under way, and wait until it has cleaned up."""
-        for flight in self.flights:
-            flight.cancel()
-        if self.flights:
-            await asyncio.wait(self.flights, timeout=STOP_TIMEOUT_S)
-        self.flights.clear()
-        if self.ending:
-            await asyncio.wait(self.ending, timeout=STOP_TIMEOUT_S)
+        await self.flights.stop()
 
     async def interrupt(self, reason: str) -> None:
         """Leave a mark that the run was stopped on purpose."""
@@ -459,40 +392,3 @@ class _Drive:
     def _notify(self, text: str) -> None:
         if self.sink is not None:
             self.sink.notice(self.held.run_id, text)
-
-
-def decision_from(payload: Mapping[str, Any]) -> ApprovalDecided:
-    """Return the answer that an inbox row holds; `DecideApproval` puts it there."""
-    args = payload.get("args")
-    return ApprovalDecided(
-        approval_id=str(payload["approval_id"]),
-        decision=Decision(payload["decision"]),
-        by=str(payload["by"]),
-        reason=str(payload.get("reason", "")),
-        reach=Reach(payload.get("reach", Reach.ONCE)),
-        args=args if isinstance(args, Mapping) else None,
-        via=str(payload.get("via", "")),
-    )
-
-
-def signal_from(payload: Mapping[str, Any]) -> SignalReceived:
-    """Return the signal that an inbox row holds; `SignalWorkflow` puts it there."""
-    return SignalReceived(name=str(payload["name"]), data=dict(payload["data"]), by=str(payload["by"]))
-
-
-def _ends_run(mail: _Mail) -> bool:
-    return mail.done() and not mail.cancelled() and any(row.kind == CANCEL for row in mail.result())
-
-
-def _lane_of(action: Action) -> LaneId | None:
-    match action:
-        case Recruit():
-            return None
-        case OpenLane():
-            return LaneId(action.specialist_id)
-        case Record() | CallModel() | CallTool() | AskWhatHappened() | Compact():
-            return action.lane
-        case CallStepTool() | AskAboutStep() | AskPerson() | RunChild() | StopStep() | Wait():
-            return action.lane
-        case unknown:
-            assert_never(unknown)

@@ -66,3 +66,14 @@ class Compact:
 
 
 Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact | StepAction
+
+
+def lane_of(action: Action) -> LaneId | None:
+    """Return the lane that an action belongs to; None: the whole run."""
+    match action:
+        case Recruit():
+            return None
+        case OpenLane():
+            return LaneId(action.specialist_id)
+        case _:
+            return action.lane

@@ -1,0 +1,42 @@
+"""What others want of a run, as its inbox has it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.application.ports.runs import CANCEL, InboxRow
+from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.events import RunCancelled
+from agent_fabric.domain.workflow_events import SignalReceived
+
+Mail = asyncio.Future[Sequence[InboxRow]]
+
+
+def ends_run(mail: Mail) -> bool:
+    """Tell whether somebody has written that the run shall end."""
+    return mail.done() and not mail.cancelled() and any(row.kind == CANCEL for row in mail.result())
+
+
+def cancelled_from(payload: Mapping[str, Any]) -> RunCancelled:
+    """Return the end that an inbox row wants; `CancelRun` puts it there."""
+    return RunCancelled(by=str(payload["by"]), reason=str(payload["reason"]))
+
+
+def decision_from(payload: Mapping[str, Any]) -> ApprovalDecided:
+    """Return the answer that an inbox row holds; `DecideApproval` puts it there."""
+    args = payload.get("args")
+    return ApprovalDecided(
+        approval_id=str(payload["approval_id"]),
+        decision=Decision(payload["decision"]),
+        by=str(payload["by"]),
+        reason=str(payload.get("reason", "")),
+        reach=Reach(payload.get("reach", Reach.ONCE)),
+        args=args if isinstance(args, Mapping) else None,
+        via=str(payload.get("via", "")),
+    )
+
+
+def signal_from(payload: Mapping[str, Any]) -> SignalReceived:
+    """Return the signal that an inbox row holds; `SignalWorkflow` puts it there."""
+    return SignalReceived(name=str(payload["name"]), data=dict(payload["data"]), by=str(payload["by"]))
