@@ -6,7 +6,7 @@ from typing import Any
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json, has_long_text, load_json, refers_to_blobs
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""
@@ -44,8 +44,7 @@ def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
     """Return the same line as bytes, built around a payload that is encoded already: this runs for every event."""
     body = event.body
     if refers_to_blobs(payload) or (
-        len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS
-        and has_long_text(load_json(payload), MAX_LLM_CONTENT_IN_RUNLOG_CHARS)
+        len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS and may_have_long_text(payload, MAX_LLM_CONTENT_IN_RUNLOG_CHARS)
     ):
         return dump_json(line_of(run_id, event))
     rest: dict[str, Any] = {"seq": event.seq, "run_id": run_id}

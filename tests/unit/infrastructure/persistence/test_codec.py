@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.persistence.codec import (
     dump_json,
     encode,
     load_json,
+    may_have_long_text,
     pack,
     unpack,
 )
@@ -186,3 +187,25 @@ def test_a_field_that_a_newer_program_added_inside_does_no_harm_either() -> None
 def test_a_value_that_a_newer_program_added_is_shown_but_not_driven(change: dict[str, Any]) -> None:
     payload = {**load_json(encode(run_created())[0]), **change}
     assert isinstance(body_from("run_created", 1, payload), UnknownEvent)
+
+
+_TEXTS = st.text(alphabet='ab"\\\n/ü\u2028', max_size=40)
+
+
+@given(st.recursive(_TEXTS | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(_TEXTS, inner)))
+def test_a_long_text_is_never_overlooked(value: object) -> None:
+    encoded = dump_json(value)
+    for most in (0, 5, 20):
+        assert may_have_long_text(encoded, most) or longest_text(value) <= most
+
+
+def longest_text(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case list():
+            return max(map(longest_text, value), default=0)
+        case dict():
+            return max(map(longest_text, value.values()), default=0)
+        case _:
+            return 0
