@@ -66,7 +66,7 @@ class Workflows:
                 f"The earlier run was given another value for {', '.join(other)}, and what it did was done with that",
                 hint="Start anew with other inputs: fabric workflow run.",
             )
-        return self.tasks.of_workflow(workflow, {**kept, **new}, like)
+        return self.tasks.of_workflow(workflow, {**kept, **new}, replace(like, workflow=None))
 
     @property
     def tasks(self) -> StepTasks:

@@ -144,7 +144,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
                 task_force_mode=TaskForceMode,
                 priority=Priority,
                 signals=tuple,
-                workflow=_if_any(_reader(FrozenWorkflow, exclusive=tuple)),
+                workflow=_if_any(_reader(FrozenWorkflow, exclusive=tuple, untrusted=tuple)),
                 parent=_if_any(_reader(Parent)),
                 agent=_if_any(_reader(AgentBrief, capabilities=tuple)),
             ),

@@ -489,3 +489,26 @@ async def test_a_signal_that_nobody_will_ever_wait_for_is_refused(bench: Bench) 
     with pytest.raises(InvalidInputs, match="The data holds too large a number"):
         await signal_workflow(bench.fabric.records)(result.run_id, "ready", {"n": [2**70]}, by="kim")
     assert "ready" in refused.value.hint
+
+
+async def test_what_a_workflow_calls_is_kept_too_whatever_becomes_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "agent-definitions").mkdir()
+    (tmp_path / "agent-definitions" / "namer.yaml").write_text(AGENT)
+    files = tmp_path / "workflow-definitions"
+    files.mkdir()
+    (files / "inner.yaml").write_text(
+        "name: inner\nsteps:\n  - {id: ask, action: invoke-agent, agent: namer, inputs: {thing: a dog}}\n"
+        "outputs: {name: '{{ ask.name }}'}\n"
+    )
+    async with _bench(tmp_path, Script(turns=(Finish(name="Rex"),))) as bench:
+        result = await bench.run(
+            {"id": "news", "action": "wait", "inputs": {"event": "go"}},
+            {"id": "call", "action": "workflow", "workflow": "inner", "depends_on": ["news"]},
+        )
+        assert result.status is RunStatus.WAITING
+        (files / "inner.yaml").unlink()
+        (tmp_path / "agent-definitions" / "namer.yaml").write_text("nonsense")
+        await signal_workflow(bench.fabric.records)(result.run_id, "go", {}, by="kim")
+        result = await bench.fabric.resume_run(result.run_id)
+        assert result.status is RunStatus.COMPLETED, result.error
+        assert result.payload["outputs"]["call"] == {"name": "Rex"}

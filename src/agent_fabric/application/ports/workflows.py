@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from agent_fabric.domain.agents.definition import AgentDefinition
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
 
@@ -35,8 +34,8 @@ class WorkflowBook(Protocol):
 class AgentBook(Protocol):
     """Finds agents by name. A file that was changed is read again."""
 
-    def get(self, name: str) -> AgentDefinition:
-        """Return an agent that can be used.
+    def plain(self, name: str) -> Mapping[str, Any]:
+        """Return the definition of an agent that can be used, as its file has it.
 
         Raises:
             DefinitionNotFound: none has this name.

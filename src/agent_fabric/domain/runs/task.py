@@ -1,7 +1,7 @@
 """What is asked of a run, how far it may go, and what comes of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -117,6 +117,10 @@ class FrozenWorkflow:
     """The run whose results this one began with."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that nobody vouches for and that these results may hold."""
+    workflows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Definitions of the workflows that its steps call, and those of the ones that these call, by name."""
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Definitions of the agents that all of them invoke, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ class FoundAgent:
     """As the file says, or after the file if it says nothing that can be used."""
     definition: AgentDefinition | None
     """None: it cannot be used; `problems` say why."""
+    plain: Mapping[str, Any] = field(default_factory=dict)
+    """What the file says, if it can be used."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -76,10 +78,18 @@ class AgentFolder:
             DefinitionNotFound: there is none of this name.
             AgentInvalid: its file is wrong, or more than one has this name.
         """
+        return agent_from(self.plain(name))
+
+    def plain(self, name: str) -> Mapping[str, Any]:
+        """Return an agent as its file has it.
+
+        Raises:
+            DefinitionNotFound, AgentInvalid: as `get`.
+        """
         found = self.find(name)
         if found.definition is None:
             raise AgentInvalid(found.problems, what=f"The agent {found.name!r}")
-        return found.definition
+        return found.plain
 
     def find(self, name: str) -> FoundAgent:
         """Return the file of an agent, sound or not.
@@ -131,7 +141,8 @@ class AgentFolder:
             problems.append(Problem(path=("name",), message=message, hint="Rename or remove one of them."))
         if problems:
             return FoundAgent(path=path, name=name, definition=None, problems=_placed(problems, read.parsed, path))
-        return FoundAgent(path=path, name=name, definition=agent_from(read.parsed.value))
+        plain = read.parsed.value
+        return FoundAgent(path=path, name=name, definition=agent_from(plain), plain=plain)
 
 
 def _placed(problems: Sequence[Problem], parsed: Parsed, path: Path) -> tuple[Problem, ...]:
