@@ -22,7 +22,7 @@ from agent_fabric.application.workflows.perform_step import PerformStep
 from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
-from agent_fabric.domain.errors import DriverConflict, FabricError, RunHeld, RunNotFound
+from agent_fabric.domain.errors import DefinitionNotFound, DriverConflict, FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Event, RunCreated, RunWaited, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message
@@ -79,12 +79,16 @@ class Died(BaseException):
 
 @dataclass(frozen=True)
 class Book:
-    """WorkflowBook over definitions."""
+    """WorkflowBook over definitions, and AgentBook without any."""
 
-    plain: Mapping[str, Plain]
+    definitions: Mapping[str, Plain]
 
-    def get(self, name: str) -> Any:
-        return SoundWorkflow(plain=self.plain[name], definition=definition_from(self.plain[name]), source=name)
+    def get(self, name: str) -> SoundWorkflow:
+        plain = self.definitions[name]
+        return SoundWorkflow(plain=plain, definition=definition_from(plain), source=name)
+
+    def plain(self, name: str) -> Plain:
+        raise DefinitionNotFound(f"There is no agent {name!r}")
 
 
 @dataclass
