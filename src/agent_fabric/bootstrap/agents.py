@@ -19,8 +19,13 @@ def open_agents(root: Path, config: FabricConfig) -> AgentFolder:
 
 
 def definition_folders(root: Path, configured: Sequence[str]) -> list[Path]:
-    """Return folders of definitions; one that is not absolute begins beside the fabric folder."""
-    return [root.absolute().parent / Path(each).expanduser() for each in configured]
+    """Return folders of definitions; one that is not absolute begins beside the fabric folder.
+
+    Whoever stands in a folder below that one, such as an example's, has that folder's definitions too.
+    """
+    home, here = root.absolute().parent, Path.cwd()
+    places = (here, home) if here != home and here.is_relative_to(home) else (home,)
+    return [place / Path(each).expanduser() for each in configured for place in places]
 
 
 def known_to_agents(config: FabricConfig) -> KnownToAgents:

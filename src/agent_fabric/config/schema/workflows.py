@@ -12,4 +12,5 @@ class WorkflowsConfig(BaseModel):
 
     definitions: Texts = ("workflow-definitions",)
     """Folders with files of workflows: JSON or YAML. A path that is not absolute begins at the folder that holds
-    `.fabric`. Files may change while runs are under way; a run keeps what it began with."""
+    `.fabric`, and at the current one if that lies below. Files may change while runs are under way; a run keeps what
+    it began with."""
