@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +110,11 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
     agents = open_agents(root, config)
     folders = definition_folders(root, config.workflows.definitions)
 
+    @cache
+    def actions() -> frozenset[str]:
+        # Packages do not come and go while a process lives, and looking for them takes milliseconds.
+        return frozenset(offer.name for offer in installed_actions() if not offer.problem)
+
     def known() -> Known:
         return Known(
             agents={
@@ -117,7 +122,7 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
                 for each in agents.all()
                 if each.definition is not None
             },
-            actions=frozenset(offer.name for offer in installed_actions() if not offer.problem),
+            actions=actions(),
         )
 
     return Workflows(config, DefinitionFolder(folders, known), agents, known)
