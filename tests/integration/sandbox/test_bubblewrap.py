@@ -114,7 +114,7 @@ async def test_closing_ends_what_runs(workspace: Path, witness: Witness) -> None
         outcome = await task
         assert (outcome.exit_code, outcome.timed_out) == (-9, False)
         assert b"closed" in outcome.stderr
-        assert not witness.alive()
+        assert await witness.gone()
 
 
 @pytest.mark.parametrize(
