@@ -124,31 +124,55 @@ def _hunks(old: list[bytes], new: list[bytes]) -> tuple[bytes, int, int]:
     return b"".join(out), added, removed
 
 
-def _groups(old: list[bytes], new: list[bytes]) -> list[list[tuple[str, int, int, int, int]]]:
+_Step = tuple[str, int, int, int, int]
+"""What is done with a stretch of lines: its name, the stretch before and the stretch after, as difflib has it."""
+
+
+def _groups(old: list[bytes], new: list[bytes]) -> list[list[_Step]]:
+    """Return what changed, in groups with some lines around that did not.
+
+    Only what lies between the common beginning and the common end is compared. The lines around come from those: were
+    they compared too, repeated lines could be matched in another way, and a group would end without any.
+    """
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
     end = 0
     while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
-    if max(len(middle_old), len(middle_new)) <= _MOST_COMPARED:
-        near = max(0, start - _CONTEXT)
-        tail = min(end, _CONTEXT)
-        window_old, window_new = old[near : len(old) - end + tail], new[near : len(new) - end + tail]
-        matcher = difflib.SequenceMatcher(None, window_old, window_new)
-        return [
-            [(tag, i1 + near, i2 + near, j1 + near, j2 + near) for tag, i1, i2, j1, j2 in group]
-            for group in matcher.get_grouped_opcodes(_CONTEXT)
-        ]
-    before, after = max(0, start - _CONTEXT), min(end, _CONTEXT)
     old_end, new_end = len(old) - end, len(new) - end
-    whole = [
-        ("equal", before, start, before, start),
-        ("replace", start, old_end, start, new_end),
-        ("equal", old_end, old_end + after, new_end, new_end + after),
+    steps = [
+        ("equal", 0, start, 0, start),
+        *_compared(old, new, start, old_end, new_end),
+        ("equal", old_end, len(old), new_end, len(new)),
     ]
-    return [[one for one in whole if one[1] != one[2] or one[3] != one[4]]]
+    return _grouped([step for step in steps if step[1] != step[2] or step[3] != step[4]])
+
+
+def _compared(old: list[bytes], new: list[bytes], start: int, old_end: int, new_end: int) -> list[_Step]:
+    if max(old_end, new_end) - start > _MOST_COMPARED:
+        return [("replace", start, old_end, start, new_end)]
+    matcher = difflib.SequenceMatcher(None, old[start:old_end], new[start:new_end])
+    return [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
+
+
+def _grouped(steps: list[_Step]) -> list[list[_Step]]:
+    """Split where many lines in a row are equal, and keep a few of them on either side."""
+    groups: list[list[_Step]] = [[]]
+    for number, (tag, i1, i2, j1, j2) in enumerate(steps):
+        if tag != "equal":
+            groups[-1].append((tag, i1, i2, j1, j2))
+            continue
+        before = min(_CONTEXT, i2 - i1) if number else 0
+        after = min(_CONTEXT, i2 - i1) if number < len(steps) - 1 else 0
+        if before + after >= i2 - i1:
+            groups[-1].append((tag, i1, i2, j1, j2))
+            continue
+        if before:
+            groups[-1].append((tag, i1, i1 + before, j1, j1 + before))
+        if after:
+            groups.append([(tag, i2 - after, i2, j2 - after, j2)])
+    return [group for group in groups if any(step[0] != "equal" for step in group)]
 
 
 def _range(start: int, stop: int) -> bytes:

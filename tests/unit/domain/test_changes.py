@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.changes import Change, Entry, Kind, Picture, Stretch, changes_of, compare, same
@@ -106,6 +106,7 @@ def test_a_new_folder_stays_when_a_person_has_put_a_file_into_it() -> None:
     assert not plan.refused
 
 
+@example(b"one\n" + 4 * b"two\n", 5 * b"two\n", b"")
 @given(TEXTS, TEXTS, st.sampled_from([b"", b"tail"]))
 def test_git_applies_every_diff_and_takes_it_back(
     tmp_path_factory: pytest.TempPathFactory, before: bytes, after: bytes, tail: bytes
