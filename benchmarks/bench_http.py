@@ -33,14 +33,15 @@ FILLED_S = 2.0
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
-def post(path: bytes, body: bytes) -> bytes:
-    head = b"POST %s HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    return head % (path, len(body)) + body
+def post(path: bytes, body: bytes, token: str = "") -> bytes:
+    shown = f"authorization: Bearer {token}\r\n".encode() if token else b""
+    head = b"POST %s HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n%scontent-length: %d\r\n\r\n"
+    return head % (path, shown, len(body)) + body
 
 
 ONE_STEP = post(b"/run", b'{"prompt": "[steps=1] add"}')
 ONE_STEP_KEPT = post(b"/run-kept", b'{"prompt": "[steps=1] add"}')
-ONE_STEP_OURS = post(b"/run", b'{"prompt": "[steps=1] add", "pack": "adding"}')
+ONE_STEP_OURS = b'{"prompt": "[steps=1] add", "pack": "adding"}'
 
 
 class Client(asyncio.Protocol):
@@ -97,6 +98,7 @@ class Server:
 
     def __init__(self, command: list[str], port: int, environment: dict[str, str] | None = None) -> None:
         self.port = port
+        self.token = ""
         self.process = subprocess.Popen(command, env={**os.environ, **(environment or {})}, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 30
         while True:
@@ -107,6 +109,11 @@ class Server:
                 if time.monotonic() > deadline or self.process.poll() is not None:
                     raise
                 time.sleep(0.05)
+
+    @property
+    def one_step(self) -> bytes:
+        """A one-step run of ours."""
+        return post(b"/run", ONE_STEP_OURS, self.token)
 
     def cpu_s(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -150,7 +157,7 @@ async def compare(raw: Server, ours: Server, rounds: int, seconds: float, at_onc
         await ours.measure(HEALTH, at_once, seconds, rows["our /health"])
         await raw.measure(ONE_STEP, at_once, seconds, rows["raw run"])
         await raw.measure(ONE_STEP_KEPT, at_once, seconds, rows["kept run"])
-        await ours.measure(ONE_STEP_OURS, at_once, seconds, rows["our run"])
+        await ours.measure(ours.one_step, at_once, seconds, rows["our run"])
     print(f"\n{at_once} at once, {rounds} rounds of {seconds:g} s: median (best round)\n")
     print("| | requests per second | server CPU ms | ratio of rates |\n|---|--:|--:|--:|")
     print(rows["raw /health"].row("FastAPI's own `/health`"))
@@ -165,24 +172,24 @@ async def with_readers(ours: Server, readers: int, rounds: int, seconds: float, 
     alone, watched = Measured(), Measured()
     for _ in range(rounds):
         for count, into in ((0, alone), (readers, watched)):
-            run_id = long_run(ours.port)
-            sockets = deaf_readers(ours.port, run_id, count)
+            run_id = long_run(ours)
+            sockets = deaf_readers(ours, run_id, count)
             await asyncio.sleep(FILLED_S)
-            await ours.measure(ONE_STEP_OURS, at_once, seconds, into)
+            await ours.measure(ours.one_step, at_once, seconds, into)
             for each in sockets:
                 each.close()
-            ask(ours.port, post(f"/runs/{run_id}/cancel".encode(), b"{}"))
+            ask(ours.port, post(f"/runs/{run_id}/cancel".encode(), b"{}", ours.token))
     print(f"\n{at_once} runs at once beside a long one\n")
     print("| followed by | runs per second | server CPU ms | ratio of rates |\n|---|--:|--:|--:|")
     print(alone.row("nobody"))
     print(watched.row(f"{readers} readers that never read", alone))
 
 
-def long_run(port: int) -> str:
+def long_run(server: Server) -> str:
     """Start a run that goes on for long and makes many events; return its id."""
     task = {"prompt": "[steps=999] [wait=10] go on", "pack": "adding", "max_steps": 1_000}
-    connection = socket.create_connection(("127.0.0.1", port))
-    connection.sendall(post(b"/run/stream", json.dumps(task).encode()))
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    connection.sendall(post(b"/run/stream", json.dumps(task).encode(), server.token))
     seen = b""
     while not (found := re.search(rb'"run_id": ?"([0-9a-f-]{36})"', seen)):
         seen += connection.recv(65_536)
@@ -190,9 +197,9 @@ def long_run(port: int) -> str:
     return found.group(1).decode()
 
 
-def deaf_readers(port: int, run_id: str, count: int) -> list[socket.socket]:
+def deaf_readers(server: Server, run_id: str, count: int) -> list[socket.socket]:
     """Return readers that the server has begun to answer: letting them in is not what is measured."""
-    readers = [deaf_reader(port, run_id) for _ in range(count)]
+    readers = [deaf_reader(server, run_id) for _ in range(count)]
     waiting = selectors.DefaultSelector()
     for reader in readers:
         waiting.register(reader, selectors.EVENT_READ)
@@ -205,12 +212,13 @@ def deaf_readers(port: int, run_id: str, count: int) -> list[socket.socket]:
     return readers
 
 
-def deaf_reader(port: int, run_id: str) -> socket.socket:
+def deaf_reader(server: Server, run_id: str) -> socket.socket:
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
-    connection.connect(("127.0.0.1", port))
+    connection.connect(("127.0.0.1", server.port))
     connection.sendall(
-        f"GET /runs/{run_id}/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n".encode()
+        f"GET /runs/{run_id}/events HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n"
+        f"authorization: Bearer {server.token}\r\n\r\n".encode()
     )
     return connection
 
@@ -249,6 +257,7 @@ def main() -> None:
         ours = Server(
             [fabric, "serve", "--port", str(our_port), "--workspace", f"{folder}/.fabric"], our_port, environment
         )
+        ours.token = Path(folder, ".fabric/token").read_text().strip()
         try:
             asyncio.run(compare(raw, ours, options.rounds, options.seconds, options.at_once))
             if options.readers:

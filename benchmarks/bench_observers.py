@@ -156,6 +156,20 @@ def both(folder: Path) -> tuple[EventSink, Callable[[], None]]:
     return FanOut([log, spans]), close
 
 
+def metrics_sink(_: Path) -> tuple[EventSink, Callable[[], None]]:
+    from agent_fabric.infrastructure.observability.metrics import RunMetrics
+
+    return RunMetrics(), lambda: None
+
+
+def alerts_sink(_: Path) -> tuple[EventSink, Callable[[], None]]:
+    from agent_fabric.bootstrap.operations import Watchers
+    from agent_fabric.config.loader import read_config
+    from agent_fabric.infrastructure.bus.in_process import InProcessBus
+
+    return Watchers(read_config({}).config, InProcessBus()).alerts, lambda: None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=300)
@@ -165,6 +179,8 @@ def main() -> None:
         "nothing": lambda _: (Nothing(), lambda: None),
         "nothing, through FanOut": lambda _: (FanOut([Nothing()]), lambda: None),
         "RunLifecycleLog, to a file": logging_sink,
+        "RunMetrics": metrics_sink,
+        "RaiseAlerts": alerts_sink,
         "spans, made": making_sink,
         "spans, made and encoded": tracing_sink,
         "both, through FanOut": both,

@@ -1,4 +1,6 @@
-"""Two ways to do the same job, each in a process of its own: `floor` by hand with a log file, `fabric` as durable runs.
+"""Three ways to do the same job, each in a process of its own.
+
+`floor` by hand with a log file, `fabric` as durable runs, `encrypted` as durable runs that are encrypted.
 
 A worker reads one JSON command a line, `{"runs": 200, "at_once": 50, "steps": 10, "wait_ms": 0}`, and answers with what
 it cost. `calls` lets the driver check that nobody wins by doing less.
@@ -77,7 +79,14 @@ async def fabric(base_url: str, folder: Path) -> RunOne:
     return await fabric_with(base_url, folder, system=SYSTEM, add=add)
 
 
-async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int]) -> RunOne:
+async def encrypted(base_url: str, folder: Path) -> RunOne:
+    """The same, with every run encrypted; those have no runlog.jsonl."""
+    return await fabric_with(base_url, folder, system=SYSTEM, add=add, encrypted=True)
+
+
+async def fabric_with(
+    base_url: str, folder: Path, *, system: str, add: Callable[[int, int], int], encrypted: bool = False
+) -> RunOne:
     """The same for anybody's instructions and tool."""
     from agent_fabric.application.packs.recruit import RecruitSpecialists
     from agent_fabric.application.runs.drive_run import DriveRun
@@ -95,6 +104,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     from agent_fabric.domain.runs.task import Budget, Profile, Task
     from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
     from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+    from agent_fabric.infrastructure.llm.model_http import environment_only
     from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
     from agent_fabric.testing.fakes import OneModel, PackBuilders, PermissivePolicy
 
@@ -127,7 +137,7 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
         registry=registry,
         recruit=RecruitSpecialists([Specialist(specialist_id=SpecialistId("adding"), description="adds")], {}),
         models=OneModel(settings),
-        model_turn=ModelTurn(LazyModels(default_config()), clock),
+        model_turn=ModelTurn(LazyModels(default_config(), environment_only), clock),
         invoke_tool=InvokeTool(PermissivePolicy(), clock, 16_000),
     )
     execute = ExecuteTask(
@@ -144,10 +154,13 @@ async def fabric_with(base_url: str, folder: Path, *, system: str, add: Callable
     budget = Budget.of(Profile.TASK)
 
     async def run(prompt: str) -> str:
-        result = await execute(Task(prompt=prompt, model_key="mock", budget=budget))
+        result = await execute(Task(prompt=prompt, model_key="mock", budget=budget, encrypted=encrypted))
         return str(result.payload.get("summary", result.error))
 
     return run
+
+
+WORKERS = {"floor": floor, "fabric": fabric, "encrypted": encrypted}
 
 
 async def measure(run: RunOne, command: Mapping[str, int]) -> dict[str, float]:
@@ -188,7 +201,7 @@ def _memory(name: str) -> int:
 
 async def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("which", choices=("floor", "fabric"))
+    parser.add_argument("which", choices=tuple(WORKERS))
     parser.add_argument("base_url")
     parser.add_argument("--profile", help="write cProfile statistics of all commands to this file")
     arguments = parser.parse_args()
@@ -196,7 +209,7 @@ async def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 8192), hard), hard))
     folder = Path(tempfile.mkdtemp(prefix="bench-turns-"))
     try:
-        run = await {"floor": floor, "fabric": fabric}[arguments.which](arguments.base_url, folder)
+        run = await WORKERS[arguments.which](arguments.base_url, folder)
         await measure(run, {"runs": 20, "at_once": 20, "steps": 1})  # warm
         if arguments.profile:
             import cProfile

@@ -74,7 +74,8 @@ def test_every_module_has_a_name_that_says_something() -> None:
 
 
 def test_importing_a_package_does_nothing() -> None:
-    inits = [file for file in FILES if file.name == "__init__.py" and file.parent != SOURCE]
+    faces = {SOURCE, SOURCE / "client"}  # what others import from; the client's own names are imported when used
+    inits = [file for file in FILES if file.name == "__init__.py" and file.parent not in faces]
     assert [relative(file) for file in inits if file.read_text(encoding="utf-8").strip()] == []
 
 

@@ -31,6 +31,16 @@ def settings(base_url: str, *, model: Mapping[str, Any] | None = None, **more: A
     return {"models": {"quality": quality}, **more}
 
 
+def configure(file: Path, configured: Mapping[str, Any]) -> None:
+    """Write a configuration such that a process which is just starting finds the old one or the new one.
+
+    Never an empty one: that is valid, and means a model of our own, which may have to be fetched and takes its time.
+    """
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.write_text(json.dumps(configured))
+    fresh.replace(file)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a run, as the engine tells it and as its folder shows it."""
@@ -108,7 +118,8 @@ async def carry_out(
     model: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Outcome:
-    """Do a task in this process."""
+    """Do a task in this process; its log can be looked at, even that of a chat."""
+    more = {"encryption": "off", **more}
     configured = settings(base_url, model=model, **more)
     config = read_config({}, overrides=configured).config
     async with local_fabric(folder, configured, sink) as fabric, asyncio.timeout(PATIENCE_S):
@@ -153,6 +164,8 @@ class Fabric:
     environment: Mapping[str, str] = field(default_factory=dict)
     home: Path | None = None
     """Where the configuration lies; by default in `folder`."""
+    server: str = ""
+    """The address of a server whose runs are worked on instead of those in `folder`."""
 
     @property
     def root(self) -> Path:
@@ -175,14 +188,14 @@ class Fabric:
         home = self.home or self.folder
         home.mkdir(parents=True, exist_ok=True)
         config = home / "fabric-config.json"
-        config.write_text(json.dumps(self.configured))
+        configure(config, self.configured)
         kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG", "PYTHONPATH"}}
         paths = os.pathsep.join(path for path in (kept.get("PYTHONPATH"), str(TESTS)) if path)
         # The home folder is another one, so what a version manager has put in front of `python3` finds nothing there.
         programs = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *engineered(arguments)),
-            *("--workspace", str(self.root)),
+            *(() if self.server else ("--workspace", str(self.root))),
             cwd=home,
             env={
                 **kept,
@@ -191,6 +204,7 @@ class Fabric:
                 "TMPDIR": str(home),
                 "FABRIC_CONFIG_PATH": str(config),
                 "PYTHONPATH": paths,
+                **({"FABRIC_URL": self.server} if self.server else {}),
                 **self.environment,
             },
             stdin=asyncio.subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
-from e2e.fabric_process import Ended, Fabric, read_lines, settings
+from e2e.fabric_process import Ended, Fabric, configure, read_lines, settings
 from e2e.test_serve import Serving, serving
 
 PATIENCE_S = 30.0
@@ -194,10 +194,10 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
     os.set_blocking(ours, False)
     fabric.folder.mkdir(exist_ok=True)
     config = fabric.folder / "fabric-config.json"
-    config.write_text(json.dumps(fabric.configured))
+    configure(config, fabric.configured)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments),
-        *("--workspace", str(fabric.root)),
+        *(() if fabric.server else ("--workspace", str(fabric.root))),
         cwd=fabric.folder,
         env={
             "PATH": os.environ["PATH"],
@@ -205,6 +205,7 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
             "FABRIC_CONFIG_PATH": str(config),
             "NO_COLOR": "1",
             "TERM": "xterm",
+            "FABRIC_URL": fabric.server,
         },
         stdin=theirs,
         stdout=theirs,

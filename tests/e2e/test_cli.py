@@ -33,12 +33,12 @@ from agent_fabric.testing.scripted_model import (
     Status,
     Turn,
 )
-from e2e.fabric_process import engineered, long_sleep, running, until
+from e2e.fabric_process import configure, engineered, long_sleep, running, until
 
 PATIENCE_S = 30.0
 COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
-    *("logs", "models", "mcp", "policy", "config", "schema", "workflow"),
+    *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -48,7 +48,10 @@ SUBCOMMANDS = (
     *("audit list", "audit verify"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
-    *("mcp list", "mcp inspect", "mcp trust"),
+    *("mcp list", "mcp inspect", "mcp trust", "mcp serve"),
+    *("users list", "users add", "users set", "users password", "users remove"),
+    *("keys list", "keys create", "keys revoke", "token show", "token rotate", "token issue"),
+    *("secrets set", "secrets list", "secrets remove", "secrets rotate", "db status", "db backup", "db restore"),
     *("policy check", "policy show", "policy simulate"),
     *("config show", "config trust"),
 )
@@ -110,7 +113,7 @@ class Fabric:
     def env(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         self.home.mkdir(exist_ok=True)
         config = self.home / "config.json"
-        config.write_text(json.dumps(self.configured))
+        configure(config, self.configured)
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         ours = {"HOME": str(self.home), "TMPDIR": str(self.home), "FABRIC_CONFIG_PATH": str(config), "TERM": "xterm"}
         return {**kept, **ours, **self.environment, **(more or {})}

@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
+from e2e.fabric_process import configure
 from e2e.test_cli import Ended, Fabric, configuration
 
 RUNS = 12
@@ -46,6 +47,15 @@ def require_sound(root: Path) -> None:
         connection.close()
 
 
+def test_a_process_that_reads_the_configuration_while_others_are_started_finds_a_whole_one(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    configure(file, {"budget": {"max_steps": 1}})
+    with file.open() as read:
+        configure(file, {"budget": {"max_steps": 2}})
+        assert json.load(read) == {"budget": {"max_steps": 1}}
+    assert json.loads(file.read_text()) == {"budget": {"max_steps": 2}}
+
+
 @pytest.mark.slow
 @pytest.mark.proves("AF-023", "AF-130")
 async def test_twelve_runs_and_their_readers_share_a_folder_that_none_of_them_has_made(tmp_path: Path) -> None:
@@ -53,7 +63,6 @@ async def test_twelve_runs_and_their_readers_share_a_folder_that_none_of_them_ha
         folder = tmp_path / "project"
         folder.mkdir()
         fabric = Fabric(folder, tmp_path / "home", configuration(model.base_url))
-        fabric.env()  # writes the configuration, once
         ended = asyncio.Event()
         looks: list[Ended] = []
 

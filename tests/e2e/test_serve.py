@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import datetime as dt
+import ipaddress
 import json
 import signal
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +16,20 @@ from typing import Any
 
 import httpx2
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
+from agent_fabric.client import FabricClient, ServerUnreachable
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.testing.scripted_model import Call, Entry, Hang, Script, ScriptedModel, Slow
 from e2e.fabric_process import Ended, Fabric, Started, settings, until
 from e2e.kill_loop import Findings, _check, script
-from integration.http.served import DONE, LOOK, SCRIPT, Stream, data_of, deaf_reader, ids, task
+from integration.http.served import DONE, LOOK, SCRIPT, Stream, bearer, data_of, deaf_reader, ids, task
 
 PATIENCE_S = 30.0
 
@@ -30,7 +40,13 @@ class Serving:
 
     started: Started
     url: str
+    token: str
     client: httpx2.AsyncClient
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
 
     async def runs(self) -> list[dict[str, Any]]:
         """Return all runs, newest first."""
@@ -65,8 +81,9 @@ async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
             line = await started.process.stdout.readline()
         told = json.loads(line or b"{}")
         assert told.get("pid") == started.process.pid, await started.ended()
-        async with httpx2.AsyncClient(base_url=told["url"], timeout=PATIENCE_S) as client:
-            yield Serving(started, told["url"], client)
+        token = (fabric.root / "token").read_text().strip()
+        async with httpx2.AsyncClient(base_url=told["url"], timeout=PATIENCE_S, headers=bearer(token)) as client:
+            yield Serving(started, told["url"], token, client)
     finally:
         if started.process.returncode is None:
             started.process.kill()
@@ -75,7 +92,7 @@ async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
 
 async def in_background(serving: Serving, **body: Any) -> None:
     """Start a run and leave."""
-    stream = await Stream.send(int(serving.url.rpartition(":")[2]), "POST", "/run/stream", body=body)
+    stream = await Stream.send(serving.port, "POST", "/run/stream", body=body, headers=bearer(serving.token))
     await stream.reader.readuntil(b"\r\n\r\n")
     stream.close()
 
@@ -111,12 +128,16 @@ async def test_serve_tells_people_the_address_in_one_line(tmp_path: Path) -> Non
     assert (await started.ended()).code == 0
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org", ""])
-async def test_an_address_that_others_could_reach_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
+@pytest.mark.proves("C08")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+async def test_an_address_that_others_could_reach_is_refused_while_nobody_may_come_in(
+    tmp_path: Path, host: str
+) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
     ended = await fabric("serve", "--host", host)
     assert ended.code == 2
-    assert "there is no login yet" in ended.err
+    assert "nobody may come in" in ended.err
+    assert "fabric users add" in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -164,14 +185,13 @@ async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_g
             return list(fabric.root.glob("runs/*/workspace/witness"))
 
         async with serving(fabric, "--max-running", "2") as server:
-            port = int(server.url.rpartition(":")[2])
             await in_background(server, **task("model"))
             await in_background(server, **task("tool", max_steps=100))
             await in_background(server, **task("slow"))
             await until(witnesses, "the tool has begun")
             runs = [run["run_id"] for run in await server.runs()]
-            deaf = [deaf_reader(port, run_id) for run_id in runs for _ in range(3)]
-            listening = await Stream.send(port, "GET", f"/runs/{runs[0]}/events")
+            deaf = [deaf_reader(server.port, server.token, run_id) for run_id in runs for _ in range(3)]
+            listening = await Stream.send(server.port, "GET", f"/runs/{runs[0]}/events", headers=bearer(server.token))
             waiting = asyncio.create_task(server.client.post("/run", json=task()))
             await until(lambda: len(fabric.run_dirs()) == 4, "the fourth run waits for its turn")
             started = time.monotonic()
@@ -259,9 +279,10 @@ async def test_killed_in_the_middle_of_runs_the_next_server_completes_them_and_r
         async with serving(fabric) as server:
             settled = await server.until_settled()
             assert [run["status"] for run in settled] == ["completed"] * 6
-            port = int(server.url.rpartition(":")[2])
             for run in settled:
-                stream = await Stream.send(port, "GET", f"/runs/{run['run_id']}/events")
+                stream = await Stream.send(
+                    server.port, "GET", f"/runs/{run['run_id']}/events", headers=bearer(server.token)
+                )
                 await stream.reader.readuntil(b"\r\n\r\n")
                 *frames, end = await stream.frames()
                 assert ids(frames) == list(range(len(frames)))
@@ -329,3 +350,64 @@ async def test_a_run_that_kills_its_server_again_and_again_is_left_to_a_person(t
                     (run,) = await server.until_settled()
                     assert run["status"] == "interrupted"
                     assert len(model.requests) == 3
+
+
+def certificate_for(folder: Path, name: str) -> dict[str, str]:
+    """Make a certificate that only who has its file trusts; return how the server is told of it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(name))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    files = {"certificate": folder / "certificate.pem", "key": folder / "key.pem"}
+    files["certificate"].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files["key"].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return {name: str(file) for name, file in files.items()}
+
+
+async def test_it_speaks_https_when_it_has_a_certificate_and_its_own_doors_know_that(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        tls = certificate_for(tmp_path, "127.0.0.1")
+        fabric = Fabric(tmp_path, settings(model.base_url, server={"tls": tls}))
+        async with serving(fabric) as server:
+            assert server.url.startswith("https://127.0.0.1:")
+            trusting = ssl.create_default_context(cafile=tls["certificate"])
+            async with httpx2.AsyncClient(base_url=server.url, verify=trusting, headers=bearer(server.token)) as client:
+                done = await client.post("/run", json=task(), timeout=PATIENCE_S)
+                assert done.json()["summary"] == "all done"
+                transport = streamable_http_client(f"{server.url}/mcp", http_client=client)
+                async with Client(transport) as tools:
+                    found = await tools.call_tool("search_runs", {})
+                    assert not found.is_error, found.content
+            with pytest.raises(httpx2.ConnectError):
+                await server.client.get("/health")
+            async with FabricClient(server.url, token=server.token) as stranger:
+                with pytest.raises(ServerUnreachable, match="is not safe: self-signed certificate") as unknown:
+                    await stranger.health()
+                assert "SSL_CERT_FILE" in unknown.value.hint
+            async with FabricClient(server.url.replace("https:", "http:"), token=server.token) as in_clear:
+                with pytest.raises(ServerUnreachable, match="broke") as broken:
+                    await in_clear.health()
+                assert "https://" in broken.value.hint
+            assert (await server.stop()).code == 0
+
+
+async def test_a_certificate_that_cannot_be_used_is_explained(tmp_path: Path) -> None:
+    tls = certificate_for(tmp_path, "127.0.0.1")
+    for wrong in ({**tls, "key": tls["certificate"]}, {**tls, "certificate": str(tmp_path / "missing.pem")}):
+        fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1", server={"tls": wrong}))
+        ended = await fabric("serve", "--port", "0")
+        assert ended.code == 2
+        assert "`server.tls` cannot be used" in ended.err
+    assert f"the certificate {tmp_path / 'missing.pem'} cannot be read" in ended.err

@@ -1,13 +1,19 @@
-"""Joins what is needed to check runs again and to take them away: no model, no network, no configuration."""
+"""Joins what is needed to check runs again, to take them away and to record who did what.
+
+No model, no network, no configuration.
+"""
 
 import os
 from pathlib import Path
 
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.runs.verify_run import VerifyRun
+from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
 from agent_fabric.infrastructure.persistence.attic import SqliteAttic
 from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
@@ -30,6 +36,16 @@ def _today(records: Records, run_id: RunId, recorded: Path) -> Path:
     """Return where a run's files are today: in its fabric folder, which may have been moved, or in a project folder."""
     own = Path(records.layout.workspace(run_id))
     return own if recorded.parts[-3:] == own.parts[-3:] else recorded
+
+
+def act_log(records: Records) -> SqliteActLog:
+    """Return what people did to the folder itself."""
+    return SqliteActLog(records.store, audit_key(os.environ))
+
+
+def change_secrets(secrets: Secrets, records: Records) -> ChangeSecrets:
+    """Return the use cases that keep and forget secrets."""
+    return ChangeSecrets(secrets.file, act_log(records), SystemClock())
 
 
 def audit_chain(records: Records) -> SqliteAuditChain:

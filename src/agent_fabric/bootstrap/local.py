@@ -5,9 +5,9 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
@@ -23,13 +23,16 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
+from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
 from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
+from agent_fabric.config.schema.encryption import Encryption
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.secret_references import secrets_named_in
+from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
@@ -45,6 +48,7 @@ from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
@@ -55,13 +59,13 @@ from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
-from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
 
 if TYPE_CHECKING:
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.infrastructure.egress.limits import Refusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+    from agent_fabric.infrastructure.secrets.keyring import Keyring
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Records:
 
     def snapshots_for(self, run_id: RunId) -> SnapshotFolder:
         """Return the pages that a run has fetched."""
-        return SnapshotFolder(self.layout.snapshots(run_id))
+        return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.store.cipher_of(run_id))
 
     def close(self) -> None:
         """Finish every write."""
@@ -101,6 +105,7 @@ class LocalFabric:
     sandboxes: RunSandboxes
     models: LazyModels
     web: LazyWeb
+    secrets: Secrets
     tool_servers: "LazyToolServers | None" = None
 
     async def aclose(self) -> None:
@@ -113,13 +118,24 @@ class LocalFabric:
         self.records.close()
 
 
+def open_store(layout: Layout) -> Store:
+    """Return the store of a fabric folder, with the user's keys for what is encrypted in it."""
+    return Store(layout.database, RunKeys(_keyring))
+
+
+def _keyring() -> "Keyring":
+    from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - few runs need it
+
+    return open_keyring(os.environ)
+
+
 def open_records(root: Path) -> Records:
     """Open the runs of a fabric folder, making it if needed."""
     layout = Layout(root.absolute())
     key = audit_key(os.environ)
     layout.make()
     claim(layout.root, key)
-    store = Store(layout.database)
+    store = open_store(layout)
     runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
     return Records(
         layout=layout,
@@ -154,14 +170,19 @@ def build_local(
         containers=any(each.container_image for each in config.specialists.values()),
         ways_out=_ways_out(config, sink),
     )
-    models, web = LazyModels(config), LazyWeb(config.web)
-    tool_servers = _tool_servers(config, origins or {})
+    known = _known_secrets(config)
+    signing = reference_in(config.identity.jwt_secret or "")
+    never = () if signing is None else (signing.name,)  # or a workflow could make itself a token
+    secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
+    models, web = LazyModels(config, secrets.chain.resolve), LazyWeb(config.web)
+    tool_servers = _tool_servers(config, origins or {}, secrets)
 
     research = ResearchParts(
         fetcher=web,
         search=web,
         snapshots_for=records.snapshots_for,
-        catalogue=records.catalogue,
+        # What a run has kept secret must not come to lie in the open log of another one.
+        catalogue=SqliteRunCatalogue(records.store, encrypted=False),
         clock=clock,
     )
     packs = ConfigSpecialistRegistry(
@@ -189,7 +210,6 @@ def build_local(
         ),
     )
     model_turn = ModelTurn(models, clock)
-    secrets = _secrets(config)
 
     @cache
     def steps() -> "PerformStep":
@@ -210,8 +230,8 @@ def build_local(
             config.policy.approval_timeout_s,
             signs_in,
             policy.allowlists,
-            EnvironmentSecrets(os.environ),
-            secrets,
+            secrets.for_workflows,
+            known,
         ),
         steps=steps,
     )
@@ -222,7 +242,7 @@ def build_local(
         sink,
         marks_interruption,
         sandboxes,
-        secrets,
+        known,
         patience_s=patience_s,
         asks_here=asks_here,
     )
@@ -239,6 +259,7 @@ def build_local(
             policy_version=policy.version,
             fabric_version=__version__,
             signs_in=signs_in,
+            encrypts=partial(encrypted_by, config.encryption),
         ),
         resume_run=ResumeRun(
             runs=watched,
@@ -253,17 +274,18 @@ def build_local(
         sandboxes=sandboxes,
         models=models,
         web=web,
+        secrets=secrets,
         tool_servers=tool_servers,
     )
     return fabric
 
 
-def _tool_servers(config: FabricConfig, origins: Mapping[str, str]) -> "LazyToolServers | None":
+def _tool_servers(config: FabricConfig, origins: Mapping[str, str], secrets: Secrets) -> "LazyToolServers | None":
     if not any(each.mcp_servers for each in config.specialists.values()):
         return None
     from agent_fabric.bootstrap.mcp import open_tool_servers  # noqa: PLC0415 - few runs need it
 
-    return open_tool_servers(config, origins, os.environ)
+    return open_tool_servers(config, origins, os.environ, secrets.chain.resolve)
 
 
 def signs_in(text: str) -> tuple[str, ...]:
@@ -293,9 +315,10 @@ def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:
     return WatchedRuns(records.runs, records.layout, sink.notice)
 
 
-def _secrets(config: FabricConfig) -> KnownSecrets:
-    """Return the values that the configuration refers to."""
-    return KnownSecrets(secrets_named_in(config.model_dump(exclude_defaults=True), os.environ))
+def _known_secrets(config: FabricConfig) -> KnownSecrets:
+    """Return the values that the configuration refers to, and what opens agent-fabric itself."""
+    named = secrets_named_in(config.model_dump(exclude_defaults=True), os.environ)
+    return KnownSecrets(named | own_values(os.environ))
 
 
 def recruiting(
@@ -337,8 +360,9 @@ def task_from(
     network_allowed: bool = True,
     priority: Priority = Priority.INTERACTIVE,
     project: Path | None = None,
+    encrypted: bool = False,
 ) -> Task:
-    """Make a task of what a person typed.
+    """Make a task of what a person typed; what is not `encrypted` may still become so by the configuration.
 
     Raises:
         ConfigError: there is no such model, or `pack` names none.
@@ -365,7 +389,21 @@ def task_from(
         ),
         priority=priority,
         workspace="" if project is None else str(project),
+        encrypted=encrypted,
     )
+
+
+def encrypted_by(wanted: Encryption, task: Task) -> bool:
+    """Tell whether the configuration wants the run of a task to be encrypted."""
+    match wanted:
+        case "all":
+            return True
+        case "sessions":
+            return task.profile is Profile.CHAT
+        case "off":
+            return False
+        case unknown:
+            assert_never(unknown)
 
 
 def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
@@ -375,6 +413,11 @@ def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
         ConfigProblem: a file or a rule cannot be used.
     """
     return policy_from(config.policy, config.shell, folder=records.layout.root)
+
+
+def owner_here() -> Principal:
+    """Return who works in the fabric folder itself, at its terminal: they may do everything."""
+    return Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,)))
 
 
 def this_person() -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.environment import CONFIG_PATH
 from agent_fabric.config.files import user_file
 from agent_fabric.config.folders import base_folder, temporary_folder
@@ -11,10 +12,18 @@ from agent_fabric.infrastructure.mcp.identity import content_hash
 from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
 
 
-def open_tool_servers(config: FabricConfig, origins: Mapping[str, str], environ: Mapping[str, str]) -> LazyToolServers:
-    """Return the tool servers of a configuration; for `origins` see `Loaded`. Nothing is started yet."""
+def open_tool_servers(
+    config: FabricConfig, origins: Mapping[str, str], environ: Mapping[str, str], resolve: Resolve
+) -> LazyToolServers:
+    """Return the tool servers of a configuration; for `origins` see `Loaded`. Nothing is started yet.
+
+    `resolve` gives the secrets that are not in the environment.
+    """
     return LazyToolServers(
-        folder=mcp_folder(environ), environ=environ, asked_by_project=asked_by_project(config, origins, environ)
+        folder=mcp_folder(environ),
+        environ=environ,
+        asked_by_project=asked_by_project(config, origins, environ),
+        resolve=resolve,
     )
 
 

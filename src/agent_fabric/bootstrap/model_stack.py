@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.llm import ChatClients
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm.cards import CardFile, cards_file
@@ -34,6 +35,8 @@ class ModelStack:
     ollama: OllamaBackend
     embedded: EmbeddedBackend
     session: HttpSession
+    resolve: Resolve
+    """Gives the keys that are not in the environment."""
     managed: ManagedBackend | None = None
     """The llama-server that fabric owns; None: it owns none."""
 
@@ -45,8 +48,8 @@ class ModelStack:
         await self.session.aclose()
 
 
-def build_model_stack(config: FabricConfig) -> ModelStack:
-    """Join the parts as the configuration says.
+def build_model_stack(config: FabricConfig, resolve: Resolve) -> ModelStack:
+    """Join the parts as the configuration says; `resolve` gives the keys that are not in the environment.
 
     Raises:
         ConfigError: `cloud_fallback` names a model that is not at an address.
@@ -57,6 +60,7 @@ def build_model_stack(config: FabricConfig) -> ModelStack:
         ensure=config.local_llm_ensure_available,
         start_cmd=config.local_llm_start_cmd,
         auto_pull=config.auto_pull_if_missing and not config.offline,
+        resolve=resolve,
     )
     embedded = EmbeddedBackend(
         environ=os.environ,
@@ -66,7 +70,7 @@ def build_model_stack(config: FabricConfig) -> ModelStack:
         idle_s=config.embedded.idle_s,
         threads=config.embedded.threads,
     )
-    generic = OpenAICompatibleBackend(session)
+    generic = OpenAICompatibleBackend(session, resolve)
     backends: dict[str, Backend] = {
         "generic": generic,
         "ollama": ollama,
@@ -107,5 +111,6 @@ def build_model_stack(config: FabricConfig) -> ModelStack:
         ollama=ollama,
         embedded=embedded,
         session=session,
+        resolve=resolve,
         managed=managed,
     )

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.llm import ChatClient, ChosenModel, Notice
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.runs.task import Priority
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 class LazyModels:
     """ChatClients and ModelChooser that stand in until they are used."""
 
-    def __init__(self, config: FabricConfig) -> None:
+    def __init__(self, config: FabricConfig, resolve: Resolve) -> None:
         self._config = config
+        self._resolve = resolve
         self._stack: ModelStack | None = None
 
     @property
@@ -31,7 +33,7 @@ class LazyModels:
                 build_model_stack,
             )
 
-            self._stack = build_model_stack(self._config)
+            self._stack = build_model_stack(self._config, self._resolve)
         return self._stack
 
     def turn(

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.models.list_models import ListModels, ModelList
 from agent_fabric.application.models.probe_model import ProbeModel
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.bootstrap.model_stack import ModelStack, build_model_stack
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.llm.chooser import OLLAMA_URL, backend_of
 from agent_fabric.infrastructure.llm.facts import ServerFacts
+from agent_fabric.infrastructure.llm.model_http import environment_only
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.survey import LoopbackServers, MachineSurvey
 from agent_fabric.infrastructure.llm.weights.download import Weights
@@ -40,7 +42,7 @@ class ModelsHere:
         return ProbeModel(
             chooser=stack.chooser,
             clients=stack.clients,
-            facts=ServerFacts(stack.session, stack.ollama),
+            facts=ServerFacts(stack.session, stack.ollama, stack.resolve),
             cards=stack.cards,
             clock=SystemClock(),
         )
@@ -51,14 +53,14 @@ class ModelsHere:
 
 
 @asynccontextmanager
-async def open_models(config: FabricConfig) -> AsyncIterator[ModelsHere]:
+async def open_models(config: FabricConfig, resolve: Resolve = environment_only) -> AsyncIterator[ModelsHere]:
     """Give what takes care of models, and close it. A second model for when the first does badly has no part in it.
 
     Raises:
         ConfigError: the environment names no place for models.
     """
     config = config.model_copy(update={"cloud_fallback": None})
-    stack = build_model_stack(config)
+    stack = build_model_stack(config, resolve)
     try:
         yield ModelsHere(config, stack)
     finally:
@@ -67,7 +69,7 @@ async def open_models(config: FabricConfig) -> AsyncIterator[ModelsHere]:
 
 def listing(config: FabricConfig, stack: ModelStack) -> ListModels:
     """Return the use case that looks around once; unlike a run it starts nothing and asks no other machine."""
-    here = LoopbackServers(session=stack.session, start_cmd=config.local_llm_start_cmd)
+    here = LoopbackServers(session=stack.session, start_cmd=config.local_llm_start_cmd, resolve=stack.resolve)
     return ListModels(
         chooser=replace(stack.chooser, generic=here, ollama=here),
         survey=MachineSurvey(

@@ -5,15 +5,18 @@ Both are imported only where they are wanted: `fabric run` without them must not
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.bootstrap.secrets import own_values
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import secrets_named_in
+from agent_fabric.domain.ids import RunId
 
 if TYPE_CHECKING:
+    from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
     from agent_fabric.infrastructure.observability.tracing import Tracing
 
 
@@ -23,13 +26,18 @@ class Observers:
 
     sink: EventSink | None
     _tracing: "Tracing | None"
-    _logging: bool
+    _log: "RunLifecycleLog | None"
+
+    def be_discreet_about(self, encrypted: Container[RunId]) -> None:
+        """Tell nothing of these runs that may quote what they are about."""
+        if self._log is not None:
+            self._log.discreet_about = encrypted
 
     async def aclose(self) -> None:
         """Hand over what is still held back; a collector that does not answer is given up after two seconds."""
         if self._tracing is not None:
             await self._tracing.aclose()
-        if self._logging:
+        if self._log is not None:
             from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
                 close_operations_log,
             )
@@ -52,21 +60,23 @@ def build_observers(config: FabricConfig, readers: Sequence[EventSink] = (), *, 
         from agent_fabric.infrastructure.observability.tracing import build_tracing  # noqa: PLC0415 - see above
 
         tracing = build_tracing(config.telemetry)
-    if logging:
-        sinks.append(_operations_log(config))
+    log = _operations_log(config) if logging else None
+    if log is not None:
+        sinks.append(log)
     if tracing is not None:
         sinks.append(tracing)
-    return Observers(_joined(sinks), tracing, logging)
+    return Observers(_joined(sinks), tracing, log)
 
 
-def _operations_log(config: FabricConfig) -> EventSink:
+def _operations_log(config: FabricConfig) -> "RunLifecycleLog":
     from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog  # noqa: PLC0415 - see above
     from agent_fabric.infrastructure.observability.operations_log import (  # noqa: PLC0415 - see above
         configure_operations_log,
         operations_log,
     )
 
-    configure_operations_log(config.log, secrets_named_in(config.model_dump(), os.environ), sys.stderr)
+    secrets = secrets_named_in(config.model_dump(), os.environ) | own_values(os.environ)
+    configure_operations_log(config.log, secrets, sys.stderr)
     return RunLifecycleLog(operations_log("runs"))
 
 

@@ -1,10 +1,13 @@
 """Joins what searches runs by meaning. Imported only by those who do."""
 
+import os
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.embeddings import Embedder
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
@@ -23,11 +26,15 @@ def search_runs(records: Records, config: FabricConfig) -> SearchRuns:
         MissingExtra: the embedded one is wanted but not installed.
         ModelForbidden: the server is on another machine, and `offline` is set.
     """
-    return SearchRuns(embedder_for(config), SqliteRunVectors(records.store, records.catalogue))
+    resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
+    return SearchRuns(embedder_for(config, resolve), SqliteRunVectors(records.store, records.catalogue))
 
 
-def embedder_for(config: FabricConfig) -> Embedder:
-    """Return the embedder that the configuration asks for; for errors see `search_runs`."""
+def embedder_for(config: FabricConfig, resolve: Resolve | None = None) -> Embedder:
+    """Return the embedder that the configuration asks for; for errors see `search_runs`.
+
+    `resolve` gives a key that is not in the environment.
+    """
     index = config.run_index
     backend = backend_of(index)
     if backend == "embedded":
@@ -44,7 +51,7 @@ def embedder_for(config: FabricConfig) -> Embedder:
             f"The embedding server {base_url} is on another machine, and `offline: true` forbids asking it",
             hint="Set `run_index.embedding_backend: embedded`, or `offline: false`.",
         )
-    return _asking_server(index, backend, model, base_url)
+    return _asking_server(index, backend, model, base_url, resolve)
 
 
 def backend_of(index: RunIndexConfig) -> str:
@@ -56,14 +63,15 @@ def backend_of(index: RunIndexConfig) -> str:
     return "ollama" if urlsplit(index.embedding_base_url).port == OLLAMA_PORT else "generic"
 
 
-def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: str) -> Embedder:
+def _asking_server(index: RunIndexConfig, backend: str, model: str, base_url: str, resolve: Resolve | None) -> Embedder:
     # Importing aiohttp takes longer than a search with the embedded one.
     from agent_fabric.infrastructure.llm.embeddings.ollama import OllamaEmbedder  # noqa: PLC0415
     from agent_fabric.infrastructure.llm.embeddings.openai import OpenAIEmbedder  # noqa: PLC0415
-    from agent_fabric.infrastructure.llm.model_http import ServerAddress  # noqa: PLC0415
+    from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only  # noqa: PLC0415
 
+    resolve = resolve or environment_only
     if backend == "ollama":
         # Ollama's own routes lie beside /v1, which people are used to write.
         address = ServerAddress(base_url=base_url.removesuffix("/v1"), api_key=index.embedding_api_key)
-        return OllamaEmbedder(address, model)
-    return OpenAIEmbedder(ServerAddress(base_url=base_url, api_key=index.embedding_api_key), model)
+        return OllamaEmbedder(address, model, resolve)
+    return OpenAIEmbedder(ServerAddress(base_url=base_url, api_key=index.embedding_api_key), model, resolve)

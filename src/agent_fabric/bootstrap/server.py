@@ -9,23 +9,32 @@ from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.idempotency import RepeatBook
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
-from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.bootstrap.identity import Identity, open_identity
+from agent_fabric.bootstrap.limits import Limits, build_limits
+from agent_fabric.bootstrap.local import LocalFabric, build_local, open_store, task_from
 from agent_fabric.bootstrap.observers import Observers, build_observers
+from agent_fabric.bootstrap.operations import Operations, Watchers
+from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, Unauthenticated
+from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.bus.run_messages import RunMessages
-from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.idempotency import SqliteRepeatBook
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_locks import SERVER
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
@@ -54,12 +63,35 @@ class ServerFabric:
     bus: Bus
     """Where others hear what becomes of workflows."""
     agents: AgentFolder
+    operations: Operations
+    """What those need who run the server."""
+    identity: Identity
+    """Finds out who is asking, and looks after people and keys."""
+    limits: Limits
+    """What each who asks may ask for."""
+    repeats: RepeatBook
+    """Requests that may come more than once."""
+    webhooks: ReceiveDelivery
+    """Takes what others send of their own accord."""
     _shown: Store
 
     @property
     def settings(self) -> ServerConfig:
         """How to listen and how much to take on."""
         return self.config.server
+
+    async def authenticate(self, credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        """Find out who is asking. Where nobody can be known any more, that is what is said; see `Authenticator`.
+
+        Raises:
+            Unauthenticated: nobody we know.
+            StoreUnavailable: the store was deleted, and with it everybody we knew.
+        """
+        try:
+            return await self.identity.authenticate(credential, is_key=is_key, from_here=from_here)
+        except Unauthenticated:
+            self.require_store()
+            raise
 
     @property
     def sandbox_level(self) -> str:
@@ -101,6 +133,7 @@ class ServerFabric:
         max_steps: int | None,
         task_force_mode: str | None,
         priority: Priority = Priority.INTERACTIVE,
+        encrypted: bool = False,
     ) -> Task:
         """Make a task of what a client sent.
 
@@ -108,7 +141,13 @@ class ServerFabric:
             ConfigError: there is no such model.
         """
         task = task_from(
-            self.config, prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, priority=priority
+            self.config,
+            prompt,
+            pack=pack,
+            model_key=model_key,
+            network_allowed=network_allowed,
+            priority=priority,
+            encrypted=encrypted,
         )
         if max_steps is not None:
             task = replace(task, budget=replace(task.budget, max_steps=max_steps))
@@ -129,6 +168,9 @@ class ServerFabric:
     async def aclose(self) -> None:
         """Close connections and the store."""
         self._shown.locks.release(SERVER)
+        await self.limits.aclose()
+        await self.operations.aclose()
+        self.identity.close()
         await self.local.aclose()
         self._shown.close()
         await self.observers.aclose()
@@ -145,7 +187,9 @@ def build_server(
     """
     config = loaded.config
     bus = InProcessBus()
-    observers = build_observers(config, (*readers, RunMessages(bus)), log_to_stderr=log_to_stderr)
+    watchers = Watchers(config, bus)
+    watching = (*readers, RunMessages(bus), watchers.metrics, watchers.alerts)
+    observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
     local = build_local(
         root,
         config,
@@ -155,14 +199,19 @@ def build_server(
         marks_interruption=False,
         patience_s=PATIENCE_S,
     )
+    observers.be_discreet_about(local.records.runs.encrypted)
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
     )
     # A connection of its own: whoever looks at long logs must not hold up those who drive runs.
-    shown = Store(local.records.layout.database)
+    shown = open_store(local.records.layout)
     shown.read_now(lambda _: None)
+    local_token(local.records.layout.root)  # for the programs of this machine
     shown.locks.acquire(SERVER)  # whoever answers a run learns that it will go on by itself
     take_up_runs = TakeUpRuns(local.resume_run, dispatch)
+    watchers.learn(local.secrets.chain.resolve)
+    reader = SqliteRunReader(shown)
+    limits = build_limits(config.limits, local.records.store, SystemClock())
     return ServerFabric(
         config=config,
         local=local,
@@ -171,10 +220,15 @@ def build_server(
         wake_answered_runs=WakeAnsweredRuns(
             SqliteApprovalBook(shown, SystemClock()), dispatch, take_up_runs, SystemClock()
         ),
-        reader=SqliteRunReader(shown),
+        reader=reader,
         catalogue=SqliteRunCatalogue(shown),
         observers=observers,
         bus=bus,
         agents=open_agents(root, config),
+        operations=Operations(watchers, dispatch, local.records, shown, config.retention),
+        identity=open_identity(root, config.identity, local.records.store, local.secrets.chain.resolve),
+        limits=limits,
+        repeats=SqliteRepeatBook(local.records.store, SystemClock(), RandomIds()),
+        webhooks=build_webhooks(root, config, local, dispatch, reader, bus, limits),
         _shown=shown,
     )

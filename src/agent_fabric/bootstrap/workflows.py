@@ -22,7 +22,12 @@ from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
 from agent_fabric.domain.workflows.checks.known import AgentShape, Known
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
-from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, Found, read_definition
+from agent_fabric.infrastructure.workflows.definition_files import (
+    DefinitionFolder,
+    Found,
+    check_definition,
+    read_definition,
+)
 
 if TYPE_CHECKING:
     from agent_fabric.bootstrap.local import LocalFabric, Records
@@ -47,8 +52,14 @@ class Workflows:
 
     def read(self, path: Path) -> Found:
         """Read and check a file, wherever it lies; what is wrong stands in its problems."""
-        names = frozenset(each.name for each in self.files.list())
-        return read_definition(path, replace(self.known(), workflows=names))
+        return read_definition(path, self._known_now())
+
+    def check_text(self, path: Path, text: str) -> Found:
+        """Check what would stand in a file, as `read` does."""
+        return check_definition(path, text, self._known_now())
+
+    def _known_now(self) -> Known:
+        return replace(self.known(), workflows=frozenset(each.name for each in self.files.list()))
 
     def renewed(self, frozen: FrozenWorkflow, like: Task, more: MoreInputs = lambda _: {}) -> Task:
         """Return the task to carry out a workflow as its file is now, with the same inputs and those that are new.
@@ -82,6 +93,7 @@ class Workflows:
         network_allowed: bool = True,
         priority: Priority = Priority.INTERACTIVE,
         project: Path | None = None,
+        encrypted: bool = False,
     ) -> Task:
         """Return the task to carry out a workflow; `ExecuteTask` does it.
 
@@ -89,11 +101,7 @@ class Workflows:
             InvalidInputs: the inputs do not fit.
             ConfigError: there is no such model, or the workflow is not to be started by hand.
         """
-        if not workflow.definition.triggers.manual:
-            raise ConfigError(
-                f"The workflow {workflow.definition.name!r} is not to be started by hand: triggers.manual is false",
-                hint="Nothing else starts workflows yet. Set triggers.manual to true, or leave it out.",
-            )
+        require_by_hand(workflow.definition)
         like = task_from(
             self.config,
             "",
@@ -101,6 +109,7 @@ class Workflows:
             network_allowed=network_allowed,
             priority=priority,
             project=project,
+            encrypted=encrypted,
         )
         return self.tasks.of_workflow(workflow, inputs, like)
 
@@ -126,6 +135,19 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
         )
 
     return Workflows(config, DefinitionFolder(folders, known), agents, known)
+
+
+def require_by_hand(definition: WorkflowDefinition) -> None:
+    """Check that people may start a workflow.
+
+    Raises:
+        ConfigError: they may not.
+    """
+    if not definition.triggers.manual:
+        raise ConfigError(
+            f"The workflow {definition.name!r} is not to be started by hand: triggers.manual is false",
+            hint="Nothing else starts workflows yet. Set triggers.manual to true, or leave it out.",
+        )
 
 
 def sound(found: Found) -> SoundWorkflow:

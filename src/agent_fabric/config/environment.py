@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem
+from agent_fabric.config.own_secrets import CREDENTIALS
 from agent_fabric.config.plain import plain_mapping
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.structure import has_entries, is_model, names_at, nearest, takes_text, type_at
@@ -19,7 +20,9 @@ RESERVED: Final = frozenset(
         "FABRIC_COMMAND_ID",
         "FABRIC_MODELS_DIR",
         "FABRIC_URL",
+        "FABRIC_DOMAIN",
         "FABRIC_SKIP_REAL_LLM",
+        *CREDENTIALS,
     }
 )
 """Variables with our prefix that mean something else than a setting."""
@@ -108,7 +111,7 @@ def _all_paths(path: tuple[str, ...], settings: Mapping[str, Any]) -> Iterator[t
     kind = type_at(path)
     names = names_at(path)
     if has_entries(kind):
-        names = list(settings[path[0]])
+        names = list(settings.get(path[0], ()))
     for name in names:
         yield from _all_paths((*path, name), settings)
 

@@ -1,26 +1,70 @@
-"""What settings refer to without holding it: secrets in environment variables, named as `env:NAME`."""
+"""What settings refer to without holding it: `env:NAME`, `file:NAME` and `vault:path#field`."""
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-_REFERENCE: Final = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")
+NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+"""Of a variable of the environment."""
+FILE_NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,127}"
+"""Of a secret in our own file. It has no dot: `file:data.db` is no secret but the address of a database."""
+_SEGMENT: Final = r"[A-Za-z0-9_-][A-Za-z0-9_.-]*"
+_VAULT: Final = rf"{_SEGMENT}(?:/{_SEGMENT})*#[A-Za-z0-9_.-]+"
+PATTERN: Final = rf"(?:env:{NAME}|file:{FILE_NAME}|vault:{_VAULT})"
+"""A reference, as a regular expression."""
+
+_WHOLE: Final = re.compile(rf"(?:(?P<scheme>[A-Za-z]+) )?(?P<reference>{PATTERN})")
+_VARIABLE: Final = re.compile(rf"\benv:({NAME})")
+
+
+class Reference(NamedTuple):
+    """A reference as it stands in a setting."""
+
+    text: str
+    """The reference itself, such as `env:NAME`."""
+    scheme: str = ""
+    """The word before it, as in `Bearer env:NAME`."""
+
+    @property
+    def source(self) -> str:
+        """Where the secret is: `env`, `file` or `vault`."""
+        return self.text.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """What it is called there."""
+        return self.text.partition(":")[2]
+
+
+def reference_in(value: str) -> Reference | None:
+    """Return the reference that a value is, alone or behind one word; None if it is plain text."""
+    found = _WHOLE.fullmatch(value)
+    return None if found is None else Reference(found["reference"], found["scheme"] or "")
+
+
+def is_reference(value: str) -> bool:
+    """Tell whether a value is a reference and nothing else."""
+    found = reference_in(value)
+    return found is not None and not found.scheme
 
 
 def secrets_named_in(settings: object, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of all variables that settings refer to as `env:NAME`, at any depth."""
-    return frozenset(environ[name] for name in _references(settings) if environ.get(name))
+    """Return the values of all variables that settings refer to as `env:NAME`, at any depth.
+
+    What is in a file or a vault is not fetched for this: it becomes known when it is first used.
+    """
+    return frozenset(environ[name] for name in _variables(settings) if environ.get(name))
 
 
-def _references(settings: object) -> Iterator[str]:
+def _variables(settings: object) -> Iterator[str]:
     match settings:
         case str():
-            yield from _REFERENCE.findall(settings)
+            yield from _VARIABLE.findall(settings)
         case Mapping():
             for item in settings.values():
-                yield from _references(item)
+                yield from _variables(item)
         case list() | tuple():
             for item in settings:
-                yield from _references(item)
+                yield from _variables(item)
         case _:
             pass  # numbers and the like

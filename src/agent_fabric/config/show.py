@@ -8,11 +8,10 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.config.plain import dotted
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.secret_references import reference_in
 
 HIDDEN: Final = "***"
 _SECRET_NAME: Final = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature", re.IGNORECASE)
-
-_REFERENCE: Final = re.compile(r"(?:[A-Za-z]+ )?env:[A-Za-z_][A-Za-z0-9_]*")
 
 
 class ShownSetting(NamedTuple):
@@ -39,7 +38,7 @@ def show_server(server: MCPServerConfig) -> dict[str, Any]:
     """Return one tool server as plain nested data; what looks like a secret is hidden, a reference to one is not."""
     shown = _harmless(server.model_dump(mode="json"))
     for named, given in (("env", server.env), ("headers", server.headers)):
-        shown[named] |= {name: value for name, value in given.items() if _REFERENCE.fullmatch(value)}
+        shown[named] |= {name: value for name, value in given.items() if reference_in(value)}
     return shown
 
 

@@ -8,9 +8,11 @@ FabricError                       anything we can explain to a person
 ├── InvalidDefinition             the file of a workflow or agent is wrong
 │   └── WorkflowInvalid           with each problem in its line; see `definitions.problems`
 ├── InvalidInputs                 what a workflow or agent was given does not fit what it takes
+├── SecretNotFound                no secret has this name
 ├── RunNotFound                   no run has this id
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
+├── RunKeyMissing                 the run is encrypted, and its key is not here
 ├── RunSettled                    the run has ended; nothing can be asked of it any more
 ├── FolderHeld                    another run works in this project folder
 ├── DriverConflict                somebody else appended to a run that we drive
@@ -19,6 +21,15 @@ FabricError                       anything we can explain to a person
 ├── MissingExtra                  an optional part is not installed
 ├── ToolServerUnavailable         a server that offers tools cannot be used
 ├── ServerBusy                    too many runs wait already
+├── ServerUnreachable, …          what happens between a client and a server; see `client.errors`
+├── Unauthenticated               nobody knows who is asking
+├── Forbidden                     who is asking may not do this
+├── TooManyRequests               who is asking has asked too often
+├── RepeatMismatch                a request has the key of an earlier, different one
+├── RepeatNotKept                 a request was carried out already, and its answer not kept
+├── AccountNotFound               no user or key has this name
+├── NameTaken                     another user or key has this name
+├── LastAdmin                     nobody would be left who may look after users and keys
 ├── ServerStopping                the server ends; its successor goes on
 ├── Interrupted                   a person or the system stopped us before there was anything to resume
 └── ModelError                    the model gave no usable answer
@@ -86,6 +97,12 @@ class InvalidInputs(FabricError):
     code = "inputs_invalid"
 
 
+class SecretNotFound(FabricError):
+    """No secret has this name."""
+
+    code = "secret_not_found"
+
+
 class RunNotFound(FabricError):
     """No run has this id."""
 
@@ -102,6 +119,12 @@ class RunUndrivable(FabricError):
     """The run exists, but this program or machine cannot go on with it."""
 
     code = "run_undrivable"
+
+
+class RunKeyMissing(FabricError):
+    """The run is encrypted, and its key is not here."""
+
+    code = "run_key_missing"
 
 
 class RunSettled(FabricError):
@@ -174,6 +197,58 @@ class ServerBusy(FabricError):
     """Too many runs wait already; nothing was created."""
 
     code = "server_busy"
+
+
+class Unauthenticated(FabricError):
+    """Nobody knows who is asking."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(FabricError):
+    """Who is asking may not do this."""
+
+    code = "forbidden"
+
+
+class TooManyRequests(FabricError):
+    """Who is asking has asked too often, or has too much under way."""
+
+    code = "too_many_requests"
+
+    def __init__(self, message: str, *, hint: str = "", retry_after_s: float) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class AccountNotFound(FabricError):
+    """No user or key has this name."""
+
+    code = "account_not_found"
+
+
+class NameTaken(FabricError):
+    """Another user or key has this name."""
+
+    code = "name_taken"
+
+
+class LastAdmin(FabricError):
+    """Nobody would be left who may look after users and keys."""
+
+    code = "last_admin"
+
+
+class RepeatMismatch(FabricError):
+    """A request has the key of an earlier one, but is another one."""
+
+    code = "idempotency_mismatch"
+
+
+class RepeatNotKept(FabricError):
+    """A request has been carried out already, and its answer was not kept."""
+
+    code = "idempotency_not_kept"
 
 
 class ServerStopping(FabricError):

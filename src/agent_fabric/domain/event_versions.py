@@ -147,6 +147,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
                 workflow=_if_any(_reader(FrozenWorkflow, exclusive=tuple, untrusted=tuple)),
                 parent=_if_any(_reader(Parent)),
                 agent=_if_any(_reader(AgentBrief, capabilities=tuple)),
+                user_scopes=tuple,
             ),
         ),
         (

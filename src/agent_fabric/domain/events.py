@@ -57,6 +57,14 @@ class RunCreated:
     """The step of another run that this one works for."""
     agent: AgentBrief | None = None
     """The agent that does it, as it was when the run began; what becomes of its file later does not matter."""
+    requested_by: str = ""
+    """Who asked for it over the network; empty: whoever owns the folder."""
+    user_scopes: tuple[str, ...] = ()
+    """What they may do; empty: nobody has limited it."""
+    encrypted: bool = False
+    """Whether nothing of the run is kept in the clear."""
+    conversation: str = ""
+    """The conversation that it belongs to, as whoever leads it calls it."""
 
     @property
     def task(self) -> Task:
@@ -73,6 +81,10 @@ class RunCreated:
             workflow=self.workflow,
             parent=self.parent,
             agent=self.agent,
+            requested_by=self.requested_by,
+            user_scopes=self.user_scopes,
+            conversation=self.conversation,
+            encrypted=self.encrypted,
         )
 
 

@@ -1,6 +1,6 @@
 """Agents as JSON objects: the same for the command line and for HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.domain.agents.capabilities import servers_of, tools_of
@@ -27,6 +27,13 @@ def agent_line(found: FoundAgent) -> dict[str, Any]:
 def agent_object(found: FoundAgent) -> dict[str, Any]:
     """Return everything about an agent."""
     return agent_line(found) if found.definition is None else {**agent_line(found), **_details(found.definition)}
+
+
+def checked_object(found: Sequence[FoundAgent]) -> dict[str, Any]:
+    """Return what is wrong with some files."""
+    wrong = [each for each in found if each.definition is None]
+    problems = [problem_object(problem) for each in wrong for problem in each.problems]
+    return {"valid": not wrong, "files": [str(each.path) for each in found], "problems": problems}
 
 
 def problem_object(problem: Problem) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a run changed, as JSON has it."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,33 @@ def undo_object(undone: Undone) -> dict[str, Any]:
     }
 
 
+def exact_diff(found: RunDiff, differ: Differ | None) -> dict[str, Any]:
+    """Return the same such that `RunDiff` can be made of it again: bytes that are no text stand in it as surrogates."""
+    shown = diff_object(found, None)
+    shown["folder"], shown["not_watched"] = found.folder, list(found.left_alone)
+    shown["changes"] = [_exact_change(change, differ) for change in found.changes]
+    return shown
+
+
+def exact_undo(undone: Undone) -> dict[str, Any]:
+    """Return the same such that `Undone` can be made of it again."""
+    return {
+        **undo_object(undone),
+        "folder": undone.folder,
+        "already": list(undone.already),
+        "refused": [one._asdict() for one in undone.refused],
+        "steps": [
+            {"path": step.path, "current": _exact_entry(step.current), "target": _exact_entry(step.target)}
+            for step in undone.done
+        ],
+    }
+
+
+def within(path: str, folder: str) -> str:
+    """Return a path counted from the folder that a run works in."""
+    return os.path.relpath(path, folder) if path.startswith(f"{folder}/") else path
+
+
 def readable(path: str) -> str:
     """Return a path as text that JSON can carry: bytes that are none are shown as escapes."""
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
@@ -60,6 +88,26 @@ def _change(change: Change, differ: Differ | None) -> dict[str, Any]:
         value |= {"binary": found.binary, "added": found.added, "removed": found.removed}
         value["diff"] = found.text.decode(errors="backslashreplace")
     return value
+
+
+def _exact_change(change: Change, differ: Differ | None) -> dict[str, Any]:
+    value = {
+        **_change(change, None),
+        "path": change.path,
+        "before": _exact_entry(change.before),
+        "after": _exact_entry(change.after),
+        "mixed": change.mixed,
+        "doubtful": change.doubtful,
+    }
+    found = None if differ is None else differ(change)
+    if found is not None:
+        value |= {"binary": found.binary, "added": found.added, "removed": found.removed}
+        value["diff"] = found.text.decode(errors="surrogateescape")
+    return value
+
+
+def _exact_entry(entry: Entry | None) -> dict[str, Any] | None:
+    return None if entry is None else {**entry._asdict(), "kind": entry.kind.value, "mode": f"{entry.mode:04o}"}
 
 
 def _entry(entry: Entry | None) -> dict[str, Any] | None:

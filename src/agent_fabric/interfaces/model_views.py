@@ -38,6 +38,7 @@ def probed_object(probed: Probed) -> dict[str, Any]:
         "context_window": probed.window,
         **probed.speed._asdict(),
         "kept": probed.kept,
+        "problem": probed.problem,
     }
 
 

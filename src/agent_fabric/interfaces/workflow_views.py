@@ -1,11 +1,12 @@
 """Workflows as JSON objects: the same for the command line and for HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import Problem
-from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition
+from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition, definition_from
 from agent_fabric.infrastructure.workflows.definition_files import Found
 
 
@@ -30,12 +31,49 @@ def workflow_object(found: Found) -> dict[str, Any]:
     return workflow_line(found) if definition is None else {**workflow_line(found), **_details(found, definition)}
 
 
+def checked_object(found: Sequence[Found]) -> dict[str, Any]:
+    """Return what is wrong with some files, and what may surprise in them."""
+    wrong = [each for each in found if each.definition is None]
+    noted = [{"file": str(each.path), "note": note} for each in found for note in each.notes]
+    return {
+        "valid": not wrong,
+        "files": [str(each.path) for each in found],
+        "problems": [problem_object(problem) for each in wrong for problem in each.problems],
+        "notes": [each["note"] for each in noted],
+        "noted": noted,
+    }
+
+
+def found_from(shown: Mapping[str, Any]) -> Found:
+    """Return the workflow that a server has shown, with `workflow_object`."""
+    problems = tuple(problem_from(each) for each in shown["problems"])
+    if not shown["usable"]:
+        return Found(path=Path(shown["file"]), plain={"name": shown["name"]}, problems=problems)
+    plain = shown["definition"]
+    return Found(path=Path(shown["file"]), plain=plain, definition=definition_from(plain), notes=tuple(shown["notes"]))
+
+
+def problem_from(shown: Mapping[str, Any]) -> Problem:
+    """Return the problem of which this is the `problem_object`; those of agents name no step."""
+    return Problem(
+        path=tuple(shown["path"]),
+        message=shown["message"],
+        hint=shown["hint"],
+        step=shown.get("step") or "",
+        file=shown["file"],
+        line=shown["line"] or 0,
+        column=shown["column"] or 0,
+        other_line=shown.get("other_line") or 0,
+    )
+
+
 def problem_object(problem: Problem) -> dict[str, Any]:
     """Return what is wrong with a definition, and where."""
     return {
         "file": problem.file,
         "line": problem.line or None,
         "column": problem.column or None,
+        "other_line": problem.other_line or None,
         "step": problem.step or None,
         "path": list(problem.path),
         "message": problem.message,

@@ -11,12 +11,16 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.routing import BaseRoute
 
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import read_config
+from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.interfaces.http.app import create_app
+from agent_fabric.interfaces.http.connection import Connection
 from agent_fabric.interfaces.http.live import LiveRuns
-from agent_fabric.interfaces.http.server import Connection, open_listener
+from agent_fabric.interfaces.http.names import names_of
+from agent_fabric.interfaces.http.server import open_listener
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, Started, settings
 
@@ -45,13 +49,21 @@ class Served:
     """A server, and a client that talks to it."""
 
     port: int
+    token: str
+    """Opens every door."""
     client: httpx2.AsyncClient
     fabric: ServerFabric
     live: LiveRuns
     model: ScriptedModel
     command: Fabric
     """The command line in the same folder."""
+    routes: list[BaseRoute]
+    """Every door of the server."""
     streams: "list[Stream]" = field(default_factory=list)
+
+    def another_client(self, **more: Any) -> httpx2.AsyncClient:
+        """Return one more client; `more` are its options."""
+        return httpx2.AsyncClient(base_url=self.client.base_url, headers=bearer(self.token), **more)
 
     async def start(self, script: str = "", **more: Any) -> "Stream":
         """Start a run and begin to watch it."""
@@ -70,7 +82,8 @@ class Served:
 
     async def send(self, method: str, path: str, **more: Any) -> "Stream":
         """Send a request, and read nothing."""
-        self.streams.append(await Stream.send(self.port, method, path, **more))
+        headers = {**bearer(self.token), **(more.pop("headers", None) or {})}
+        self.streams.append(await Stream.send(self.port, method, path, headers=headers, **more))
         return self.streams[-1]
 
     async def elsewhere(self, script: str) -> "tuple[Started, str]":
@@ -102,6 +115,7 @@ async def served(
     script: Script = SCRIPT,
     *,
     run_index: Mapping[str, Any] | None = None,
+    connection: type[Connection] = Connection,
     also: Mapping[str, Any] | None = None,
     **configured: Any,
 ) -> AsyncIterator[Served]:
@@ -114,18 +128,21 @@ async def served(
         fabric = build_server(folder / ".fabric", loaded, readers=(live,))
         with open_listener("127.0.0.1", 0) as listener:
             port = listener.getsockname()[1]
-            app = create_app(fabric, live, port=port)
+            app = create_app(fabric, live, hosts=names_of("127.0.0.1", port, ()), own_url=f"http://127.0.0.1:{port}")
             server = uvicorn.Server(
                 uvicorn.Config(
-                    app, http=Connection, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1
+                    app, http=connection, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1
                 )
             )
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client:
+            token = local_token(folder / ".fabric")
+            async with httpx2.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, headers=bearer(token)
+            ) as client:
                 while not server.started:
                     await asyncio.sleep(0.005)
                 command = Fabric(folder, settings(model.base_url)).by_us()
-                server_and_client = Served(port, client, fabric, live, model, command)
+                server_and_client = Served(port, token, client, fabric, live, model, command, app.routes)
                 try:
                     yield server_and_client
                 finally:
@@ -193,13 +210,23 @@ class Stream:
         self.writer.transport.abort()
 
 
-def deaf_reader(port: int, run_id: str) -> socket.socket:
+def bearer(token: str) -> dict[str, str]:
+    """Return the header that shows a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def deaf_reader(port: int, token: str, run_id: str) -> socket.socket:
     """Ask for a run's events, and never read them."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
     connection.connect(("127.0.0.1", port))
-    head = f"GET /runs/{run_id}/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
-    connection.sendall(head.encode())
+    lines = [
+        f"GET /runs/{run_id}/events HTTP/1.1",
+        "Host: localhost",
+        "Accept: text/event-stream",
+        *(f"{name}: {value}" for name, value in bearer(token).items()),
+    ]
+    connection.sendall("\r\n".join((*lines, "", "")).encode())
     return connection
 
 

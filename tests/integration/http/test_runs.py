@@ -215,6 +215,7 @@ async def test_a_run_is_shown_with_what_was_asked_and_when(tmp_path: Path) -> No
         assert meta.pop("prompt") == "do it"
         assert meta.pop("created_at") < meta.pop("updated_at")
         assert meta.pop("queued") is False
+        assert meta.pop("events") > 3
         assert shown == done
 
         first, second = await server.start("hang"), await server.start("hang")
@@ -379,7 +380,7 @@ async def test_the_server_answers_while_tools_block_their_threads(tmp_path: Path
 async def test_two_hundred_runs_at_once_all_complete(tmp_path: Path) -> None:
     async with served(tmp_path, max_running=50) as server:
         limits = httpx2.Limits(max_connections=None)
-        async with httpx2.AsyncClient(base_url=server.client.base_url, timeout=120, limits=limits) as client:
+        async with server.another_client(timeout=120, limits=limits) as client:
             answers = await asyncio.gather(*(client.post("/run", json=task(prompt=f"{n}")) for n in range(200)))
     assert {answer.status_code for answer in answers} == {200}
     assert {answer.json()["_meta"]["status"] for answer in answers} == {"completed"}
@@ -479,10 +480,13 @@ async def test_whoever_sends_all_of_a_large_body_first_still_learns_that_it_is_t
     tmp_path: Path, path: str
 ) -> None:
     size = 6_000_000
-    start = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    told = f"{start}Content-Length: {size}\r\n\r\n".encode() + b"x" * size
-    chunked = f"{start}Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n".encode() + b"x" * size + b"\r\n0\r\n\r\n"
     async with served(tmp_path, max_body_bytes=4_000) as server:
+        start = (
+            f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Authorization: Bearer {server.token}\r\n"
+        )
+        told = f"{start}Content-Length: {size}\r\n\r\n".encode() + b"x" * size
+        chunked = f"{start}Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n".encode() + b"x" * size + b"\r\n0\r\n\r\n"
         for request in (told, chunked):
             head, body = await _spoken(server.port, request)
             assert (body["code"], "connection: close" in head) == ("body_too_large", True)
@@ -494,6 +498,7 @@ async def test_a_client_that_leaves_while_it_sends_is_no_failure_of_ours(
     async with served(tmp_path) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        writer.write(f"Authorization: Bearer {server.token}\r\n".encode())
         writer.write(b'Content-Length: 100\r\n\r\n{"prompt"')
         await writer.drain()
         await server.client.get("/health")
@@ -506,6 +511,7 @@ async def test_whoever_still_sends_when_the_server_stops_is_told_so(tmp_path: Pa
     async with served(tmp_path) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"POST /run HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        writer.write(f"Authorization: Bearer {server.token}\r\n".encode())
         writer.write(b'Content-Length: 100\r\n\r\n{"prompt"')
         await writer.drain()
         await server.client.get("/health")

@@ -185,7 +185,7 @@ async def test_readers_that_never_read_get_stuck_and_cost_nothing_while_others_s
     script = Script((DONE,), named={"long": (*turns, Hang(times=99))})
     async with served(tmp_path, script) as server:
         stream = await server.start("long", max_steps=1_000)
-        deaf = [deaf_reader(server.port, stream.run_id) for _ in range(300)]
+        deaf = [deaf_reader(server.port, server.token, stream.run_id) for _ in range(300)]
         frames = [await stream.frame() for _ in range(4 * len(turns))]
         assert ids(frames) == list(range(len(frames)))
         feed = server.live.feeds()[0]

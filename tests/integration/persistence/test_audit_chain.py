@@ -11,15 +11,17 @@ import pytest
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.audit import ChainReport
 from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.persistence import attic
 from agent_fabric.infrastructure.persistence.attic import SqliteAttic
 from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.testing.workbench import workbench
-from contract.run_repository_contract import RUN, completed, log, workflow_with
+from contract.run_repository_contract import CREATED, RUN, completed, log, workflow_with
 from integration.persistence.five_steps import answers_of, looking_pack
 
 KEY = AuditKey.of(b"k" * 32)
@@ -193,3 +195,32 @@ async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None
     left = list(apsw.Connection(str(folder.layout.database)).execute("SELECT hash FROM blobs"))
     assert (b"b" * 32,) in left
     assert (b"a" * 32,) not in left
+
+
+async def test_a_text_that_a_run_takes_up_while_garbage_is_collected_stays(folder: Folder) -> None:
+    """Between the look for what nothing refers to and its removal, another run may record the same text."""
+    text = "long " * 2_000
+
+    async def record(run_id: RunId) -> None:
+        held = await folder.runs.create(run_id, CREATED)
+        await held.append([Event(1, 1.0, None, "", GuidanceGiven(reason="unproven", message=text))])
+        await held.release()
+
+    async def texts() -> int:
+        return await folder.store.read(
+            lambda connection: int(str(connection.execute("SELECT count(*) FROM blobs").get))
+        )
+
+    await record(RunId("00000000-0000-4000-8000-00000000000a"))
+    assert await texts() == 1
+    folder.tamper("DELETE FROM events")  # now nothing refers to it
+    connection = apsw.Connection(str(folder.layout.database))
+    since, unnamed = attic._unnamed_blobs(connection)
+    connection.close()
+    assert len(unnamed) == 1
+    await record(RunId("00000000-0000-4000-8000-00000000000b"))
+    await folder.store.writer.write(lambda connection: attic._remove_blobs(connection, unnamed, since))
+    assert await texts() == 1
+    folder.tamper("DELETE FROM events")
+    await SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
+    assert await texts() == 0

@@ -68,6 +68,9 @@ def test_a_dash_in_a_key_is_written_as_an_underscore(tmp_path: Any) -> None:
     [
         "FABRIC_RUN_ID",
         "FABRIC_URL",
+        "FABRIC_TOKEN",
+        "FABRIC_API_KEY",
+        "FABRIC_DOMAIN",
         "FABRIC_SKIP_REAL_LLM",
         "FABRIC_CFG_PATH",
         "FABRIC_CA_CLIENT_HOME",

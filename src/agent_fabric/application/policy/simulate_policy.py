@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
 from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, PackStarted, RunCreated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
@@ -54,8 +55,12 @@ class SimulatePolicy:
         for record in await self.catalogue.recent(limit=EVERY_RUN):
             if record.updated_at < since:
                 continue
+            try:
+                events = await self.runs.read(record.run_id)
+            except RunKeyMissing:
+                continue  # what nobody here can read cannot be compared
             seen += 1
-            for past in past_calls(record.run_id, await self.runs.read(record.run_id)):
+            for past in past_calls(record.run_id, events):
                 if past.ts < since:
                     continue
                 calls += 1

@@ -1,8 +1,10 @@
 """Whether what was recorded is still what is there."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.acts import Act
 from agent_fabric.domain.ids import RunId
 
 
@@ -58,6 +60,22 @@ class AuditChain(Protocol):
 
     async def holds(self, head: str) -> bool:
         """Tell whether the chain has an entry with this hash, as somebody noted it down earlier."""
+        ...
+
+
+class ActLog(Protocol):
+    """What people did to the fabric folder itself; each act is an entry of the chain."""
+
+    async def record(self, act: Act) -> None:
+        """Record an act, after it was done.
+
+        Raises:
+            StoreFull, StoreUnavailable: it cannot be recorded.
+        """
+        ...
+
+    async def recent(self, *, limit: int) -> Sequence[Act]:
+        """Return the newest acts, the newest first, as they stand in the record; see `AuditChain.verify`."""
         ...
 
 

@@ -122,6 +122,8 @@ class RunRecord:
     prompt: str
     specialist_ids: Sequence[str]
     summary: str
+    conversation: str = ""
+    """The conversation that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +139,8 @@ class RunQuery:
     """Created before this time."""
     words: str = ""
     """All of them are in the task or the summary."""
+    conversation: str = ""
+    """The one that it belongs to; a run that belongs to none is one by itself, of the same id."""
     older_than: int | None = None
     """Where the page before ended."""
     limit: int = 50

@@ -35,6 +35,8 @@ class Drive:
     """Belongs to the dispatcher: whoever waits for it must not cancel it. It is cancelled when the server stops."""
     queued: bool
     """Whether it still waits."""
+    since: float = 0.0
+    """When it lined up, by the event loop's clock."""
 
 
 @dataclass(slots=True)
@@ -121,6 +123,17 @@ class DispatchRuns:
         """How many wait for their turn."""
         waiting = sum(drive.queued for drive in self._drives.values())
         return waiting + len(self._expected - self._drives.keys() - self._taking.keys())
+
+    @property
+    def oldest_queued_s(self) -> float:
+        """How long the first in line has waited; 0 without a line."""
+        since = min((drive.since for drive in self._drives.values() if drive.queued), default=None)
+        return 0.0 if since is None else asyncio.get_running_loop().time() - since
+
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing is taken on any more."""
+        return self._stopping
 
     async def stop(self, *, timeout_s: float) -> None:
         """Stop every drive and let none begin. The runs stay as they stand, for the next server."""
@@ -209,7 +222,8 @@ class DispatchRuns:
         run_id = taken.held.run_id
         outcome = asyncio.create_task(self._see_through(taken, place), name=f"run {run_id}")
         outcome.add_done_callback(lambda _: self._ended(drive))
-        drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None)
+        since = asyncio.get_running_loop().time()
+        drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None, since=since)
         return drive
 
     async def _see_through(self, taken: Taken, place: _Place | None) -> RunResult:

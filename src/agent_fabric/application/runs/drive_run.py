@@ -257,6 +257,8 @@ class _Drive:
             return
         await self.held.append(batch, consumed=consumed, children=children)
         if self.sink is not None and batch:
+            for child in children:
+                self.sink.publish(child.run_id, (child.created,))
             self.sink.publish(self.held.run_id, batch)
 
     async def _fly_here(self, lane: LaneId | None, effect: Effect, mail: Mail) -> None:

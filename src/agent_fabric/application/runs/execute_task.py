@@ -34,6 +34,8 @@ class ExecuteTask:
     fabric_version: str
     signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
+    encrypts: Callable[[Task], bool] = lambda _: False
+    """Tells whether the run of a task is encrypted although the task does not ask for it."""
 
     async def __call__(
         self,
@@ -57,15 +59,24 @@ class ExecuteTask:
         await self.drive(*taken)
         return result_of(taken.state)
 
-    async def create(self, task: Task, *, then: Sequence[tuple[LaneId, Body]] = (), copy_of: str = "") -> Taken:
+    async def create(
+        self,
+        task: Task,
+        *,
+        then: Sequence[tuple[LaneId, Body]] = (),
+        copy_of: str = "",
+        run_id: RunId | None = None,
+    ) -> Taken:
         """Make the run durable and hold it, for whoever drives it in their own time.
+
+        `run_id` is an id that was chosen before, so that whoever asks again finds this run; there must be none yet.
 
         Raises:
             RecruitError: as above.
         """
         if task.workflow is None:
             self.recruit.require_known(task)
-        run_id = self.ids.new_run_id()
+        run_id = run_id or self.ids.new_run_id()
         created = self.first_event(run_id, task)
         events = [created, *(Event(seq, created.ts, lane, "", body) for seq, (lane, body) in enumerate(then, start=1))]
         if copy_of:  # before there is a run: what is copied in part must not be taken for the whole
@@ -101,5 +112,9 @@ class ExecuteTask:
                 agent=secrets.hide(task.agent) if secrets else task.agent,
                 workflow=secrets.hide(task.workflow) if secrets else task.workflow,
                 parent=task.parent,
+                requested_by=task.requested_by,
+                user_scopes=task.user_scopes,
+                encrypted=task.encrypted or self.encrypts(task),
+                conversation=task.conversation,
             ),
         )

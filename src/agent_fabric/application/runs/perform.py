@@ -155,6 +155,7 @@ class Perform:
             timeout_s=timeout_s if time_left_s is None else min(timeout_s, time_left_s),
             network_allowed=state.task.network_allowed,
             agent=lane.specialist_id,
+            user_scopes=frozenset(state.task.user_scopes),
             working_dir=state.workspace,
             command_allowlist=self.invoke_tool.allowlists.commands,
             path_allowlist=self.invoke_tool.allowlists.paths,

@@ -69,7 +69,7 @@ class ChildRuns:
                 f"Workflows call each other {MOST_LEVELS} deep", hint="Does one of them call itself? Break the circle."
             )
         task = self.task_for(action.kind, action.name, action.inputs, state.task)
-        task = task.below(parent, workspace=state.workspace)
+        task = task.below(parent, state.task, workspace=state.workspace)
         return NewRun(
             run_id=run_id,
             created=self.first_event(run_id, task),

@@ -77,6 +77,7 @@ class PerformStep:
             timeout_s=step.timeout_s or usual,
             network_allowed=state.task.network_allowed,
             agent=_agent(state),
+            user_scopes=frozenset(state.task.user_scopes),
             working_dir=state.workspace,
             command_allowlist=allowlists.commands,
             path_allowlist=allowlists.paths,

@@ -7,23 +7,31 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.agents import AgentsConfig
+from agent_fabric.config.schema.alerts import Alerts
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.config.schema.embedded import EmbeddedConfig
+from agent_fabric.config.schema.encryption import DEFAULT as ENCRYPTION
+from agent_fabric.config.schema.encryption import Encryption
+from agent_fabric.config.schema.identity import IdentityConfig
+from agent_fabric.config.schema.limits import LimitsConfig
 from agent_fabric.config.schema.log import LogConfig
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.config.schema.policy import PolicyConfig
+from agent_fabric.config.schema.retention import RetentionConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.config.schema.sandbox import SandboxConfig
+from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.config.schema.values import SETTINGS, EntryKey, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.config.schema.workflows import WorkflowsConfig
 
 
@@ -70,6 +78,17 @@ class FabricConfig(BaseModel):
     """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
     """How `fabric serve` listens and how much it takes on."""
+    secrets: SecretsConfig = SecretsConfig()
+    """Where secrets are kept, and which of them workflows may use."""
+    limits: LimitsConfig = LimitsConfig()
+    """How much whoever asks over the network may ask for."""
+    webhooks: Mapping[EntryKey, WebhookConfig] = {}
+    """Senders whose deliveries are taken at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
+    identity: IdentityConfig = IdentityConfig()
+    """Who may use the server, and how they show who they are."""
+    encryption: Encryption = ENCRYPTION
+    """Which runs are stored encrypted: `sessions` those that answer a person in a chat, `all` every run, `off` only
+    those for which it is asked (`fabric run --encrypt`)."""
     agents: AgentsConfig = AgentsConfig()
     """Where agents are defined."""
     workflows: WorkflowsConfig = WorkflowsConfig()
@@ -82,6 +101,10 @@ class FabricConfig(BaseModel):
     """Where OpenTelemetry traces go; not set: nowhere."""
     log: LogConfig = LogConfig()
     """What operators are told, and where."""
+    alerts: Alerts = ()
+    """When people are told that something is wrong, beyond the rules that are built in."""
+    retention: RetentionConfig = RetentionConfig()
+    """What a server takes away by itself."""
 
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:

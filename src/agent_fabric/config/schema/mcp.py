@@ -38,10 +38,11 @@ class MCPServerConfig(BaseModel):
     url: WebAddress | None = None
     """The address to connect to; for `http` and `sse`."""
     env: Mapping[VariableName, VariableValue] = {}
-    """Environment variables for the program; for `stdio`. `env:NAME` takes the value from our own variable NAME."""
+    """Environment variables for the program; for `stdio`. `env:NAME` takes the value from our own variable NAME,
+    `file:NAME` what `fabric secrets set NAME` has kept, and `vault:path#field` what is in the vault."""
     headers: Mapping[HeaderName, HeaderValue] = {}
     """HTTP headers sent with every request; for `http` and `sse`. `env:NAME` and `Bearer env:NAME` take a variable's
-    value."""
+    value; so do `file:NAME` and `vault:path#field` with secrets from there."""
     trusted: bool = False
     """Whether the program may run outside the sandbox, with all your rights; for `stdio`."""
     network: bool = False

@@ -76,11 +76,13 @@ class ModelConfig(BaseModel):
     price: PriceConfig | None = None
     """What its tokens cost; then runs tell what they cost."""
     api_key: SecretReference | None = None
-    """Where the key is kept: `env:NAME` reads the environment variable NAME. A key itself is refused."""
+    """Where the key is kept: `env:NAME` reads the environment variable NAME, `file:NAME` what `fabric secrets set NAME`
+    has kept, `vault:path#field` the vault. A key itself is refused."""
     ca_file: AbsolutePath | None = None
     """Certificates to trust for this server, as an absolute path to a PEM file."""
     headers: Mapping[HeaderName, HeaderValue] = {}
-    """HTTP headers sent with every request. They are part of a run's log: write a secret as `env:NAME`."""
+    """HTTP headers sent with every request. They are part of a run's log: write a secret as `env:NAME`,
+    `file:NAME` or `vault:path#field`."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -20,4 +20,5 @@ class RunIndexConfig(BaseModel):
     """Who makes the vectors. Not set: without a server `embedded` (install the extra `embeddings`); with one, `ollama`
     if its port is 11434, else `generic`."""
     embedding_api_key: SecretReference | None = None
-    """Where that server's key is kept: `env:NAME` reads the environment variable NAME."""
+    """Where that server's key is kept: `env:NAME` reads the environment variable NAME; or `file:NAME`, or
+    `vault:path#field`."""

@@ -1,23 +1,39 @@
 """The HTTP server."""
 
+from ipaddress import ip_network
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
+from agent_fabric.config.schema.values import SETTINGS, Text, Texts
 
 
-def _loopback(host: str) -> str:
-    if host not in LOOPBACK:
-        raise ConfigProblem(
-            f"must be {', '.join(LOOPBACK[:-1])} or {LOOPBACK[-1]}: there is no login yet, "
-            "so whoever reached the server could run commands as you",
-            hint="From another machine, use a tunnel: ssh -L 8787:127.0.0.1:8787 HOST",
-        )
-    return host
+def _networks(entries: tuple[str, ...]) -> tuple[str, ...]:
+    for entry in entries:
+        try:
+            ip_network(entry)
+        except ValueError:
+            raise ConfigProblem(
+                f"has {entry!r}, which is no address and no network",
+                hint="Write an address such as 10.0.0.7, or a network such as 10.0.0.0/8.",
+            ) from None
+    return entries
+
+
+Networks = Annotated[Texts, AfterValidator(_networks)]
+"""Addresses and networks of machines."""
+
+
+class TlsConfig(BaseModel):
+    """The certificate with which the server shows who it is, if no proxy in front of it does that."""
+
+    model_config = SETTINGS
+
+    certificate: Text
+    """File with the certificate and those between it and its authority, as PEM."""
+    key: Text
+    """File with its private key, as PEM."""
 
 
 class ServerConfig(BaseModel):
@@ -25,10 +41,16 @@ class ServerConfig(BaseModel):
 
     model_config = SETTINGS
 
-    host: Annotated[str, AfterValidator(_loopback)] = "127.0.0.1"
-    """Address to listen on: `127.0.0.1`, `::1` or `localhost`. Others are refused until there is a login."""
+    host: Text = "127.0.0.1"
+    """Address to listen on. One that other machines can reach is refused until there is somebody who may come in."""
     port: int = Field(default=8787, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one."""
+    hosts: Texts = ()
+    """How the server is called by others, such as `fabric.example.org`; requests for other names are refused."""
+    trusted_proxies: Networks = ()
+    """Addresses or networks of proxies, such as `10.0.0.0/8`; only they are believed in `X-Forwarded-For`."""
+    tls: TlsConfig | None = None
+    """Serve HTTPS; not set: plain HTTP, for this machine or a proxy in front."""
     max_running: int = Field(default=64, ge=1, le=10_000)
     """Runs that are driven at the same time; further ones wait for their turn."""
     max_queued: int = Field(default=1_000, ge=0, le=1_000_000)

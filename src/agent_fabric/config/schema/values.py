@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Strict, StringConstraints
 
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.secret_references import is_reference
 
 SETTINGS: Final = ConfigDict(
     frozen=True,
@@ -20,7 +21,6 @@ SETTINGS: Final = ConfigDict(
 
 _ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,63}")
-_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _BUILDER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,10 +67,11 @@ def _base_address(address: str) -> str:
 
 
 def _secret_reference(reference: str) -> str:
-    if not _REFERENCE.fullmatch(reference):
+    if not is_reference(reference):
         raise ConfigProblem(
             "must be a reference such as 'env:OPENAI_API_KEY', never the key itself",
-            hint="Put the key into an environment variable and write 'env:' and the variable's name here.",
+            hint="Put the key into an environment variable and write 'env:' and the variable's name here. Or keep it "
+            "with `fabric secrets set NAME` and write 'file:NAME'; of a vault, 'vault:path#field'.",
         )
     return reference
 
@@ -134,7 +135,7 @@ BaseAddress = Annotated[str, AfterValidator(_base_address)]
 """An http or https address to which paths are added; kept without a slash at its end."""
 
 SecretReference = Annotated[str, AfterValidator(_secret_reference)]
-"""Where a secret is kept: `env:NAME`."""
+"""Where a secret is kept: `env:NAME`, `file:NAME` or `vault:path#field`."""
 
 Builder = Annotated[str, AfterValidator(_builder)]
 """A function to import: `module:function`."""

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from agent_fabric.domain.agents.brief import AgentBrief
+from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 
@@ -143,10 +144,30 @@ class Task:
     parent: Parent | None = None
     agent: AgentBrief | None = None
     """The agent that does it, instead of a pack; `specialist_ids` has its name."""
+    requested_by: str = ""
+    """Who asked for it over the network; empty: whoever owns the folder."""
+    user_scopes: tuple[str, ...] = ()
+    """What they may do; empty: nobody has limited it."""
+    conversation: str = ""
+    """The conversation that it goes on with, as whoever leads it calls it."""
 
-    def below(self, parent: Parent, *, workspace: str) -> "Task":
-        """Return the same task as the work of a step, in the workspace of its workflow."""
-        return replace(self, parent=parent, workspace=workspace)
+    encrypted: bool = False
+    """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""
+
+    def asked_by(self, principal: Principal) -> Self:
+        """Return the same task as somebody's own."""
+        return replace(self, requested_by=principal.name, user_scopes=tuple(sorted(principal.scopes)))
+
+    def below(self, parent: Parent, above: "Task", *, workspace: str) -> "Task":
+        """Return the same task as the work of a step of the one above, for the same person, in the same workspace."""
+        return replace(
+            self,
+            parent=parent,
+            workspace=workspace,
+            requested_by=above.requested_by,
+            user_scopes=above.user_scopes,
+            encrypted=self.encrypted or above.encrypted,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,6 +114,11 @@ class AgentFolder:
             read = {**read, path: _read(path, ())}
         return self._checked(path, read[path], read)
 
+    def check_text(self, path: Path, text: str) -> FoundAgent:
+        """Check what would stand in a file, beside the agents of the folders, whose place it may take."""
+        read = _parsed(path, text, ())
+        return self._checked(path, read, {**self._look(), path: read}, replaces=True)
+
     def _look(self) -> dict[Path, _Read]:
         """Bring what is known up to date."""
         before, now = self._files, dict[Path, _Read]()
@@ -128,7 +133,9 @@ class AgentFolder:
         self._files = now
         return now
 
-    def _checked(self, path: Path, read: _Read, everything: Mapping[Path, _Read]) -> FoundAgent:
+    def _checked(
+        self, path: Path, read: _Read, everything: Mapping[Path, _Read], *, replaces: bool = False
+    ) -> FoundAgent:
         name = read.name or path.stem
         if read.parsed is None:
             assert read.problem is not None
@@ -136,7 +143,7 @@ class AgentFolder:
         names = frozenset(each.name for each in everything.values() if each.name is not None)
         problems = problems_in_agent(read.parsed.value, replace(self._known, agents=names))
         others = [str(other) for other, each in everything.items() if other != path and each.name == read.name]
-        if read.name is not None and others:
+        if read.name is not None and others and not replaces:
             message = f"more than one agent is named {read.name!r}: also in {', '.join(others)}"
             problems.append(Problem(path=("name",), message=message, hint="Rename or remove one of them."))
         if problems:
@@ -176,6 +183,10 @@ def _read(path: Path, stamp: tuple[int, ...]) -> _Read:
         text = read_text(path)
     except ConfigProblem as problem:
         return _Read(stamp, None, Problem(path=(), message=problem.message, hint=problem.hint, file=str(path)))
+    return _parsed(path, text, stamp)
+
+
+def _parsed(path: Path, text: str, stamp: tuple[int, ...]) -> _Read:
     suffix = path.suffix
     try:
         return _Read(stamp, _parse_markdown(text) if suffix == ".md" else parse_with_spots(text, suffix))

@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 
@@ -26,6 +27,7 @@ class ServerFacts:
 
     session: HttpSession
     ollama: OllamaBackend
+    resolve: Resolve = environment_only
 
     async def card(self, settings: ModelSettings) -> ModelCard:
         if settings.backend == "embedded":
@@ -42,7 +44,7 @@ class ServerFacts:
         return replace(ModelCard(name=settings.model), served_window=window)
 
     async def _window(self, settings: ModelSettings) -> int | None:
-        http = ModelHttp(self.session(), ServerAddress.of(settings))
+        http = ModelHttp(self.session(), ServerAddress.of(settings), self.resolve)
         base_url = settings.base_url.rstrip("/")
         props = await _object(http, f"{base_url.removesuffix('/v1')}/props")  # llama.cpp's own
         served = _mapping(props.get("default_generation_settings")).get("n_ctx")

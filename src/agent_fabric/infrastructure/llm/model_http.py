@@ -14,6 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.config.secret_references import Reference, reference_in
 from agent_fabric.domain.errors import (
     ConfigError,
     ContextExceeded,
@@ -48,13 +50,22 @@ Read = Callable[[aiohttp.ClientResponse], Awaitable[T]]
 """Reads an answer; what it raises, in whatever words, is told as a ModelError."""
 
 
+async def environment_only(reference: str) -> str:
+    """Resolve nothing: for those who know no place for secrets but the environment.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(f"{reference} cannot be used here", hint="Use an environment variable: env:NAME.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
     """Where a model server is, and what it takes to be let in."""
 
     base_url: str
     api_key: str | None = None
-    """A reference such as `env:NAME`; never the key."""
+    """A reference such as `env:NAME` or `file:NAME`; never the key."""
     ca_file: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     connect_timeout_s: float = 2.5
@@ -80,7 +91,10 @@ class ModelHttp:
         ConfigError: a key or a certificate that the address names does not exist.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, address: ServerAddress) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, address: ServerAddress, resolve: Resolve = environment_only
+    ) -> None:
+        """Take what gives the secrets that are not in the environment; it is asked for each request."""
         self.base_url = address.base_url
         self._session = session
         self._proxy = _proxy_for(address.base_url)
@@ -90,10 +104,13 @@ class ModelHttp:
         self._headers = {"content-type": "application/json"}
         self._secrets: list[str] = []
         """Values that a server may repeat but that must not get into any log."""
+        self._elsewhere: dict[str, Reference] = {}
+        """Headers whose secrets are in a file or a vault."""
+        self._resolve = resolve
         for name, value in address.headers:
-            self._headers[name] = self._resolved(value)
+            self._take(name, value)
         if address.api_key:
-            self._headers["authorization"] = f"Bearer {self._resolved(address.api_key)}"
+            self._take("authorization", f"Bearer {address.api_key}")
         if address.secret:
             self._secrets.append(address.secret)
             self._headers["authorization"] = f"Bearer {address.secret}"
@@ -124,12 +141,13 @@ class ModelHttp:
     async def _ask(
         self, method: str, url: str, data: bytes | None, model: str, limits: aiohttp.ClientTimeout, read: Read[T]
     ) -> T:
+        headers = {**self._headers, **await self._from_elsewhere()} if self._elsewhere else self._headers
         try:
             async with self._session.request(
                 method,
                 url,
                 data=data if data is None or len(data) < _LARGE else io.BytesIO(data),
-                headers=self._headers,
+                headers=headers,
                 timeout=limits,
                 proxy=self._proxy,
                 ssl=self._ssl,
@@ -174,12 +192,26 @@ class ModelHttp:
                 hint="Check `base_url`, the proxy variables and the certificates.",
             ) from None
 
-    def _resolved(self, value: str) -> str:
-        if not value.startswith("env:"):
-            return value
-        secret = _secret(value)
-        self._secrets.append(secret)
-        return secret
+    def _take(self, name: str, value: str) -> None:
+        reference = reference_in(value)
+        if reference is None:
+            self._headers[name] = value
+        elif reference.source == "env":
+            self._headers[name] = self._filled(reference, os.environ.get(reference.name, "").strip())
+        else:
+            self._elsewhere[name] = reference
+
+    async def _from_elsewhere(self) -> dict[str, str]:
+        return {
+            name: self._filled(reference, await self._resolve(reference.text))
+            for name, reference in self._elsewhere.items()
+        }
+
+    def _filled(self, reference: Reference, secret: str) -> str:
+        _check(reference, secret)
+        if secret not in self._secrets:
+            self._secrets.append(secret)
+        return f"{reference.scheme} {secret}" if reference.scheme else secret
 
     def _without_secrets(self, data: bytes) -> bytes:
         for secret in self._secrets:
@@ -292,17 +324,17 @@ def _reason(problem: BaseException) -> str:
     return str(problem) or type(problem).__name__
 
 
-def _secret(reference: str) -> str:
-    name = reference.removeprefix("env:")
-    value = os.environ.get(name, "").strip()
+def _check(reference: Reference, value: str) -> None:
+    name = reference.name
+    what = f"The variable {name}" if reference.source == "env" else f"The secret {reference.text}"
+    how = f"export {name}=…" if reference.source == "env" else "fabric secrets set NAME"
     if not value:
-        raise ConfigError(f"The variable {name}, which holds a model's key, is not set", hint=f"export {name}=…")
+        raise ConfigError(f"{what}, which holds a model's key, is not set", hint=how)
     if not value.isprintable():
         raise ConfigError(
-            f"The variable {name}, which holds a model's key, has line breaks or control characters in it",
-            hint=f"Set it to one line: export {name}=…",
+            f"{what}, which holds a model's key, has line breaks or control characters in it",
+            hint=f"Set it to one line: {how}",
         )
-    return value
 
 
 def _proxy_for(url: str) -> str | None:

@@ -8,12 +8,19 @@ from collections.abc import Sequence
 import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.dialects.shape import shape
 from agent_fabric.domain.dialects.understand import understand
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, lines_of, whole_body
+from agent_fabric.infrastructure.llm.model_http import (
+    ModelHttp,
+    ServerAddress,
+    environment_only,
+    lines_of,
+    whole_body,
+)
 from agent_fabric.infrastructure.llm.openai_wire import (
     StreamedAnswer,
     encode_request,
@@ -50,8 +57,9 @@ class HttpSession:
 class OpenAICompatibleBackend:
     """Backend for servers that are simply there."""
 
-    def __init__(self, session: HttpSession) -> None:
+    def __init__(self, session: HttpSession, resolve: Resolve = environment_only) -> None:
         self._session = session
+        self._resolve = resolve
         self._clients: dict[tuple[ServerAddress, str, bool], OpenAICompatibleClient] = {}
 
     async def ready(self, settings: ModelSettings, notice: Notice) -> "OpenAICompatibleClient":  # noqa: ARG002 - as every backend
@@ -66,13 +74,13 @@ class OpenAICompatibleBackend:
         key = (ServerAddress.of(settings), settings.dialect, settings.strict_native)
         client = self._clients.get(key)
         if client is None:
-            http = ModelHttp(self._session(), key[0])
+            http = ModelHttp(self._session(), key[0], self._resolve)
             client = self._clients[key] = OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
         return client
 
     async def names(self, address: ServerAddress) -> Sequence[str] | None:
         """Return the names of a server's models; None when it does not tell."""
-        http = ModelHttp(self._session(), address)
+        http = ModelHttp(self._session(), address, self._resolve)
         try:
             return model_names(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=_LISTING_TIMEOUT_S))
         except ModelError:

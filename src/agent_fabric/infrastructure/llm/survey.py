@@ -22,12 +22,13 @@ from agent_fabric.application.ports.models import (
     Stored,
     WeightsFile,
 )
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError, ModelUnreachable
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard, find_model, is_loopback
 from agent_fabric.infrastructure.llm.cards import CardFile
 from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
 from agent_fabric.infrastructure.llm.openai_wire import model_names
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
@@ -50,6 +51,7 @@ class LoopbackServers:
     session: Callable[[], aiohttp.ClientSession]
     start_cmd: Sequence[str]
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    resolve: Resolve = environment_only
     _found: dict[str, OllamaFound] = field(default_factory=dict)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -65,7 +67,7 @@ class LoopbackServers:
     async def names(self, address: ServerAddress) -> Sequence[str] | None:
         if not _is_here(address.base_url):
             return None
-        http = ModelHttp(self.session(), address)
+        http = ModelHttp(self.session(), address, self.resolve)
         try:
             return model_names(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
         except ModelError:
@@ -84,7 +86,7 @@ class LoopbackServers:
         if not _is_here(base_url):
             return OllamaFound(base_url, running=False)
         asked = address or ServerAddress(base_url=base_url)
-        server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S))
+        server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S), resolve=self.resolve)
         version = None
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_S):
@@ -108,7 +110,7 @@ class MachineSurvey:
         return await self.here.ollama(base_url)
 
     async def answers(self, settings: ModelSettings) -> bool:
-        http = ModelHttp(self.here.session(), ServerAddress.of(settings))
+        http = ModelHttp(self.here.session(), ServerAddress.of(settings), self.here.resolve)
         try:
             await http.get(f"{settings.base_url.rstrip('/')}/models", timeout_s=LOOK_S)
         except ModelUnreachable:

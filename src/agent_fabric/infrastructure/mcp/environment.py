@@ -1,13 +1,13 @@
 """What a server's program and requests are given: little of our environment, and what the configuration names."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.mcp import MCPServerConfig
+from agent_fabric.config.secret_references import Reference, reference_in
 from agent_fabric.domain.errors import ConfigError
 
-_REFERENCE: Final = re.compile(r"(?:(?P<scheme>[A-Za-z]+) )?env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _NETWORK: Final = frozenset(
     (
@@ -33,45 +33,69 @@ def passed_on(environ: Mapping[str, str], *, network: bool, trusted: bool) -> di
     }
 
 
-def server_environment(server: MCPServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the configuration gives to a server, with secrets in place.
+async def secrets_for(
+    server: MCPServerConfig, environ: Mapping[str, str], resolve: Resolve | None = None
+) -> dict[str, str]:
+    """Return the values of all secrets that a server's configuration refers to, by reference.
 
     Raises:
-        ConfigError: a variable that it refers to is not set.
+        ConfigError: one of them is not there, or cannot be had.
     """
-    return {name: _resolved(value, server, environ) for name, value in server.env.items()}
+    found: dict[str, str] = {}
+    for reference in _references(server):
+        if reference.source == "env" or resolve is None:
+            found[reference.text] = _variable(reference, server, environ)
+        else:
+            found[reference.text] = await resolve(reference.text)
+    return found
 
 
-def request_headers(server: MCPServerConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of every request, with secrets in place.
+def server_environment(server: MCPServerConfig, secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the configuration gives to a server, with secrets in place; see `secrets_for`."""
+    return {name: _filled(value, secrets) for name, value in server.env.items()}
+
+
+def request_headers(server: MCPServerConfig, secrets: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of every request, with secrets in place; see `secrets_for`.
 
     Raises:
-        ConfigError: a variable that they refer to is not set, or is no single line.
+        ConfigError: one of them is no single line.
     """
-    headers = {name: _resolved(value, server, environ) for name, value in server.headers.items()}
+    headers = {name: _filled(value, secrets) for name, value in server.headers.items()}
     for name, value in headers.items():
         if not value.isprintable() or not value.isascii():
             raise ConfigError(
                 f"The header {name} of the tool server {server.name!r} has line breaks or odd characters in it",
-                hint="Set the variable that it refers to to one line of plain text.",
+                hint="Set the variable or secret that it refers to to one line of plain text.",
             )
     return headers
 
 
-def secrets_of(server: MCPServerConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values that the configuration takes from our variables; longest first, to be hidden wherever found."""
-    names = [found["name"] for value in server.env.values() if (found := _REFERENCE.fullmatch(value))]
-    return tuple(sorted({environ[name].strip() for name in names if environ.get(name, "").strip()}, key=len)[::-1])
+def hidden_values(secrets: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of secrets; longest first, to be hidden wherever found."""
+    return tuple(sorted(set(secrets.values()), key=len)[::-1])
 
 
-def _resolved(value: str, server: MCPServerConfig, environ: Mapping[str, str]) -> str:
-    found = _REFERENCE.fullmatch(value)
+def _references(server: MCPServerConfig) -> Iterator[Reference]:
+    given = server.env if server.transport == "stdio" else server.headers
+    return (found for value in given.values() if (found := reference_in(value)))
+
+
+def _filled(value: str, secrets: Mapping[str, str]) -> str:
+    found = reference_in(value)
     if found is None:
         return value
-    name, scheme = found["name"], found["scheme"]
+    secret = secrets[found.text]
+    return f"{found.scheme} {secret}" if found.scheme else secret
+
+
+def _variable(reference: Reference, server: MCPServerConfig, environ: Mapping[str, str]) -> str:
+    name = reference.name
+    if reference.source != "env":
+        raise ConfigError(f"{reference.text} cannot be used here", hint="Use an environment variable: env:NAME.")
     secret = environ.get(name, "").strip()
     if not secret:
         raise ConfigError(
             f"The variable {name}, which the tool server {server.name!r} needs, is not set", hint=f"export {name}=…"
         )
-    return f"{scheme} {secret}" if scheme else secret
+    return secret

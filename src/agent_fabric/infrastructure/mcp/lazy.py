@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.mcp import ServerConfinement, ServerTools
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import MissingExtra, PackBroken, ToolServerUnavailable
 from agent_fabric.infrastructure.mcp.approvals import ProjectServers
@@ -35,10 +36,15 @@ class LazyToolServers:
         environ: Mapping[str, str],
         asked_by_project: Mapping[str, str] | None = None,
         confinement: ServerConfinement | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
-        """Take our folder in the user's data and, for `asked_by_project`, see `ProjectServers`."""
+        """Take our folder in the user's data and what gives secrets that are not in the environment.
+
+        For `asked_by_project`, see `ProjectServers`.
+        """
         self._folder = folder
         self._environ = environ
+        self._resolve = resolve
         self._confinement = confinement or BubblewrapServers(environ)
         self._servers: PooledToolServers | None = None
         self._building = asyncio.Lock()
@@ -68,7 +74,12 @@ class LazyToolServers:
                 if self._closed:
                     raise ToolServerUnavailable("tool servers are being closed")
                 self._servers = servers.PooledToolServers(
-                    pool=pool.ServerPool(confinement=self._confinement, folder=self._folder, environ=self._environ),
+                    pool=pool.ServerPool(
+                        confinement=self._confinement,
+                        folder=self._folder,
+                        environ=self._environ,
+                        resolve=self._resolve,
+                    ),
                     pins=self.pins,
                     projects=self.projects,
                 )

@@ -5,17 +5,23 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.mcp import ServerConfinement, ServerProcess
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.mcp.confinement import TrustedServers
 from agent_fabric.infrastructure.mcp.connection import Connection, ConnectionLost
-from agent_fabric.infrastructure.mcp.environment import request_headers, secrets_of, server_environment
+from agent_fabric.infrastructure.mcp.environment import (
+    hidden_values,
+    request_headers,
+    secrets_for,
+    server_environment,
+)
 from agent_fabric.infrastructure.mcp.http import sse_transport, streamable_transport
 from agent_fabric.infrastructure.mcp.identity import content_hash, identity
 from agent_fabric.infrastructure.mcp.stdio import ProgramTransport
@@ -25,11 +31,19 @@ from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, own
 class ServerPool:
     """One connection for each server and, where it sees one, workspace; shared by all runs of a process."""
 
-    def __init__(self, *, confinement: ServerConfinement, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        *,
+        confinement: ServerConfinement,
+        folder: Path,
+        environ: Mapping[str, str],
+        resolve: Resolve | None = None,
+    ) -> None:
         self._confinement = confinement
         self._trusted = TrustedServers(environ)
         self._folder = folder
         self._environ = environ
+        self._resolve = resolve
         self._members: dict[str, PooledServer] = {}
         self._closed = False
 
@@ -67,21 +81,27 @@ class ServerPool:
         self._members.clear()
         await asyncio.gather(*(member.close() for member in members), return_exceptions=True)
 
-    def _transport(self, server: MCPServerConfig, workspace: str) -> AbstractAsyncContextManager[Any]:
+    async def _transport(self, server: MCPServerConfig, workspace: str) -> AbstractAsyncContextManager[Any]:
+        secrets = await secrets_for(server, self._environ, self._resolve)
+        return await asyncio.to_thread(self._connect, server, workspace, secrets)  # looks at many files
+
+    def _connect(
+        self, server: MCPServerConfig, workspace: str, secrets: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Any]:
         if server.transport == "stdio":
             confinement = self._trusted if server.trusted else self._confinement
-            launch = confinement.launch(self._process(server, workspace))
-            return ProgramTransport(launch, secrets=secrets_of(server, self._environ))
+            launch = confinement.launch(self._process(server, workspace, secrets))
+            return ProgramTransport(launch, secrets=hidden_values(secrets))
         assert server.url is not None
         connect = streamable_transport if server.transport == "http" else sse_transport
-        return connect(server.url, request_headers(server, self._environ))
+        return connect(server.url, request_headers(server, secrets))
 
-    def _process(self, server: MCPServerConfig, workspace: str) -> ServerProcess:
+    def _process(self, server: MCPServerConfig, workspace: str, secrets: Mapping[str, str]) -> ServerProcess:
         owner = owner_for(Path(workspace)) if workspace else Owner(DEFAULT_UID, DEFAULT_UID)
         return ServerProcess(
             program=self._program(server),
             args=tuple(word.replace("{workspace}", workspace) for word in server.command[1:]),
-            env=server_environment(server, self._environ),
+            env=server_environment(server, secrets),
             home=self._home(server, owner),
             uid=owner.uid,
             gid=owner.gid,
@@ -120,7 +140,7 @@ class PooledServer:
     def __init__(
         self,
         server: MCPServerConfig,
-        transport: Callable[[], AbstractAsyncContextManager[Any]],
+        transport: Callable[[], Awaitable[AbstractAsyncContextManager[Any]]],
         *,
         forget: Callable[[], object],
     ) -> None:
@@ -197,7 +217,7 @@ class PooledServer:
         return await self._open(older_only=True)
 
     async def _open(self, *, older_only: bool = False) -> Connection:
-        transport = await asyncio.to_thread(self._transport)  # looks at many files
+        transport = await self._transport()
         if self._closed:
             raise _leaving(self._server)
         self._connection = connection = Connection(

@@ -1,6 +1,6 @@
 """Tells operators how runs begin, stop and end. What a run does in between is in its own log."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.application.ports.operations import OperationsLog
@@ -20,28 +20,34 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
 )
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.observability.operations_log import bind
+from agent_fabric.infrastructure.observability.operations_log import bind, bound
 
 
 class RunLifecycleLog:
     """EventSink that writes one line for each turning point of a run: never a prompt, an answer or a tool's output.
 
-    From a run's beginning on, its id is on everything else that is logged in the same task, too.
+    From a run's beginning on, its id is on everything else that is logged in the same task, too. A run that works for
+    another one may do so in that one's task: then the id changes whenever one of the two records something.
     """
 
     wants_deltas = False
 
     def __init__(self, log: OperationsLog) -> None:
         self._log = log
+        self.discreet_about: Container[RunId] = ()
+        """Encrypted runs: of them, no text is told either that may quote what they are about."""
 
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if bound().get("run_id") != run_id:  # it begins, or goes on after one that works for it
+            bind(run_id=run_id)
         for event in events:
             entry = _ENTRIES.get(type(event.body))
             if entry is not None:
-                if isinstance(event.body, RunCreated | RunResumed):
-                    bind(run_id=run_id)
                 write = getattr(self._log, entry.level)
-                write(event.body.kind, run_id=run_id, **_lane(event), **entry.fields(event.body))
+                fields = entry.fields(event.body)
+                if run_id in self.discreet_about:
+                    fields = {name: "(encrypted)" if name in _TEXTS else value for name, value in fields.items()}
+                write(event.body.kind, run_id=run_id, **_lane(event), **fields)
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         """Let it pass."""
@@ -104,6 +110,9 @@ _ENTRIES: Final[Mapping[type, _Entry]] = {
         },
     ),
 }
+
+
+_TEXTS: Final = frozenset({"message", "reason"})
 
 
 def _lane(event: Event) -> Mapping[str, object]:

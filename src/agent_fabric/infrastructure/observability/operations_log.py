@@ -68,7 +68,8 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
     terminal = config.file is None and stream.isatty()
     pretty = config.format == "pretty" or (config.format == "auto" and terminal)
     colours = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    lines = Lines(Redactor(secrets), pretty=pretty, colours=colours)
+    redactor = Redactor(secrets)
+    lines = Lines(redactor, pretty=pretty, colours=colours)
 
     def tell(problem: Exception) -> None:
         if config.file is None:
@@ -89,9 +90,15 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
     )
     handler = FromLogging(lines, output.write)
     global _opened  # noqa: PLW0603 - a process has one log, as it has one standard error
-    _opened = _Opened(structlog.get_logger().bind(), output, handler, logging.getLogger().level)
+    _opened = _Opened(structlog.get_logger().bind(), output, handler, logging.getLogger().level, redactor)
     _take_over_logging(handler, config.level)
     atexit.register(close_operations_log)
+
+
+def keep_out(secrets: Iterable[str]) -> None:
+    """Let further values never appear in the log, if one is open: those that were looked up since."""
+    if _opened is not None:
+        _opened.redactor.learn(secrets)
 
 
 def close_operations_log() -> None:
@@ -116,6 +123,7 @@ class _Opened:
     output: LineOutput
     handler: logging.Handler
     level_before: int
+    redactor: Redactor
 
 
 _opened: _Opened | None = None

@@ -46,7 +46,7 @@ _PATTERNS: Final = (
         ),
     ),
     _Pattern(
-        ("sk-", "gh", "glpat-", "xox", "xapp-", "akia", "asia", "aroa", "aida", "aiza", "hf_", "eyj"),
+        ("sk-", "gh", "glpat-", "xox", "xapp-", "akia", "asia", "aroa", "aida", "aiza", "hf_", "eyj", "a33_", "local_"),
         re.compile(
             r"(?<![A-Za-z0-9])(?:"
             r"sk-[A-Za-z0-9_-]{8,}"  # OpenAI, Anthropic and those who follow them
@@ -55,6 +55,7 @@ _PATTERNS: Final = (
             r"|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}"  # AWS
             r"|AIza[\w-]{20,}|hf_[A-Za-z0-9]{16,}"
             r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"  # JSON Web Tokens
+            r"|a33_[0-9a-f]{12}_[\w-]{8,}|local_[\w-]{43}"  # ours
             r")"
         ),
     ),
@@ -77,11 +78,23 @@ class Redactor:
     """Replaces secrets: values that are known, and whatever looks like one."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        spelled = {spelling for secret in secrets for spelling in _spellings(secret.strip())}
-        self._known = tuple(spelling for spelling in spelled if len(spelling) >= SHORTEST_SECRET)
+        self._values: frozenset[str] = frozenset()
+        self._known: tuple[str, ...] = ()
         # Most names are written in the code and come again in every line.
         self._name = lru_cache(maxsize=1_000)(lambda name: (self.text(name), names_secret(name)))
         self._short = lru_cache(maxsize=1_000)(self._without_secrets)
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Replace these values, too, from now on."""
+        new = frozenset(secrets) - self._values
+        if not new:
+            return
+        self._values |= new
+        spelled = {spelling for secret in new for spelling in _spellings(secret.strip())}
+        self._known += tuple(spelling for spelling in spelled if len(spelling) >= SHORTEST_SECRET)
+        self._name.cache_clear()
+        self._short.cache_clear()
 
     def text(self, text: str) -> str:
         """Return a text without secrets, cut if it is very long."""

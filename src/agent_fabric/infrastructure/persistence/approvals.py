@@ -10,11 +10,14 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
-from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled
+from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
+from agent_fabric.infrastructure.persistence.inbox import inbox_payload
+from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED, Cipher, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 SHORTEST_PREFIX = 4
@@ -36,8 +39,10 @@ _ON_THE_CARD = ("question", "reason", "rule", "subject", "alike", "agent", "targ
 _ALSO = ("policy_version", "args_hash")
 
 
-def note_approvals(connection: apsw.Connection, run: int, events: Sequence[Event]) -> None:
-    """Bring the table to what events say."""
+def note_approvals(
+    connection: apsw.Connection, run: int, events: Sequence[Event], cipher: Cipher | None = None
+) -> None:
+    """Bring the table to what events say; `cipher` is that of an encrypted run."""
     for event in events:
         match event.body:
             case ApprovalRequested() as body:
@@ -51,15 +56,15 @@ def note_approvals(connection: apsw.Connection, run: int, events: Sequence[Event
                         run,
                         body.call_id,
                         body.tool,
-                        dump_json(dict(body.args)),
+                        _sealed(cipher, body.approval_id, "arguments", dump_json(dict(body.args))),
                         ApprovalStatus.PENDING,
                         event.ts,
                         body.expires_at,
-                        dump_json(card),
+                        _sealed(cipher, body.approval_id, "card", dump_json(card)),
                     ),
                 )
             case ApprovalDecided() as body:
-                _settle(connection, body.approval_id, _AFTER[body.decision], body.by, body.reason, event.ts)
+                _settle(connection, cipher, body.approval_id, _AFTER[body.decision], body.by, body.reason, event.ts)
             case _:
                 pass
 
@@ -72,9 +77,25 @@ def cancel_approvals(connection: apsw.Connection, run: int) -> None:
     )
 
 
+def _sealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> bytes:
+    return data if cipher is None else sealed_json(cipher, f"approval\0{approval_id}\0{column}", data)
+
+
+def _unsealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> Any:
+    return load_json(data if cipher is None else unsealed_json(cipher, f"approval\0{approval_id}\0{column}", data))
+
+
 def _settle(
-    connection: apsw.Connection, approval_id: str, status: ApprovalStatus, by: str, reason: str, at: float
+    connection: apsw.Connection,
+    cipher: Cipher | None,
+    approval_id: str,
+    status: ApprovalStatus,
+    by: str,
+    reason: str,
+    at: float,
 ) -> None:
+    if cipher is not None and reason:
+        reason = _sealed(cipher, approval_id, "reason", dump_json(reason)).decode()
     connection.execute(
         "UPDATE pending_approvals SET status = ?, decided_by = ?, decided_because = ?, decided_at = ? WHERE id = ?",
         (status, by, reason, at, approval_id),
@@ -96,7 +117,7 @@ class SqliteApprovalBook:
         if pending_only:
             conditions.append("approval.status = 'pending'")
         query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY approval.created_at, approval.id"
-        return await self._store.read(lambda connection: _cards(connection, query, values))
+        return await self._store.read(lambda connection: self._cards(connection, query, values))
 
     async def find(self, prefix: str) -> ApprovalCard:
         if len(prefix) < SHORTEST_PREFIX:  # an empty variable in a script must not agree to whatever waits
@@ -106,7 +127,7 @@ class SqliteApprovalBook:
             )
         query = f"{_SELECT} WHERE substr(approval.id, 1, ?) = ? LIMIT 2"
         wanted = (len(prefix), prefix.encode(errors="replace").decode())  # half a character is nobody's
-        found = await self._store.read(lambda connection: _cards(connection, query, wanted))
+        found = await self._store.read(lambda connection: self._cards(connection, query, wanted))
         if len(found) != 1:
             which = "More than one approval begins" if found else "No approval begins"
             raise ApprovalNotFound(f"{which} with {prefix!r}", hint="See them with `fabric approvals list`.")
@@ -127,11 +148,14 @@ class SqliteApprovalBook:
         )
 
         def write(connection: apsw.Connection) -> None:
-            query = "SELECT run, status, decided_by, expires_at FROM pending_approvals WHERE id = ?"
+            query = (
+                "SELECT run, pending_approvals.status, decided_by, expires_at, run_id, key FROM pending_approvals"
+                " JOIN runs ON number = run LEFT JOIN run_keys USING (run) WHERE id = ?"
+            )
             found = connection.execute(query, (approval_id,)).fetchone()
             if found is None:
                 raise ApprovalNotFound(f"There is no approval {approval_id!r}", hint="See `fabric approvals list`.")
-            run, standing, by, expires_at = found
+            run, standing, by, expires_at, run_id, key = found
             if standing != ApprovalStatus.PENDING:
                 who = f" by {by}" if by else ""
                 raise ApprovalSettled(
@@ -143,9 +167,11 @@ class SqliteApprovalBook:
                     f"Approval {approval_id} has expired",
                     hint="Go on with the run: the model is told, and may ask again.",
                 )
-            _settle(connection, approval_id, status, answer.by, answer.reason, now)
+            cipher = self._store.keys.cipher(RunId(run_id), key)
+            _settle(connection, cipher, approval_id, status, answer.by, answer.reason, now)
             connection.execute(
-                "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", (run, APPROVAL, row, now)
+                "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)",
+                (run, APPROVAL, inbox_payload(cipher, APPROVAL, row), now),
             )
 
         await self._store.writer.write(write)
@@ -153,6 +179,38 @@ class SqliteApprovalBook:
     async def answered_runs(self) -> Sequence[RunId]:
         now = self._clock.now()
         return await self._store.read(lambda connection: _answered(connection, now))
+
+    def _cards(self, connection: apsw.Connection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
+        with damage_explained():
+            return [self._card(row) for row in connection.execute(query, values)]
+
+    def _card(self, row: tuple[Any, ...]) -> ApprovalCard:
+        approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because, key = row
+        args: Mapping[str, Any]
+        shown: Mapping[str, Any]
+        try:
+            cipher = self._store.keys.cipher(RunId(run_id), key)
+        except RunKeyMissing:
+            args, shown, because = {}, _UNREADABLE, because and ENCRYPTED
+        else:
+            args = _unsealed(cipher, approval_id, "arguments", arguments)
+            shown = _unsealed(cipher, approval_id, "card", card)
+            if cipher is not None and because:
+                because = _unsealed(cipher, approval_id, "reason", because.encode())
+        return ApprovalCard(
+            approval_id=approval_id,
+            run_id=RunId(run_id),
+            call_id=call_id,
+            tool=tool,
+            args=args,
+            created_at=created_at,
+            expires_at=expires_at,
+            status=ApprovalStatus(status),
+            decided_by=by,
+            decided_at=at,
+            decided_because=because,
+            **{**shown, "question": Question(shown["question"])},
+        )
 
 
 def _answered(connection: apsw.Connection, now: float) -> list[RunId]:
@@ -167,28 +225,14 @@ def _answered(connection: apsw.Connection, now: float) -> list[RunId]:
 _SELECT = (
     "SELECT approval.id, runs.run_id, approval.execution_id, approval.tool_name, approval.arguments, approval.status, "
     "approval.created_at, approval.expires_at, approval.card, approval.decided_by, approval.decided_at, "
-    "approval.decided_because FROM pending_approvals AS approval JOIN runs ON runs.number = approval.run"
+    "approval.decided_because, run_keys.key FROM pending_approvals AS approval"
+    " JOIN runs ON runs.number = approval.run LEFT JOIN run_keys ON run_keys.run = approval.run"
 )
 
-
-def _cards(connection: apsw.Connection, query: str, values: Sequence[Any]) -> list[ApprovalCard]:
-    return [_card(row) for row in connection.execute(query, values)]
-
-
-def _card(row: tuple[Any, ...]) -> ApprovalCard:
-    approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because = row
-    shown: Mapping[str, Any] = load_json(card)
-    return ApprovalCard(
-        approval_id=approval_id,
-        run_id=RunId(run_id),
-        call_id=call_id,
-        tool=tool,
-        args=load_json(arguments),
-        created_at=created_at,
-        expires_at=expires_at,
-        status=ApprovalStatus(status),
-        decided_by=by,
-        decided_at=at,
-        decided_because=because,
-        **{**shown, "question": Question(shown["question"])},
-    )
+_UNREADABLE: Mapping[str, Any] = {
+    **dict.fromkeys((*_ON_THE_CARD, *_ALSO), ENCRYPTED),
+    "question": Question.MAY_IT_RUN,
+    "alike": "",
+    "untrusted": (),
+}
+"""What is shown of a question if the key of its run is not here."""

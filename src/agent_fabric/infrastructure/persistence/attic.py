@@ -2,10 +2,11 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -15,8 +16,18 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, AuditKey, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
-from agent_fabric.infrastructure.persistence.event_rows import head_of, number_of
+from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
+from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.store import Store
+
+AT_ONCE = 200
+"""Blobs that are removed in one transaction, so that runs can write in between."""
+
+LOG_PATIENCE_MS = 500
+"""How long readers are waited for before the write-ahead log is left as it is; it is written over sooner or later."""
+
+T = TypeVar("T")
 
 _SETTLED = [status.value for status in RunStatus if status.settled]
 
@@ -29,6 +40,8 @@ class SqliteAttic:
         self._folder_of = folder_of
         self._clock = clock
         self._key = key
+        self._removed_keys = False
+        """Whether the write-ahead log may still hold keys of runs that are gone."""
 
     async def settled_before(self, at: float) -> list[RunId]:
         marks = ",".join("?" * len(_SETTLED))
@@ -40,40 +53,70 @@ class SqliteAttic:
             "(kin.number = runs.parent OR kin.parent = runs.number)) ORDER BY number"
         )
         values = (*_SETTLED, at, *_SETTLED)
-        return await self._store.read(
+        return await self._look(
             lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
-        number = await self._store.read(lambda connection: number_of(connection, run_id))
+        number, key = await self._store.read(lambda connection: locate(connection, run_id))
         if not self._store.locks.acquire(number):
             raise RunHeld(f"Run {run_id} is being driven", hint="Try again when it has ended.")
         try:
             note = f"{reason}, by {by}"
             freed = await self._store.writer.write(lambda connection: self._forget(connection, number, run_id, note))
+            self._removed_keys = self._removed_keys or key is not None
             return freed + await asyncio.to_thread(_remove_folder, Path(self._folder_of(run_id)))
         finally:
             self._store.locks.release(number)
 
     async def sweep(self) -> int:
-        return await self._store.writer.write(_remove_unnamed_blobs)
+        since, unnamed = await self._look(_unnamed_blobs)
+        freed = 0
+        for first in range(0, len(unnamed), AT_ONCE):
+            some = unnamed[first : first + AT_ONCE]
+            freed += await self._store.writer.write(partial(_remove_blobs, unnamed=some, since=since))
+        if self._removed_keys:
+            self._removed_keys = not await self._look(_empty_log)
+        return freed
+
+    async def _look(self, read: Callable[[apsw.Connection], T]) -> T:
+        """Read on a connection of its own: it takes seconds, and nobody else must wait for it."""
+
+        def look() -> T:
+            with explained(self._store.path):
+                connection = connect(self._store.path)
+                try:
+                    return read(connection)
+                finally:
+                    connection.close()
+
+        return await asyncio.to_thread(look)
 
     def _forget(self, connection: apsw.Connection, number: int, run_id: RunId, note: str) -> int:
-        number_of(connection, run_id)  # somebody may have been faster
+        encrypted = locate(connection, run_id).key is not None  # fails if somebody was faster
         ((events, size),) = connection.execute(
             "SELECT count(*), total(length(payload)) FROM events WHERE run = ?", (number,)
         ).fetchall()
         head = head_of(connection, number)
         seal(connection, self._key, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
+        if encrypted:
+            _overwrite_deleted(connection, True)
         for table, column in (
             ("events", "run"),
             ("inbox", "run"),
             ("drivers", "run"),
             ("run_vectors", "run"),
             ("pending_approvals", "run"),
+            ("run_keys", "run"),
             ("runs", "number"),
         ):
             connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))  # noqa: S608 - our own names
+        if encrypted:
+            owner = owner_of(run_id)
+            query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"
+            found = connection.execute(query, (owner, owner + b"\xff" * HASH_BYTES, HASH_BYTES)).fetchall()
+            size = float(str(size)) + sum(int(str(length)) for (length,) in found)
+            _overwrite_deleted(connection, False)
         return int(float(str(size)))
 
 
@@ -86,18 +129,49 @@ def _remove_folder(folder: Path) -> int:
     return size
 
 
-def _remove_unnamed_blobs(connection: apsw.Connection) -> int:
-    named = set(_named(connection))
-    unnamed = [
-        (bytes(digest), int(size))
-        for digest, size in connection.execute("SELECT hash, length(data) FROM blobs")
-        if bytes(digest) not in named
-    ]
-    connection.executemany("DELETE FROM blobs WHERE hash = ?", [(digest,) for digest, _ in unnamed])
-    return sum(size for _, size in unnamed)
+def _overwrite_deleted(connection: apsw.Connection, wanted: bool) -> None:
+    """Choose whether what is deleted is overwritten: a key must not stay in a page that nothing uses any more."""
+    connection.execute(f"PRAGMA secure_delete = {int(wanted)}")
 
 
-def _named(connection: apsw.Connection) -> Iterator[bytes]:
-    rows: Any = connection.execute("SELECT payload FROM events WHERE instr(payload, CAST('\"$blob\"' AS BLOB)) > 0")
+def _empty_log(connection: apsw.Connection) -> bool:
+    """Empty the write-ahead log, which still holds what was deleted; tell whether others let us."""
+    connection.set_busy_timeout(LOG_PATIENCE_MS)
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+    return not busy
+
+
+def _unnamed_blobs(connection: apsw.Connection) -> tuple[int, list[bytes]]:
+    """Return the blobs that nothing refers to, and up to which event that is so."""
+    since = int(str(connection.execute("SELECT coalesce(max(position), 0) FROM events").get))
+    named, owners = set(_named(connection, 0)), _owners(connection)
+    rows: Any = connection.execute("SELECT hash FROM blobs")
+    return since, [digest for (digest,) in rows if not _is_needed(digest, named, owners)]
+
+
+def _remove_blobs(connection: apsw.Connection, unnamed: Sequence[bytes], since: int) -> int:
+    """Remove blobs, but for those that somebody refers to by now; return how many bytes they had."""
+    named, owners = set(_named(connection, since)), _owners(connection)
+    freed = 0
+    for digest in unnamed:
+        if not _is_needed(digest, named, owners):
+            query = "DELETE FROM blobs WHERE hash = ? RETURNING length(data)"
+            freed += sum(int(str(size)) for (size,) in connection.execute(query, (digest,)).fetchall())
+    return freed
+
+
+def _is_needed(digest: bytes, named: Container[bytes], owners: Container[bytes]) -> bool:
+    # What names a sealed blob is sealed, too; such a blob belongs to one run and goes with it.
+    return digest in named if len(digest) == HASH_BYTES else digest[:OWNER_BYTES] in owners
+
+
+def _owners(connection: apsw.Connection) -> set[bytes]:
+    query = "SELECT run_id FROM run_keys JOIN runs ON number = run"
+    return {owner_of(str(run_id)) for (run_id,) in connection.execute(query)}
+
+
+def _named(connection: apsw.Connection, since: int) -> Iterator[bytes]:
+    query = "SELECT payload FROM events WHERE position > ? AND instr(payload, CAST('\"$blob\"' AS BLOB)) > 0"
+    rows: Any = connection.execute(query, (since,))
     for (payload,) in rows:
         yield from blobs_named_in(payload)

@@ -1,8 +1,8 @@
 """The chain over all runs: each entry holds the head of a run's log and the hash of the entry before.
 
 An entry is written in the transaction of the event that it covers: when a run begins, and whenever it stops, waits or
-settles. The hash is keyed, so that whoever can write the database but not read the user's own files cannot make the
-chain anew.
+settles. What people do to the folder itself stands among them, in entries that belong to no run. The hash is keyed, so
+that whoever can write the database but not read the user's own files cannot make the chain anew.
 """
 
 import hashlib
@@ -16,9 +16,10 @@ import apsw
 from agent_fabric.application.ports.audit import ChainReport
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.log_inspector import inspect_run
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
-HEAD, REMOVED = "head", "removed"
+HEAD, REMOVED, ADMIN = "head", "removed", "admin"
 _START = b"\0" * 32
 
 
@@ -87,7 +88,7 @@ class SqliteAuditChain:
         def read(connection: apsw.Connection) -> ChainReport:
             connection.execute("BEGIN")  # one view of everything: runs that go on meanwhile must not look like damage
             try:
-                return _verify(connection, self._key)
+                return _verify(connection, self._key, self._store.keys)
             finally:
                 connection.execute("COMMIT")
 
@@ -102,7 +103,7 @@ class SqliteAuditChain:
         return await self._store.read(lambda connection: connection.execute(query, (digest,)).fetchone() is not None)
 
 
-def _verify(connection: apsw.Connection, key: AuditKey) -> ChainReport:
+def _verify(connection: apsw.Connection, key: AuditKey, keys: RunKeys) -> ChainReport:
     damage: list[str] = []
     before, expected, unknown = _START, 1, 0
     newest: dict[int, Sealed] = {}
@@ -114,13 +115,14 @@ def _verify(connection: apsw.Connection, key: AuditKey) -> ChainReport:
         elif not hmac.compare_digest(_hash(key, before, entry.sealed), entry.hash):
             damage.append(f"entry {entry.position} of the chain is not what was recorded, or does not follow")
         before, expected = entry.hash, entry.position + 1
-        newest[entry.sealed.run] = entry.sealed
+        if entry.sealed.kind != ADMIN:
+            newest[entry.sealed.run] = entry.sealed
     if expected <= _last_given(connection, "audit_chain"):
         damage.append(f"the chain was cut behind entry {expected - 1}")
     known = {int(number): str(run_id) for number, run_id in connection.execute("SELECT number, run_id FROM runs")}
     damage += _missing_runs(connection, known, newest)
     for number, run_id in sorted(known.items()):
-        damage += _damage_of(connection, run_id, newest.get(number))
+        damage += _damage_of(connection, keys, run_id, newest.get(number))
     removed = sum(entry.kind == REMOVED for entry in newest.values())
     return ChainReport(
         entries=expected - 1,
@@ -152,8 +154,8 @@ def _missing_runs(connection: apsw.Connection, known: dict[int, str], newest: di
     return found
 
 
-def _damage_of(connection: apsw.Connection, run_id: str, entry: Sealed | None) -> list[str]:
-    condition = inspect_run(connection, RunId(run_id))
+def _damage_of(connection: apsw.Connection, keys: RunKeys, run_id: str, entry: Sealed | None) -> list[str]:
+    condition = inspect_run(connection, keys, RunId(run_id))
     damage = [f"run {run_id}: {sentence}" for sentence in condition.damage]
     if entry is None or entry.kind == REMOVED:
         return damage

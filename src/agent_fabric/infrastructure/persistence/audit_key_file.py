@@ -1,6 +1,5 @@
 """The user's own key for the audit chain, outside every fabric folder."""
 
-import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,6 +8,7 @@ from pathlib import Path
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
+from agent_fabric.infrastructure.private_files import write_private
 
 _BYTES = 32
 
@@ -50,14 +50,6 @@ def _read(path: Path) -> AuditKey | None:
 
 def _make(path: Path) -> AuditKey:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = path.with_name(f".audit.key.{os.getpid()}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, secrets.token_bytes(_BYTES))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    with suppress(FileExistsError):  # another process was faster: its key counts
-        os.link(fresh, path)
-    fresh.unlink()
+    with suppress(ConfigError):  # a full disk, say
+        write_private(path, secrets.token_bytes(_BYTES), replace=False)
     return _read(path) or UNKEYED

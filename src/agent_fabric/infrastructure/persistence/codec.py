@@ -27,11 +27,18 @@ _LENIENT = b" "
 """First byte of JSON that only the standard library reads back as it was."""
 
 Blobs = dict[bytes, bytes]
-"""Content by SHA-256."""
+"""Content by address."""
+Address = Callable[[bytes], bytes]
+"""Gives the name under which a content is kept."""
 
 
-def encode(body: Body) -> tuple[bytes, Blobs]:
-    """Return a payload, and the blobs that it refers to."""
+def content_hash(content: bytes) -> bytes:
+    """Return the name under which a blob is kept that is not sealed."""
+    return hashlib.sha256(content).digest()
+
+
+def encode(body: Body, address: Address = content_hash) -> tuple[bytes, Blobs]:
+    """Return a payload, and the blobs that it refers to; `address` gives the name of a blob's content."""
     value: Any = body.payload if isinstance(body, UnknownEvent) else body
     payload = dump_json(value)
     if len(payload) <= INLINE_BYTES and _MARK not in payload:
@@ -39,11 +46,11 @@ def encode(body: Body) -> tuple[bytes, Blobs]:
     if _MARK not in payload and not may_have_long_text(payload, LONG_TEXT):
         return payload, {}
     blobs: Blobs = {}
-    return dump_json(_spill(load_json(payload), blobs)), blobs
+    return dump_json(_spill(load_json(payload), blobs, address)), blobs
 
 
 def decode(kind: str, version: int, payload: bytes, blob: Callable[[bytes], bytes]) -> Body:
-    """Return the body that was encoded; `blob` gives the content for a hash."""
+    """Return the body that was encoded; `blob` gives the content for an address."""
     value = load_json(payload)
     if refers_to_blobs(payload):
         value = _restore(value, blob)
@@ -56,7 +63,7 @@ def refers_to_blobs(payload: bytes) -> bool:
 
 
 def blobs_named_in(payload: bytes) -> Iterator[bytes]:
-    """Return the hashes of the blobs that a payload refers to."""
+    """Return the addresses of the blobs that a payload refers to."""
     waiting = [load_json(payload)] if refers_to_blobs(payload) else []
     while waiting:
         value = waiting.pop()
@@ -115,19 +122,19 @@ def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)
 
 
-def _spill(value: Any, blobs: Blobs) -> Any:
+def _spill(value: Any, blobs: Blobs, address: Address) -> Any:
     if isinstance(value, str):
         if len(value) <= LONG_TEXT:
             return value
         content = value.encode("utf-8", "surrogatepass")
-        digest = hashlib.sha256(content).digest()
+        digest = address(content)
         blobs[digest] = content
         return {_BLOB_KEY: digest.hex(), "chars": len(value)}
     if isinstance(value, list):
-        return [_spill(item, blobs) for item in value]
+        return [_spill(item, blobs, address) for item in value]
     if isinstance(value, dict):
         # A tool may use our key for something of its own; one more level tells the two apart.
-        spilled = {key: _spill(item, blobs) for key, item in value.items()}
+        spilled = {key: _spill(item, blobs, address) for key, item in value.items()}
         return {_BLOB_KEY: spilled} if _BLOB_KEY in value else spilled
     return value
 

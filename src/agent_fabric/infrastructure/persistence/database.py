@@ -126,6 +126,55 @@ MIGRATIONS: tuple[str, ...] = (
              JOIN runs ON runs.number = events.run,
              json_each(body -> 'reads') AS target, json_each(target.value) AS source;
     """,
+    """
+    CREATE TABLE users (
+        name         TEXT NOT NULL PRIMARY KEY,
+        password     TEXT NOT NULL DEFAULT '',
+        role         TEXT NOT NULL,
+        scopes       TEXT NOT NULL DEFAULT '[]',
+        disabled     INTEGER NOT NULL DEFAULT 0,
+        tokens_after REAL NOT NULL DEFAULT 0,
+        created_at   REAL NOT NULL
+    ) STRICT;
+    CREATE TABLE api_keys (
+        id           TEXT NOT NULL PRIMARY KEY,
+        name         TEXT NOT NULL,
+        hash         BLOB NOT NULL UNIQUE,
+        scopes       TEXT NOT NULL,
+        created_by   TEXT NOT NULL,
+        created_at   REAL NOT NULL,
+        expires_at   REAL,
+        revoked_at   REAL,
+        last_used_at REAL
+    ) STRICT;
+    CREATE TABLE run_keys (
+        run          INTEGER PRIMARY KEY,
+        key          BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE idempotency (
+        principal    TEXT NOT NULL,
+        key          TEXT NOT NULL,
+        request      BLOB NOT NULL,
+        run_id       TEXT NOT NULL,
+        status       INTEGER,
+        headers      BLOB,
+        body         BLOB,
+        created_at   REAL NOT NULL,
+        PRIMARY KEY (principal, key)
+    ) STRICT;
+    CREATE INDEX idempotency_age ON idempotency (created_at);
+    CREATE TABLE rate_limits (
+        key          TEXT NOT NULL PRIMARY KEY,
+        hits         INTEGER NOT NULL,
+        expires_at   REAL NOT NULL
+    ) STRICT;
+    CREATE TABLE deliveries (
+        source       TEXT NOT NULL,
+        delivery     TEXT NOT NULL,
+        received_at  REAL NOT NULL,
+        PRIMARY KEY (source, delivery)
+    ) STRICT;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""
 
@@ -148,9 +197,13 @@ def connect(path: Path) -> apsw.Connection:
 
 
 def _keep_private(path: Path) -> None:
-    """Make the file such that only its owner can read it; what SQLite keeps beside it gets the same mode."""
-    with suppress(OSError):  # SQLite says better what is wrong
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    """Make the file such that only its owner can read it; what SQLite keeps beside it gets the same mode.
+
+    One that exists is left alone: whoever closes a file gives up all locks that their process has on it, and without
+    them another program could take away the log of a database that is in use.
+    """
+    with suppress(OSError):  # it is there already, or SQLite says better what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _use_wal(connection: apsw.Connection) -> None:

@@ -1,23 +1,23 @@
-"""The rows behind a run: its number, its events and blobs, and who drives it."""
+"""The rows behind a run: its number, its events, and who drives it."""
 
 import hashlib
 import os
 import socket
 import time
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from struct import pack as pack_fields
+from typing import Any, NamedTuple
 
 import apsw
 
 from agent_fabric.application.ports.runs import CANCEL, CHILD
-from agent_fabric.domain.errors import DriverConflict, RunNotFound, StoreUnavailable
+from agent_fabric.domain.errors import DriverConflict, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import decode, dump_json, unpack
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
+from agent_fabric.infrastructure.persistence.sealing import Cipher
 
 
 def chained(
@@ -36,8 +36,38 @@ def number_of(connection: apsw.Connection, run_id: RunId) -> int:
     """
     row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
     if row is None:
-        raise RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
+        raise _not_found(run_id)
     return int(row[0])
+
+
+class Located(NamedTuple):
+    """Where a run's events are kept, and what they are sealed with."""
+
+    number: int
+    key: bytes | None
+    """The run's key, sealed; None if it is not encrypted."""
+
+
+def locate(connection: apsw.Connection, run_id: RunId) -> Located:
+    """Return where a run is.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    query = "SELECT number, key FROM runs LEFT JOIN run_keys ON run = number WHERE run_id = ?"
+    row = connection.execute(query, (run_id,)).fetchone()
+    if row is None:
+        raise _not_found(run_id)
+    return Located(*row)
+
+
+def _not_found(run_id: RunId) -> RunNotFound:
+    return RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
+
+
+def add_key(connection: apsw.Connection, number: int, sealed: bytes) -> None:
+    """Keep the key of a run that is encrypted."""
+    connection.execute("INSERT INTO run_keys (run, key) VALUES (?, ?)", (number, sealed))
 
 
 def add_run(connection: apsw.Connection, run_id: RunId, created_at: float, *, parent: int | None = None) -> int:
@@ -91,44 +121,17 @@ def holder_of(connection: apsw.Connection, number: int) -> str:
     return f"{row[0]} since {since}"
 
 
-def load_events(connection: apsw.Connection, number: int, *, after: int = -1) -> list[Event]:
+def load_events(
+    connection: apsw.Connection, number: int, cipher: Cipher | None = None, *, after: int = -1
+) -> list[Event]:
     """Return a run's events, whole: long texts are read back from their blobs."""
+    read = body_reader(connection, number, cipher)
     query = "SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? AND seq > ? ORDER BY seq"
     with damage_explained():
         return [
-            Event(
-                seq,
-                ts,
-                LaneId(lane) if lane is not None else None,
-                step,
-                decode(kind, version, payload, blob_from(connection)),
-            )
+            Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
             for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, after))
         ]
-
-
-def blob_from(connection: apsw.Connection) -> Callable[[bytes], bytes]:
-    """Return the function that gives a blob's content; it fails for one that is missing or not what it was."""
-
-    def blob(digest: bytes) -> bytes:
-        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
-        content = b"" if row is None else unpack(row[0])
-        if hashlib.sha256(content).digest() != digest:
-            raise ValueError(f"blob {digest.hex()} is missing or not what it was")
-        return content
-
-    return blob
-
-
-@contextmanager
-def damage_explained() -> Iterator[None]:
-    """Turn what damaged rows give into an error of ours."""
-    try:
-        yield
-    except (ValueError, zlib.error) as problem:
-        raise StoreUnavailable(
-            f"The store is damaged: {problem}", hint="Restore it from a backup; runlog.jsonl files keep what happened."
-        ) from problem
 
 
 def this_process() -> str:
@@ -163,7 +166,11 @@ def forget_driver(connection: apsw.Connection, number: int, since: float) -> Non
     connection.execute(query, (number, this_process(), since))
 
 
-def driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId]]:
-    """Return the runs that a process drives, or drove when it died."""
-    query = "SELECT drivers.run, runs.run_id FROM drivers JOIN runs ON runs.number = drivers.run"
-    return [(int(number), RunId(str(run_id))) for number, run_id in connection.execute(query)]
+def driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId, bytes | None]]:
+    """Return the runs that a process drives, or drove when it died, with the keys of those that are encrypted."""
+    query = (
+        "SELECT drivers.run, runs.run_id, run_keys.key FROM drivers"
+        " JOIN runs ON runs.number = drivers.run LEFT JOIN run_keys ON run_keys.run = drivers.run"
+    )
+    rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    return [(number, RunId(run_id), key) for number, run_id, key in rows]

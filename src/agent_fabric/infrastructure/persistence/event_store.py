@@ -16,7 +16,7 @@ import apsw
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.errors import DriverConflict, RunHeld, StoreUnavailable
+from agent_fabric.domain.errors import DriverConflict, RunHeld, RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, RunWaited, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
@@ -25,8 +25,10 @@ from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepS
 from agent_fabric.domain.workflows.children import child_run_id
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
 from agent_fabric.infrastructure.persistence.audit_chain import HEAD, UNKEYED, AuditKey, Sealed, seal
-from agent_fabric.infrastructure.persistence.codec import dump_json, encode, pack
+from agent_fabric.infrastructure.persistence.codec import dump_json, encode
+from agent_fabric.infrastructure.persistence.event_bodies import stored_blobs
 from agent_fabric.infrastructure.persistence.event_rows import (
+    add_key,
     add_run,
     chained,
     driven_runs,
@@ -36,11 +38,12 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     head_of,
     holder_of,
     load_events,
+    locate,
     note_driver,
-    number_of,
     tell_parent,
 )
-from agent_fabric.infrastructure.persistence.inbox import Inbox
+from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
+from agent_fabric.infrastructure.persistence.sealing import Cipher, event_place, sealed_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 TAKE_PATIENCE_S = 0.5
@@ -99,11 +102,16 @@ class SqliteRunRepository:
         self._inbox = Inbox(store, self.flush)
         self._held: set[_SqliteHeldRun] = set()
         """The runs that this process drives."""
+        self.encrypted: set[RunId] = set()
+        """Those of them that are encrypted."""
 
     async def create(
         self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
     ) -> HeldRun:
-        held = self._hold(run_id)
+        created = events[0].body if events else None
+        encrypted = isinstance(created, RunCreated) and created.encrypted
+        key = await asyncio.to_thread(self._store.keys.new, run_id) if encrypted else None
+        held = self._hold(run_id, cipher=None if key is None else key.cipher)
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
@@ -114,6 +122,8 @@ class SqliteRunRepository:
             ):  # a second attempt, after a neighbour in the same commit failed: the number may be another one
                 self._store.locks.release(held.number)
             held.number = add_run(connection, run_id, since)
+            if key is not None:
+                add_key(connection, held.number, key.sealed)
             # Nobody can see the run before this transaction ends, so nobody else can have its lock.
             self._store.locks.acquire(held.number)
             note_driver(connection, held.number, since)
@@ -127,7 +137,8 @@ class SqliteRunRepository:
         return held
 
     async def take(self, run_id: RunId) -> HeldRun:
-        number = await self._store.read(lambda connection: number_of(connection, run_id))
+        number, key = await self._store.read(lambda connection: locate(connection, run_id))
+        cipher = self._store.keys.cipher(run_id, key)
         deadline = self._clock.monotonic() + TAKE_PATIENCE_S
         while not self._store.locks.acquire(number):
             if self._clock.monotonic() > deadline:
@@ -137,9 +148,9 @@ class SqliteRunRepository:
                     hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
                 )
             await asyncio.sleep(0.02)
-        held = self._hold(run_id, number)
+        held = self._hold(run_id, number, cipher)
         try:
-            events = await self._store.read(lambda connection: load_events(connection, number))
+            events = await self._store.read(lambda connection: load_events(connection, number, cipher))
             held.continue_from(events, await self._store.read(lambda connection: head_of(connection, number)))
             await held.mirror(events)
             since = held.since = self._clock.now()
@@ -150,21 +161,28 @@ class SqliteRunRepository:
         return held
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
-        return await self._store.read(
-            lambda connection: load_events(connection, number_of(connection, run_id), after=after)
-        )
+        def read(connection: apsw.Connection) -> list[Event]:
+            number, key = locate(connection, run_id)
+            return load_events(connection, number, self._store.keys.cipher(run_id, key), after=after)
+
+        return await self._store.read(read)
 
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
-        row = (kind, dump_json(dict(payload)), self._clock.now())
+        data, now = dump_json(dict(payload)), self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
-            number = number_of(connection, run_id)
-            connection.execute("INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", (number, *row))
+            number, key = locate(connection, run_id)
+            row = (number, kind, inbox_payload(self._store.keys.cipher(run_id, key), kind, data), now)
+            connection.execute("INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", row)
 
         await self._store.writer.write(write)
 
-    def _hold(self, run_id: RunId, number: int = 0) -> "_SqliteHeldRun":
-        return _SqliteHeldRun(self._store, self._inbox, self._followers, self._key, self._held, run_id, number)
+    def _hold(self, run_id: RunId, number: int = 0, cipher: Cipher | None = None) -> "_SqliteHeldRun":
+        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._key, self._held, run_id, number, cipher)
+        if cipher is not None:
+            self.encrypted.add(run_id)
+            held.on_leaving = partial(self.encrypted.discard, run_id)
+        return held
 
     async def flush(self) -> None:
         """Let the mirrors of our runs show what has happened by now."""
@@ -179,9 +197,13 @@ class SqliteRunRepository:
 
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
-        for number, run_id in await self._store.read(driven_runs):
+        for number, run_id, key in await self._store.read(driven_runs):
             if self._store.locks.acquire(number):
-                held = self._hold(run_id, number)
+                try:
+                    held = self._hold(run_id, number, self._store.keys.cipher(run_id, key))
+                except RunKeyMissing:  # whoever has the key looks after it
+                    self._store.locks.release(number)
+                    continue
                 since = held.since = self._clock.now()
                 await self._store.writer.write(partial(note_driver, number=number, since=since))
                 held.lagging = True
@@ -200,8 +222,11 @@ class _SqliteHeldRun:
         siblings: "set[_SqliteHeldRun]",
         run_id: RunId,
         number: int,
+        cipher: Cipher | None,
     ) -> None:
         self._store = store
+        self._cipher = cipher
+        """What everything is sealed with; None if the run is not encrypted."""
         self._key = key
         self._siblings = siblings
         siblings.add(self)
@@ -223,6 +248,8 @@ class _SqliteHeldRun:
         """A mirror has missed events."""
         self._unsettled = False
         """Whether the last write happened is not known."""
+        self.on_leaving: Callable[[], None] | None = None
+        """Learns that nobody here drives it any more."""
 
     def continue_from(self, events: Sequence[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
@@ -265,7 +292,7 @@ class _SqliteHeldRun:
             for child_id in given_up:  # whether there is such a run, and whether it goes on, is seen there
                 end_children(connection, self.number, self.run_id, events[-1].ts, only=child_id)
             if asking:
-                note_approvals(connection, self.number, events)
+                note_approvals(connection, self.number, events, self._cipher)
             if status is not None or first:
                 self._seal(connection, events[-1], head)
             for row in consumed:
@@ -316,7 +343,11 @@ class _SqliteHeldRun:
         """Create a run that nobody holds yet; its mirrors are written by whoever takes it."""
         new.prepare()
         number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
-        child = _SqliteHeldRun(self._store, self._inbox, (), self._key, set(), new.run_id, number)
+        created, cipher = new.created.body, None
+        if isinstance(created, RunCreated) and created.encrypted:
+            cipher, sealed = self._store.keys.new(new.run_id)
+            add_key(connection, number, sealed)
+        child = _SqliteHeldRun(self._store, self._inbox, (), self._key, set(), new.run_id, number, cipher)
         rows, blobs, head = child._rows((new.created,))
         child._insert(connection, rows, blobs)
         child._seal(connection, new.created, head)
@@ -357,10 +388,10 @@ class _SqliteHeldRun:
             self.lagging = True  # as above
 
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
-        return self._inbox.receive(self.number)
+        return self._inbox.receive(self.number, self._cipher)
 
     async def unread(self) -> Sequence[InboxRow]:
-        return await self._inbox.unread(self.number)
+        return await self._inbox.unread(self.number, self._cipher)
 
     async def abandon(self) -> None:
         """Let go of a run that was not quite taken; a write that is still under way comes first."""
@@ -376,7 +407,8 @@ class _SqliteHeldRun:
                 return
             await self._let_go()
             if self.lagging:
-                await self.mirror(await self._store.read(lambda connection: load_events(connection, self.number)))
+                load = partial(load_events, number=self.number, cipher=self._cipher)
+                await self.mirror(await self._store.read(load))
                 await self._let_go()
         except StoreUnavailable:
             pass  # the driver's row stays, and tells the next start to look after the mirrors
@@ -385,6 +417,8 @@ class _SqliteHeldRun:
 
     def _leave(self) -> None:
         self._siblings.discard(self)
+        if self.on_leaving is not None:
+            self.on_leaving()
         if self.number:  # else it has never come to be
             self._inbox.forget(self.number)
             self._store.locks.release(self.number)
@@ -401,18 +435,22 @@ class _SqliteHeldRun:
 
     def _rows(self, events: Sequence[Event]) -> tuple[list[tuple[Any, ...]], list[tuple[bytes, bytes]], bytes]:
         """Return the rows of events and of their blobs, and the hash of the last one."""
-        head = self._head
+        head, cipher = self._head, self._cipher
         rows: list[tuple[Any, ...]] = []
         stored: list[tuple[bytes, bytes]] = []
         for event in events:
             body = event.body
-            payload, blobs = encode(body)
             kind = body.kind
+            if cipher is None:
+                payload, blobs = encode(body)
+            else:
+                payload, blobs = encode(body, cipher.address)
+                payload = sealed_json(cipher, event_place(event.seq, kind), payload)
             version = version_of(kind)
             head = chained(head, event.seq, event.ts, kind, version, event.lane, event.step, payload)
             rows.append((event.seq, event.ts, kind, version, event.lane, event.step, payload, head))
             if blobs:
-                stored.extend((digest, pack(content)) for digest, content in blobs.items())
+                stored.extend(stored_blobs(blobs, cipher))
         return rows, stored, head
 
 

@@ -6,12 +6,17 @@ from contextlib import suppress
 
 import apsw
 
-from agent_fabric.application.ports.runs import InboxRow
+from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.codec import load_json
+from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
+from agent_fabric.infrastructure.persistence.sealing import Cipher, is_sealed, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 POLL_S = 0.25
+_OURS = frozenset({CANCEL, CHILD})
+"""Rows of these kinds may be in the clear in an encrypted run's inbox: runs that belong to it write them, and they say
+no more than that something has ended."""
 
 
 class Inbox:
@@ -26,19 +31,23 @@ class Inbox:
         self._waiting: dict[int, asyncio.Future[Sequence[InboxRow]]] = {}
         self._seen: dict[int, int] = {}
         """The newest row that each run has been given."""
+        self._ciphers: dict[int, Cipher] = {}
+        """Of the runs that are encrypted."""
         self._watch: asyncio.Task[None] | None = None
 
-    def receive(self, run: int) -> "asyncio.Future[Sequence[InboxRow]]":
+    def receive(self, run: int, cipher: Cipher | None) -> "asyncio.Future[Sequence[InboxRow]]":
         """Return a future for the rows that a run has not been given yet."""
         # A future, and no task: every run wants one, and hardly any ever gets a row.
         future = self._waiting[run] = asyncio.get_running_loop().create_future()
+        if cipher is not None:
+            self._ciphers[run] = cipher
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._look())
         return future
 
-    async def unread(self, run: int) -> Sequence[InboxRow]:
+    async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:
         """Return the rows that a run has not been given yet, and count them as given."""
-        rows = await self._store.read(lambda connection: _rows(connection, run, self._seen.get(run, 0)))
+        rows = await self._store.read(lambda connection: _rows(connection, run, self._seen.get(run, 0), cipher))
         if rows:
             self._seen[run] = rows[-1].row_id
         return rows
@@ -47,6 +56,7 @@ class Inbox:
         """Learn that nobody here drives a run any more."""
         self._waiting.pop(run, None)
         self._seen.pop(run, None)
+        self._ciphers.pop(run, None)
 
     async def _look(self) -> None:
         while self._waiting:
@@ -60,7 +70,11 @@ class Inbox:
         for run in _runs_with_rows(connection):
             future = self._waiting.get(run)
             if future is not None and not future.done():
-                rows = _rows(connection, run, self._seen.get(run, 0))
+                try:
+                    rows = _rows(connection, run, self._seen.get(run, 0), self._ciphers.get(run))
+                except StoreUnavailable as problem:  # nothing that others would have to suffer for
+                    future.set_exception(problem)
+                    continue
                 if rows:  # the others are only waiting for the append that takes them away
                     self._seen[run] = rows[-1].row_id
                     future.set_result(rows)
@@ -70,9 +84,21 @@ def _runs_with_rows(connection: apsw.Connection) -> list[int]:
     return [int(row[0]) for row in connection.execute("SELECT DISTINCT run FROM inbox")]
 
 
-def _rows(connection: apsw.Connection, run: int, after: int) -> list[InboxRow]:
+def _rows(connection: apsw.Connection, run: int, after: int, cipher: Cipher | None) -> list[InboxRow]:
     query = "SELECT id, kind, payload FROM inbox WHERE run = ? AND id > ? ORDER BY id"
-    return [
-        InboxRow(row_id=row_id, kind=kind, payload=load_json(payload))
-        for row_id, kind, payload in connection.execute(query, (run, after))
-    ]
+    with damage_explained():
+        return [
+            InboxRow(row_id=row_id, kind=kind, payload=load_json(_unsealed(cipher, kind, payload)))
+            for row_id, kind, payload in connection.execute(query, (run, after))
+        ]
+
+
+def inbox_payload(cipher: Cipher | None, kind: str, data: bytes) -> bytes:
+    """Return what a row for a run holds, as it is stored."""
+    return data if cipher is None else sealed_json(cipher, f"inbox\0{kind}", data)
+
+
+def _unsealed(cipher: Cipher | None, kind: str, payload: bytes) -> bytes:
+    if cipher is None or (kind in _OURS and not is_sealed(payload)):
+        return payload
+    return unsealed_json(cipher, f"inbox\0{kind}", payload)

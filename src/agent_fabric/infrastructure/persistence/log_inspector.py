@@ -6,9 +6,11 @@ import zlib
 import apsw
 
 from agent_fabric.application.ports.audit import LogCondition
+from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_rows import blob_from, chained, number_of
+from agent_fabric.infrastructure.persistence.event_bodies import ReadBody, body_reader
+from agent_fabric.infrastructure.persistence.event_rows import chained, locate
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
 
@@ -19,16 +21,21 @@ class SqliteLogInspector:
         self._store = store
 
     async def inspect(self, run_id: RunId) -> LogCondition:
-        return await self._store.read(lambda connection: inspect_run(connection, run_id))
+        return await self._store.read(lambda connection: inspect_run(connection, self._store.keys, run_id))
 
 
-def inspect_run(connection: apsw.Connection, run_id: RunId) -> LogCondition:
-    """Recompute every hash of a run's log.
+def inspect_run(connection: apsw.Connection, keys: RunKeys, run_id: RunId) -> LogCondition:
+    """Recompute every hash of a run's log; they cover what is stored, so that of an encrypted one needs no key.
 
     Raises:
         RunNotFound: there is none with this id.
     """
-    number, blob = number_of(connection, run_id), blob_from(connection)
+    number, key = locate(connection, run_id)
+    read: ReadBody | None
+    try:
+        read = body_reader(connection, number, keys.cipher(run_id, key))
+    except RunKeyMissing:
+        read = None
     ((status,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
     query = "SELECT seq, ts, kind, version, lane, step, payload, hash FROM events WHERE run = ? ORDER BY seq"
     damage: list[str] = []
@@ -39,7 +46,10 @@ def inspect_run(connection: apsw.Connection, run_id: RunId) -> LogCondition:
         if chained(head, seq, ts, kind, version, lane, step, payload) != digest:
             damage.append(f"event {seq} ({kind}) is not what was recorded, or does not follow the one before")
         try:
-            decode(kind, version, payload, blob)
+            if read is not None:
+                read(seq, kind, version, payload)
+        except RunKeyMissing:
+            read = None
         except (ValueError, zlib.error) as problem:
             damage.append(f"event {seq} ({kind}) cannot be read: {problem}")
         head, expected = digest, seq + 1

@@ -10,17 +10,18 @@ from math import inf
 import apsw
 
 from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
-from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_rows import blob_from, damage_explained
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
 from agent_fabric.infrastructure.persistence.run_reader import status_of
+from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED, RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
+_SELECT = "SELECT number, run_id, created_at, key FROM runs LEFT JOIN run_keys ON run = number"
 _LAST_CHARACTER = "\U0010ffff"
 
 AT_ONCE = 200
@@ -30,10 +31,11 @@ MOST_LOOKED_AT = 10_000
 
 
 class SqliteRunCatalogue:
-    """RunCatalogue over the store."""
+    """RunCatalogue over the store; it may leave out runs that are `encrypted`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, encrypted: bool = True) -> None:
         self._store = store
+        self._encrypted = encrypted
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
         seen = await self._store.read(partial(self._records, wanted=RunQuery(limit=limit)))
@@ -104,7 +106,7 @@ class SqliteRunCatalogue:
         """
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
-        at_once = AT_ONCE if wanted.words or wanted.specialist_id or wanted.status else wanted.limit + 1
+        at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
         for _ in range(0, MOST_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
             seen = await self._store.read(next_ones)
@@ -119,16 +121,16 @@ class SqliteRunCatalogue:
 
     def by_number(self, connection: apsw.Connection, numbers: Sequence[int]) -> list[RunRecord]:
         """Return one line about each of these runs, in this order; the store's own numbers name them."""
-        query = "SELECT number, run_id, created_at FROM runs WHERE number = ?"
-        rows = [row for number in numbers for row in list(connection.execute(query, (number,)))]
-        return [self._record(connection, number, run_id, created_at) for number, run_id, created_at in rows]
+        query = f"{_SELECT} WHERE number = ?"
+        return [
+            self._record(connection, *row) for number in numbers for row in list(connection.execute(query, (number,)))
+        ]
 
     def _records(self, connection: apsw.Connection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         query = (
-            "SELECT number, run_id, created_at FROM runs"
-            " WHERE number < ? AND created_at >= ? AND created_at < ? AND (? OR status IN (?, ?))"
-            " ORDER BY number DESC LIMIT ?"
+            f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND created_at >= ? AND created_at < ?"
+            " AND (? OR status IN (?, ?)) ORDER BY number DESC LIMIT ?"
         )
         # A run that nobody drives is kept as running and counts as interrupted.
         unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
@@ -138,16 +140,24 @@ class SqliteRunCatalogue:
             -inf if wanted.since is None else wanted.since,
             inf if wanted.until is None else wanted.until,
         )
-        rows = list(connection.execute(query, (*bounds, wanted.status is None, *statuses, wanted.limit)))
-        return [(number, self._record(connection, number, run_id, created_at)) for number, run_id, created_at in rows]
+        rows = list(
+            connection.execute(query, (self._encrypted, *bounds, wanted.status is None, *statuses, wanted.limit))
+        )
+        return [(row[0], self._record(connection, *row)) for row in rows]
 
-    def _record(self, connection: apsw.Connection, number: int, run_id: str, created_at: float) -> RunRecord:
-        prompt = summary = ""
+    def _record(
+        self, connection: apsw.Connection, number: int, run_id: str, created_at: float, key: bytes | None
+    ) -> RunRecord:
+        prompt = summary = conversation = ""
         specialists: Sequence[str] = ()
-        for event in _outline(connection, number):
+        try:
+            outline = _outline(connection, self._store.keys, number, RunId(run_id), key)
+        except RunKeyMissing:
+            prompt, summary, outline = ENCRYPTED, ENCRYPTED, []
+        for event in outline:
             match event.body:
                 case RunCreated() as body:
-                    prompt = body.prompt
+                    prompt, conversation = body.prompt, body.conversation
                 case SpecialistsRecruited() as body:
                     specialists = body.specialist_ids
                 case RunCompleted() as body:
@@ -167,6 +177,7 @@ class SqliteRunCatalogue:
             prompt=prompt,
             specialist_ids=specialists,
             summary=summary,
+            conversation=conversation,
         )
 
 
@@ -176,20 +187,27 @@ def _as_awaited(record: RunRecord, awaited: Container[RunId]) -> RunRecord:
     return record
 
 
+def _is_particular(wanted: RunQuery) -> bool:
+    """Tell whether runs must be looked at to know which ones are wanted."""
+    return bool(wanted.words or wanted.specialist_id or wanted.status or wanted.conversation)
+
+
 def _fits(record: RunRecord, wanted: RunQuery) -> bool:
     text = f"{record.prompt} {record.summary}".lower()
     return (
         wanted.status in (None, record.status)
         and (not wanted.specialist_id or wanted.specialist_id in record.specialist_ids)
+        and wanted.conversation in ("", record.conversation or record.run_id)
         and all(word in text for word in wanted.words.lower().split())
     )
 
 
-def _outline(connection: apsw.Connection, number: int) -> list[Event]:
+def _outline(connection: apsw.Connection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:
+    read = body_reader(connection, number, keys.cipher(run_id, key))
     marks = ", ".join("?" for _ in _OUTLINE)
     query = f"SELECT seq, ts, kind, version, payload FROM events WHERE run = ? AND kind IN ({marks}) ORDER BY seq"  # noqa: S608 - only question marks are filled in
     with damage_explained():
         return [
-            Event(seq, ts, None, "", decode(kind, version, payload, blob_from(connection)))
+            Event(seq, ts, None, "", read(seq, kind, version, payload))
             for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
         ]

@@ -7,9 +7,10 @@ import apsw
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_rows import blob_from, damage_explained, number_of
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
+from agent_fabric.infrastructure.persistence.event_rows import locate, number_of
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
 
@@ -34,8 +35,9 @@ class SqliteRunReader:
         Raises:
             RunNotFound: there is none with this id.
         """
+        keys = self._store.keys
         return await self._store.read(
-            lambda connection: _events(connection, run_id, "AND seq > ? ORDER BY seq LIMIT ?", after, limit)
+            lambda connection: _events(connection, keys, run_id, "AND seq > ? ORDER BY seq LIMIT ?", after, limit)
         )
 
     async def newest(self, run_id: RunId) -> Event:
@@ -44,16 +46,20 @@ class SqliteRunReader:
         Raises:
             RunNotFound: there is none with this id.
         """
-        (event,) = await self._store.read(lambda connection: _events(connection, run_id, "ORDER BY seq DESC LIMIT 1"))
+        keys = self._store.keys
+        (event,) = await self._store.read(
+            lambda connection: _events(connection, keys, run_id, "ORDER BY seq DESC LIMIT 1")
+        )
         return event
 
 
-def _events(connection: apsw.Connection, run_id: RunId, which: str, *values: int) -> list[Event]:
-    number, blob = number_of(connection, run_id), blob_from(connection)
+def _events(connection: apsw.Connection, keys: RunKeys, run_id: RunId, which: str, *values: int) -> list[Event]:
+    number, key = locate(connection, run_id)
+    read = body_reader(connection, number, keys.cipher(run_id, key))
     query = f"SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? {which}"  # noqa: S608 - ours
     with damage_explained():
         return [
-            Event(seq, ts, LaneId(lane) if lane is not None else None, step, decode(kind, version, payload, blob))
+            Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
             for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, *values))
         ]
 

@@ -32,7 +32,9 @@ class SqliteRunVectors:
     async def missing(self, embedder: str, *, dimensions: int) -> Sequence[int]:
         marks = ", ".join("?" for _ in _SETTLED)
         query = (
-            f"SELECT number FROM runs WHERE status IN ({marks}) AND NOT EXISTS ("  # noqa: S608 - only question marks
+            f"SELECT number FROM runs WHERE status IN ({marks})"  # noqa: S608 - only question marks
+            # What is encrypted is not to be guessed from words and vectors that lie beside it.
+            " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run = number) AND NOT EXISTS ("
             " SELECT 1 FROM run_vectors WHERE embedder = ? AND run = number AND length(vector) = ?"
             ") ORDER BY number DESC"
         )

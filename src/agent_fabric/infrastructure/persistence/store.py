@@ -5,13 +5,15 @@ import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, Cipher, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
 
 T = TypeVar("T")
@@ -20,8 +22,10 @@ T = TypeVar("T")
 class Store:
     """Opened lazily: a command that only reads starts no writer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, keys: RunKeys = NO_KEYS) -> None:
         self.path = path
+        self.keys = keys
+        """Of the runs that are encrypted."""
         self.locks = RunLocks(path.with_name("locks"))
         self._reading = threading.Lock()
         self._opened: tuple[int, int] | None = None
@@ -45,6 +49,16 @@ class Store:
         """Run `read` here and now; for what takes microseconds."""
         with self._reading, explained(self.path):
             return read(self._reader)
+
+    def cipher_of(self, run_id: RunId) -> Cipher | None:
+        """Return what a run is sealed with; None if it is not encrypted, or not there.
+
+        Raises:
+            RunKeyMissing: it is encrypted, but its key cannot be opened.
+        """
+        query = "SELECT key FROM runs JOIN run_keys ON run = number WHERE run_id = ?"
+        row: tuple[Any, ...] | None = self.read_now(lambda connection: connection.execute(query, (run_id,)).fetchone())
+        return None if row is None else self.keys.cipher(run_id, row[0])
 
     def require_in_place(self) -> None:
         """Check that the file which was opened is still there: what is written into one that was deleted is lost.

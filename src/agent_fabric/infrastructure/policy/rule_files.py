@@ -1,8 +1,9 @@
 """Reads rules from files and from the configuration, and tries their examples."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -16,6 +17,9 @@ from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.policy.expressions import expression
 
+if TYPE_CHECKING:
+    import yaml
+
 MAX_RULES = 1_000
 """Every call is held against every rule."""
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -27,15 +31,29 @@ def rules_in(path: Path) -> tuple[Rule, ...]:
     Raises:
         ConfigProblem: it cannot be read, holds what is not known, or an example does not come out as it says.
     """
+    return rules_from(text_of(path), path)
+
+
+def text_of(path: Path) -> str:
+    """Return what stands in a policy file.
+
+    Raises:
+        ConfigProblem: it cannot be read.
+    """
     if path.suffix not in _SUFFIXES:
         raise ConfigProblem(f"{path}: a policy file ends in .yaml, .yml or .json")
-    text = read_text(path)
+    return read_text(path)
+
+
+def rules_from(text: str, path: Path) -> tuple[Rule, ...]:
+    """Return the rules in a file's text; for errors see `rules_in`."""
     settings = parse_settings(text, path)
     try:
         written = PolicyFile.model_validate(settings)
     except ValidationError as error:
+        line_in = lines_of(text)
         raise combine(
-            [_explained(path, text, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
+            [_explained(path, line_in, details) for details in error.errors(include_url=False)[:MAX_REPORTED]],
             count=error.error_count(),
         ) from None
     return checked_rules(written.rules, str(path))
@@ -113,9 +131,9 @@ def _refuse_twins(rules: Iterable[Rule]) -> None:
             )
 
 
-def _explained(path: Path, text: str, details: Any) -> ConfigProblem:
+def _explained(path: Path, line_in: Callable[[Sequence[str | int]], int], details: Any) -> ConfigProblem:
     loc: tuple[str | int, ...] = details["loc"]
-    line = line_of(text, loc)
+    line = line_in(loc)
     place = f"{path} (line {line})" if line else str(path)
     if details["type"] == "extra_forbidden":
         known = list((PolicyFile if len(loc) == 1 else RuleConfig).model_fields)
@@ -132,14 +150,24 @@ def _explained(path: Path, text: str, details: Any) -> ConfigProblem:
     return ConfigProblem(f"{place}: {dotted(loc)}: {details['msg'][:1].lower()}{details['msg'][1:]}")
 
 
-def line_of(text: str, loc: Sequence[str | int]) -> int:
-    """Return the line where something stands in a file, or the nearest thing around it; 0 if that is not known."""
+def lines_of(text: str) -> Callable[[Sequence[str | int]], int]:
+    """Read a file's text once; return what tells the line of something in it, or of the nearest thing around it.
+
+    It tells 0 if that is not known.
+    """
     import yaml  # noqa: PLC0415 - only to explain a mistake; JSON is YAML enough for that
 
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
-        node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+        root: yaml.Node | None = yaml.compose(text, Loader=loader)
     except (yaml.YAMLError, RecursionError):
-        return 0
+        return lambda _: 0
+    return partial(_line_below, root)
+
+
+def _line_below(node: "yaml.Node | None", loc: Sequence[str | int]) -> int:
+    import yaml  # noqa: PLC0415 - as above
+
     line = 0
     for part in loc:
         found: yaml.Node | None = None

@@ -9,14 +9,14 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
+from agent_fabric.infrastructure.runlog.lines import encoded_line, is_encrypted, line_of
 
 MOST_HELD_BACK = 64
 """Lines of a run that wait at most."""
 
 
 class JsonlRunLog:
-    """LogFollower that appends to each run's file.
+    """LogFollower that appends to each run's file; an encrypted run has none, unless somebody exports it.
 
     The file is opened for every append: thousands of runs in flight must not hold thousands of descriptors. That costs,
     so lines are held back for a moment; what a crash takes away, `catch_up` writes from the store.
@@ -29,10 +29,12 @@ class JsonlRunLog:
     def follow(
         self,
         run_id: RunId,
-        outline: Sequence[Event],  # noqa: ARG002 - every follower's
+        outline: Sequence[Event],
         events: Sequence[Event],
         payloads: Sequence[bytes],
     ) -> None:
+        if is_encrypted(outline):
+            return
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         held_back = self._held_back.setdefault(run_id, [])
         held_back += lines
@@ -43,6 +45,8 @@ class JsonlRunLog:
         _append(self._layout.runlog(run_id), self._held_back.pop(run_id, []))
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if is_encrypted(events):
+            return
         path = Path(self._layout.runlog(run_id))
         path.parent.mkdir(parents=True, exist_ok=True)
         self._held_back.pop(run_id, None)

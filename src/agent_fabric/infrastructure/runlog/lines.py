@@ -1,15 +1,22 @@
 """An event as one line for people and scripts: small, stable, and sure to be valid JSON."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
-from agent_fabric.domain.events import Event, UnknownEvent
+from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""
+
+
+def is_encrypted(events: Sequence[Event]) -> bool:
+    """Tell whether nothing of a run may be kept in the clear, given its events, or only those that tell its outline."""
+    first = events[0].body if events else None
+    return isinstance(first, RunCreated) and first.encrypted
 
 
 def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, Any]:

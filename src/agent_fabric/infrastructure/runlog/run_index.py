@@ -7,7 +7,9 @@ from typing import Any
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.lines import is_encrypted
 
 
 class RunIndex:
@@ -80,6 +82,9 @@ def _entry(run_id: RunId, outline: Sequence[Event], newest: Event) -> dict[str, 
             outcome = {"status": "cancelled", "summary": f"Cancelled by {body.by}"}
         case _:
             return None
+    if is_encrypted(outline):
+        hidden = {"prompt": ENCRYPTED, "specialist_ids": [], "status": outcome["status"], "summary": ENCRYPTED}
+        return {"run_id": run_id, "ts": newest.ts, **hidden}
     prompt = next((event.body.prompt for event in outline if isinstance(event.body, RunCreated)), "")
     recruited = (event.body.specialist_ids for event in outline if isinstance(event.body, SpecialistsRecruited))
     return {

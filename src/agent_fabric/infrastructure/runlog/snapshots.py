@@ -6,6 +6,8 @@ snapshots/
                             read in two ways, as HTML and as plain text
     index.jsonl             one line for each page: where it was found, and when
 
+Those of an encrypted run are sealed, and so are their names: <hash>.sealed, with the run's key in the hash.
+
 Versions up to 0.2 kept the text as <sha256>.txt; it is still read.
 
 Whatever else may be found in the folder, such as a pipe or a link that somebody put there, is not read.
@@ -18,7 +20,8 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +29,14 @@ from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.citations import same_address
 from agent_fabric.domain.sources import Source
 from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.sealing import Cipher
 
 MAX_TEXT_CHARS = 500_000
 """How much of a page's text is kept and recorded."""
 
 _MOST_BYTES = 100_000_000
 """More than any page that the configuration lets in; nothing that is larger was fetched."""
+_SEALED_NAME_CHARS = 64
 _HASH_CHARS = 16
 """How much of a text's hash is in its name."""
 
@@ -55,8 +60,14 @@ _indexing = threading.Lock()
 class SnapshotFolder:
     """Snapshots in a folder, which is made when the first page is kept."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cipher: Callable[[], Cipher | None] = lambda: None) -> None:
+        """Keep pages in `folder`; `cipher` gives what an encrypted run is sealed with, and is asked once at most."""
         self._folder = folder
+        self._cipher_of = cipher
+
+    @cached_property
+    def _cipher(self) -> Cipher | None:
+        return self._cipher_of()
 
     async def keep(self, page: Page, *, fetched_at: float) -> Source:
         return await asyncio.to_thread(self._keep, page, fetched_at)
@@ -83,8 +94,8 @@ class SnapshotFolder:
         )
         self._folder.mkdir(exist_ok=True)
         text_sha256 = hashlib.sha256(text).hexdigest()
-        _write(self._folder / _name_of_bytes(source), page.body)
-        _write(self._folder / _name_of_text(source.sha256, text_sha256), text)
+        self._write(_name_of_bytes(source), page.body)
+        self._write(_name_of_text(source.sha256, text_sha256), text)
         # Last: a page that the index names is there.
         self._add_to_index(
             {
@@ -103,7 +114,29 @@ class SnapshotFolder:
         with _indexing:
             entries = self._index()
             if entry not in entries:
-                _write(self._folder / "index.jsonl", b"".join(dump_json(each) + b"\n" for each in (*entries, entry)))
+                self._write("index.jsonl", b"".join(dump_json(each) + b"\n" for each in (*entries, entry)))
+
+    def _path(self, name: str) -> Path:
+        if self._cipher is None:
+            return self._folder / name
+        return self._folder / f"{self._cipher.address(_place(name).encode()).hex()[-_SEALED_NAME_CHARS:]}.sealed"
+
+    def _write(self, name: str, data: bytes) -> None:
+        _write(self._path(name), data if self._cipher is None else self._cipher.seal(_place(name), data))
+
+    def _content(self, name: str) -> bytes:
+        """Return what a file holds.
+
+        Raises:
+            OSError: there is none that could have been kept here; its `strerror` says why.
+        """
+        data = _content(self._path(name))
+        if self._cipher is None:
+            return data
+        try:
+            return self._cipher.unseal(_place(name), data)
+        except ValueError:
+            raise OSError(errno.EBADMSG, "it was changed, or belongs to another run") from None
 
     def _versions(self, url: str) -> Iterator[Source]:
         for entry in reversed(self._index()):
@@ -116,7 +149,7 @@ class SnapshotFolder:
     def _text(self, sha256: str, text_sha256: str) -> str | None:
         """Return a page's text; None if it is not the one that was read out of it: no quote is held against that."""
         try:
-            data = _content(self._folder / _name_of_text(sha256, text_sha256))
+            data = self._content(_name_of_text(sha256, text_sha256))
         except OSError:
             return None
         if text_sha256 and hashlib.sha256(data).hexdigest() != text_sha256:
@@ -125,7 +158,7 @@ class SnapshotFolder:
 
     def _index(self) -> list[dict[str, Any]]:
         try:
-            lines = _content(self._folder / "index.jsonl").splitlines()
+            lines = self._content("index.jsonl").splitlines()
         except FileNotFoundError:
             return []
         return [load_json(line) for line in lines]
@@ -133,23 +166,27 @@ class SnapshotFolder:
     def _damage_to(self, source: Source) -> str:
         data = source.text.encode("utf-8", "replace")
         text = _name_of_text(source.sha256, hashlib.sha256(data).hexdigest())
-        if not os.path.lexists(self._folder / text):
+        if not os.path.lexists(self._path(text)):
             text = _name_of_text(source.sha256, "")
         try:
-            if hashlib.sha256(_content(self._folder / _name_of_bytes(source))).hexdigest() != source.sha256:
+            if hashlib.sha256(self._content(_name_of_bytes(source))).hexdigest() != source.sha256:
                 return f"the snapshot {_name_of_bytes(source)} is not what was fetched"
         except FileNotFoundError:
             return "the snapshot is gone"
         except OSError as problem:
             return f"the snapshot {_name_of_bytes(source)} cannot be read: {problem.strerror}"
         try:
-            if _content(self._folder / text) != data:
+            if self._content(text) != data:
                 return f"the text {text} is not what was read on the page"
         except FileNotFoundError:
             return "the text that was read on the page is gone"
         except OSError as problem:
             return f"the text {text} cannot be read: {problem.strerror}"
         return ""
+
+
+def _place(name: str) -> str:
+    return f"snapshot\0{name}"
 
 
 def _name_of_bytes(source: Source) -> str:

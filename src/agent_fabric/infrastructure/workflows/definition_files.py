@@ -63,6 +63,17 @@ def read_definition(path: Path, known: Known = NOTHING_KNOWN) -> Found:
     return _checked(_read(path), known)
 
 
+def check_definition(path: Path, text: str, known: Known = NOTHING_KNOWN) -> Found:
+    """Check what would stand in a file, as `read_definition` does; nothing is read."""
+    return _checked(_parsed(path, text), known)
+
+
+def definition_text(path: Path) -> str | None:
+    """Return what stands in a file; None if it cannot be read as text, and `read_definition` says why."""
+    text = _content(path)
+    return text if isinstance(text, str) else None
+
+
 class DefinitionFolder:
     """The workflows of some folders, by name."""
 
@@ -171,6 +182,12 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def _read(path: Path) -> _Read:
+    content = _content(path)
+    return _parsed(path, content) if isinstance(content, str) else content
+
+
+def _content(path: Path) -> str | _Read:
+    """Return the text of a file, or why it has none."""
     if not path.name.endswith(SUFFIXES):
         return _unreadable(path, "the format cannot be told from the name", "Use a name that ends in .yaml or .json.")
     try:
@@ -190,10 +207,13 @@ def _read(path: Path) -> _Read:
         hint = "Keep data in files of its own, and long lists out of the definition."
         return _unreadable(path, f"it is larger than {MOST_BYTES // 1024 // 1024} MiB, too large for a workflow", hint)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return _unreadable(path, "it is not UTF-8 text", "Save the file as UTF-8.", line=line)
+
+
+def _parsed(path: Path, text: str) -> _Read:
     suffix = ".json" if path.suffix == ".json" else ".yaml"
     try:
         parsed = parse_with_spots(text, suffix)

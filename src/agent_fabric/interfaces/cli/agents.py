@@ -2,27 +2,34 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.application.agents.run_agent import RunAgent
+from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
 from agent_fabric.bootstrap.agents import open_agents, task_for_agent
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.domain.agents.definition import AgentDefinition
+from agent_fabric.client.wire import Json
+from agent_fabric.config.files import read_text
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
-from agent_fabric.infrastructure.agents.agent_files import AgentFolder, FoundAgent
-from agent_fabric.interfaces.agent_views import agent_line, agent_object, problem_object
+from agent_fabric.domain.workflows.definition import parameter_from
+from agent_fabric.infrastructure.agents.agent_files import AgentFolder
+from agent_fabric.interfaces.agent_views import agent_line, agent_object, checked_object
+from agent_fabric.interfaces.cli.definition_problems import count_checked, joined, print_problems
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.foreground import Job, OnCreated, local_job
 from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
-from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.output import from_here, plain, plain_lines, print_json, shortened, styled
+from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.cli.run import project_here
 
 _HELP = """\
@@ -46,33 +53,38 @@ def agents() -> None:
 
 
 @app.command("list")
-def list_agents(workspace: Workspace = None, as_json: AsJson = False) -> None:
+def list_agents(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
     """Show every agent, and which files are wrong."""
-    folder = _folder(workspace)
-    found = folder.all()
+    url = server_of(workspace, server)
+    shown = _listed_here(workspace) if url is None else with_client(url, lambda client: client.agents.everything())
     if as_json:
-        print_json({"agents": [agent_line(each) for each in found], "folders": [str(each) for each in folder.folders]})
+        print_json(shown)
         return
+    found = shown["agents"]
     if not found:
-        where = ", ".join(plain(str(each)) for each in folder.folders)
+        where = ", ".join(plain(each) for each in shown["folders"])
         sys.stdout.write(f"There are no agents in {where}. See docs/guides/agents.md for a first one.\n")
         return
-    width = max(len(each.name) for each in found)
+    width = max(len(each["name"]) for each in found)
     for each in found:
         sys.stdout.write(_line(each, width))
 
 
 @app.command()
-def show(name: Name, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def show(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Show an agent: what it takes, what it gives, and what it may do."""
-    found = _folder(workspace).find(name)
-    if as_json:
-        print_json(agent_object(found))
-    elif found.definition is None:
-        _print_problems(found)
+    url = server_of(workspace, server)
+    if url is None:
+        found: Json = agent_object(_folder(workspace).find(name))
     else:
-        sys.stdout.write("\n".join(_shown(found, found.definition)) + "\n")
-    return USAGE if found.definition is None else COMPLETED
+        found = with_client(url, lambda client: client.agents.show(name))
+    if as_json:
+        print_json(found)
+    elif not found["usable"]:
+        print_problems(found["problems"])
+    else:
+        sys.stdout.write("\n".join(_shown(found)) + "\n")
+    return COMPLETED if found["usable"] else USAGE
 
 
 @app.command()
@@ -81,29 +93,42 @@ def validate(
         list[Path] | None, typer.Argument(metavar="[FILE…]", help="The files; by default all in the folders.")
     ] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Check files of agents: every problem with its line. Nothing is run.
 
+    With a server, files of this machine are checked beside the agents that the server has.
+
     Exit codes: 0 all can be used, 2 something is wrong.
     """
-    folder = _folder(workspace)
-    found = folder.all() if not files else [folder.check(each) for each in files]
-    wrong = [each for each in found if each.definition is None]
+    url = server_of(workspace, server)
+    if url is None:
+        folder = _folder(workspace)
+        checked: Json = checked_object(folder.all() if not files else [folder.check(each) for each in files])
+    elif not files:
+        checked = with_client(url, lambda client: client.agents.validate())
+    else:
+        checked = joined(_checked_at(url, each.absolute()) for each in files)
     if as_json:
-        listed = [problem_object(problem) for each in wrong for problem in each.problems]
-        print_json({"valid": not wrong, "files": [str(each.path) for each in found], "problems": listed})
-        return USAGE if wrong else COMPLETED
-    for each in wrong:
-        _print_problems(each)
-    number = f"{len(found)} {'file' if len(found) == 1 else 'files'}"
-    said = f"{number} checked: {len(wrong)} wrong" if wrong else f"{number} checked: no problems"
-    sys.stdout.write(f"{said}\n")
-    return USAGE if wrong else COMPLETED
+        print_json(checked)
+    else:
+        print_problems(checked["problems"])
+        sys.stdout.write(f"{count_checked(checked)}\n")
+    return COMPLETED if checked["valid"] else USAGE
+
+
+def _checked_at(url: str, path: Path) -> Json:
+    """Let a server check a file of this machine."""
+    try:
+        text = read_text(path)
+    except ConfigProblem:
+        return checked_object([AgentFolder((), KnownToAgents()).check(path)])  # says why it cannot be read
+    return with_client(url, lambda client: client.agents.validate(text, file=str(path)))
 
 
 @app.command()
-def run(
+def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     name: Name,
     inputs: Inputs = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
@@ -111,8 +136,10 @@ def run(
     here: Annotated[
         bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
     ] = False,
+    encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Run an agent with inputs, as a run that survives anything.
@@ -124,6 +151,11 @@ def run(
       fabric agents run greeter -i name=Ada
       fabric agents run summariser -i text=@notes.md --json
     """  # noqa: D301 - the mark makes lines stay as they are
+    url = server_of(workspace, server)
+    if url is not None:
+        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        wish = AgentWish(name, inputs or (), model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
+        return drive_in_foreground(_there(url, wish), verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root)
     agent = open_agents(root, loaded.config).get(name)
@@ -135,11 +167,64 @@ def run(
         priority=Priority.INTERACTIVE,
         project=project_here(root, loaded.config) if here else None,
     )
+    if encrypt:
+        task = replace(task, encrypted=True)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await RunAgent(fabric.execute_task)(task, on_created=on_created)
 
-    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentWish:
+    """An agent to be run, as it was typed."""
+
+    name: str
+    inputs: Sequence[str]
+    model_key: str | None
+    network_allowed: bool
+    encrypt: bool
+
+
+def _there(url: str, wish: AgentWish) -> Job:
+    """Let a server run the agent; what fails for now is tried again as often as the agent says, as here."""
+    from agent_fabric.interfaces.cli.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
+        RemoteForeground,
+        remote_job,
+    )
+
+    async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
+        agents = there.client.agents
+        found = await agents.show(wish.name)
+        given: dict[str, Any] = {}
+        if found["usable"]:  # if not, the server says why
+            declared = {name: parameter_from(each) for name, each in found["inputs"].items()}
+            given = typed_inputs(wish.inputs, declared, of=f"The agent {found['name']!r}")
+
+        async def attempt() -> RunResult:
+            started = agents.start(
+                wish.name,
+                given,
+                model_key=wish.model_key,
+                network_allowed=wish.network_allowed,
+                encrypt=wish.encrypt,
+            )
+            return await there.begin(started, on_created)
+
+        result = await attempt()
+        for _ in range(found["constraints"]["retries"] if found["usable"] else 0):
+            if not worth_another_attempt(result):
+                break
+            result = await attempt()
+        return result
+
+    return remote_job(url, work)
+
+
+def _listed_here(workspace: str | None) -> Json:
+    folder = _folder(workspace)
+    return {"agents": [agent_line(each) for each in folder.all()], "folders": [str(each) for each in folder.folders]}
 
 
 def _folder(workspace: str | None) -> AgentFolder:
@@ -147,45 +232,39 @@ def _folder(workspace: str | None) -> AgentFolder:
     return open_agents(root, configuration(root).config)
 
 
-def _line(found: FoundAgent, width: int) -> str:
-    if found.definition is None:
-        said = shortened(found.problems[0].message, 80) if found.problems else ""
-        return f"{plain(found.name):<{width}}  {styled('cannot be used', 'red', sys.stdout)}: {said}\n"
-    agent = found.definition
-    return f"{plain(found.name):<{width}}  {plain(agent.version)}  {agent.role}  {shortened(agent.description, 80)}\n"
+def _line(found: Json, width: int) -> str:
+    name = f"{plain(found['name']):<{width}}"
+    if not found["usable"]:
+        said = shortened(found["problems"][0]["message"], 80) if found["problems"] else ""
+        return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}\n"
+    return f"{name}  {plain(found['version'])}  {plain(found['role'])}  {shortened(found['description'], 80)}\n"
 
 
-def _print_problems(found: FoundAgent) -> None:
-    for problem in found.problems:
-        sys.stdout.write(f"{plain_lines(str(replace(problem, file=from_here(problem.file))))}\n")
-
-
-def _shown(found: FoundAgent, agent: AgentDefinition) -> Sequence[str]:
-    facts = agent_object(found)
-    lines = [f"{styled(agent.name, 'bold', sys.stdout)} {agent.version} ({agent.role})"]
-    if agent.description:
-        lines.append(plain(agent.description))
+def _shown(facts: Json) -> Sequence[str]:
+    lines = [f"{styled(plain(facts['name']), 'bold', sys.stdout)} {plain(facts['version'])} ({plain(facts['role'])})"]
+    if facts["description"]:
+        lines.append(plain(facts["description"]))
     for title in ("inputs", "outputs"):
         lines.append(f"{title}:" if facts[title] else f"{title}: none")
         lines.extend(_parameter_line(name, each) for name, each in facts[title].items())
     tools = [*facts["tools"], *(f"those of {server}" for server in facts["tool_servers"])]
-    from_pack = f"those of the pack {agent.pack}" if agent.pack and not agent.capabilities else ""
-    lines.append(f"tools: {', '.join(filter(None, [*tools, from_pack])) or 'none'}")
+    from_pack = f"those of the pack {facts['pack']}" if facts["pack"] and not facts["capabilities"] else ""
+    lines.append(f"tools: {plain(', '.join(filter(None, [*tools, from_pack]))) or 'none'}")
     lines.extend(f"{key}: {plain(facts[key])}" for key in ("pack", "model") if facts[key])
     limits = [f"{key} {value}" for key, value in facts["constraints"].items() if value and value is not True]
-    if not agent.constraints.parallel_allowed:
+    if not facts["constraints"]["parallel_allowed"]:
         limits.append("one at a time")
     if limits:
         lines.append(f"constraints: {', '.join(limits)}")
     lines.extend(
-        f"needs: {each['type']} {plain(each['name'])}{' (optional)' if each['optional'] else ''}"
+        f"needs: {plain(each['type'])} {plain(each['name'])}{' (optional)' if each['optional'] else ''}"
         for each in facts["dependencies"]
     )
-    lines.append(f"file: {plain(str(found.path))}")
+    lines.append(f"file: {plain(facts['file'])}")
     return lines
 
 
 def _parameter_line(name: str, facts: dict[str, object]) -> str:
     mark = "required" if facts["required"] else f"default {facts['default']!r}" if "default" in facts else "optional"
     about = f": {shortened(str(facts['description']), 80)}" if facts["description"] else ""
-    return f"  {plain(name)} ({facts['type']}, {mark}){about}"
+    return f"  {plain(name)} ({plain(str(facts['type']))}, {plain(mark)}){about}"

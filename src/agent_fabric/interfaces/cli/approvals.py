@@ -1,30 +1,25 @@
 """`fabric approvals`: answer what runs ask."""
 
-import asyncio
 import json
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.bootstrap.local import Records, decide_approval, open_records, this_person
+from agent_fabric.bootstrap.local import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.events import RunCreated
-from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, require_a_person
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json
-
-T = TypeVar("T")
+from agent_fabric.interfaces.cli.place import Answered, Place, Server, at_place
 
 app = new_app("Answer what runs ask: list, show, approve, deny, done.")
 
@@ -37,15 +32,16 @@ def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only those of one run.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """List what waits for an answer, the oldest first."""
 
-    async def go(records: Records) -> list[ApprovalCard]:
-        run = None if run_id is None else await records.catalogue.find(run_id)
-        return list(await records.approvals.list(run_id=run, pending_only=not everything))
+    async def go(place: Place) -> list[ApprovalCard]:
+        run = None if run_id is None else await place.catalogue.find(run_id)
+        return list(await place.approvals.list(run_id=run, pending_only=not everything))
 
-    cards = _with_records(workspace, go)
+    cards = at_place(workspace, server, go)
     if as_json:
         print_json([approval_object(card) for card in cards])
     elif not cards:
@@ -60,9 +56,13 @@ def list_(
 
 
 @app.command()
-def show(approval: Id, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def show(approval: Id, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Show one with everything that is known about it."""
-    card = _with_records(workspace, lambda records: records.approvals.find(approval))
+
+    async def go(place: Place) -> ApprovalCard:
+        return await place.approvals.find(approval)
+
+    card = at_place(workspace, server, go)
     if as_json:
         print_json(approval_object(card))
     else:
@@ -84,12 +84,14 @@ def approve(
         typer.Option("--set", metavar="KEY=VALUE", help="Fill in one field of a workflow's form; @FILE reads one."),
     ] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Let it run: once, for the whole run, or with other arguments. Or say yes to a workflow that asks."""
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
         workspace,
+        server,
         approval,
         Decision.APPROVE,
         reason,
@@ -101,19 +103,24 @@ def approve(
 
 
 @app.command()
-def deny(approval: Id, reason: Reason = "", workspace: Workspace = None, as_json: AsJson = False) -> int:
+def deny(
+    approval: Id, reason: Reason = "", workspace: Workspace = None, server: Server = None, as_json: AsJson = False
+) -> int:
     """Do not let it run; the model is told why and goes on."""
-    return _answer(workspace, approval, Decision.DENY, reason, as_json=as_json)
+    return _answer(workspace, server, approval, Decision.DENY, reason, as_json=as_json)
 
 
 @app.command()
-def done(approval: Id, reason: Reason = "", workspace: Workspace = None, as_json: AsJson = False) -> int:
+def done(
+    approval: Id, reason: Reason = "", workspace: Workspace = None, server: Server = None, as_json: AsJson = False
+) -> int:
     """Count a call as done that was under way when the program was stopped."""
-    return _answer(workspace, approval, Decision.DONE, reason, as_json=as_json)
+    return _answer(workspace, server, approval, Decision.DONE, reason, as_json=as_json)
 
 
-def _answer(
+def _answer(  # noqa: PLR0913 - what the commands were given
     workspace: str | None,
+    server: str | None,
     approval: str,
     decision: Decision,
     reason: str,
@@ -124,34 +131,21 @@ def _answer(
     fill_in: Sequence[str] = (),
 ) -> int:
     require_a_person()
-    root = existing_root(workspace)
 
-    async def go(records: Records) -> tuple[ApprovalCard, bool, RunId]:
-        asked = await records.approvals.find(approval)
+    async def go(place: Place) -> Answered:
+        asked = await place.approvals.find(approval)
         given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
         answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=given)
-        card = await decide_approval(records, lambda: configuration(root))(asked.approval_id, answer)
-        top = await uppermost(records, card.run_id)
-        return await records.approvals.find(card.approval_id), records.has_server(), top
+        return await place.answer(asked.approval_id, answer)
 
-    card, served, top = _with_records(workspace, go)
-    going_on = f"fabric resume {top}"
+    card, waiting = at_place(workspace, server, go)
+    going_on = None if waiting is None else f"fabric resume {waiting}"
     if as_json:
-        print_json({**approval_object(card), "resume": None if served else going_on})
+        print_json({**approval_object(card), "resume": going_on})
     else:
-        follows = "The server goes on with the run." if served else f"Go on with: {going_on}"
+        follows = "The server goes on with the run." if going_on is None else f"Go on with: {going_on}"
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
-
-
-async def uppermost(records: Records, run_id: RunId) -> RunId:
-    """Return the run that others work for: going on with it goes on with all of them."""
-    reader = SqliteRunReader(records.store)
-    while True:
-        (created,) = await reader.page(run_id, after=-1, limit=1)
-        if not isinstance(created.body, RunCreated) or created.body.parent is None:
-            return run_id
-        run_id = created.body.parent.run_id
 
 
 def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequence[str]) -> Mapping[str, Any] | None:
@@ -169,14 +163,6 @@ def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequ
     if twice := typed.keys() & (args or {}).keys():
         raise ConfigError(f"{min(twice)!r} is given with --set and with --args", hint="Use one of the two.")
     return filled_in(card, {**(args or {}), **typed} if args is not None or typed else None)
-
-
-def _with_records(workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-    records = open_records(existing_root(workspace))
-    try:
-        return asyncio.run(work(records))
-    finally:
-        records.close()
 
 
 _EXAMPLE = """For example: --args '{"command": "ls"}'"""

@@ -4,17 +4,17 @@ import asyncio
 import json
 import sys
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.bootstrap.local import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, InvalidInputs
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.approval_card import described, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
+from agent_fabric.interfaces.cli.place import Questions
 
 _BEFORE = ("once", "run", "edit", "deny", "later")
 _AFTER_A_CRASH = ("run", "done", "skip", "later")
@@ -26,7 +26,9 @@ def somebody_is_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-async def ask_person(approvals: Sequence[str], book: ApprovalBook, decide: DecideApproval) -> bool:
+async def ask_person(
+    approvals: Sequence[str], book: Questions, decide: Callable[[str, Answer], Awaitable[object]]
+) -> bool:
     """Ask about everything that a run waits for; tell whether all of it has been answered."""
     for approval_id in approvals:
         card = await book.find(approval_id)

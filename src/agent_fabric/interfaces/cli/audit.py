@@ -3,39 +3,67 @@
 import asyncio
 import sys
 import time
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
-from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.bootstrap.audit import audit_chain
-from agent_fabric.bootstrap.local import Records, open_records
+from agent_fabric.bootstrap.audit import act_log, audit_chain
+from agent_fabric.bootstrap.local import open_records
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit import AuditEntry, audit_of
+from agent_fabric.domain.errors import Forbidden, RunKeyMissing
+from agent_fabric.interfaces.audit_views import act_from, act_object, chain_object, entry_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if, server_of, with_client
 
 app = new_app("See who did what, and check that the record is whole: list, verify.")
+
+
+class Kind(StrEnum):
+    """What the record has entries of."""
+
+    CALL = "call"
+    ADMIN = "admin"
 
 
 @app.command("list")
 def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only one run.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many runs to look into, the newest first.")] = 20,
+    kind: Annotated[
+        Kind | None, typer.Option(help="Only calls of tools, or only what people did to the folder itself.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="How many runs, and acts of people, to look at: the newest.")
+    ] = 20,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """List every call that tools were asked for: by which rule or person it was allowed, and what came of it."""
-    records = open_records(existing_root(workspace))
-    try:
-        entries = asyncio.run(_entries(records, run_id, limit))
-    finally:
-        records.close()
+    """List who did what: every call that tools were asked for, and every change of users, keys, secrets and backups.
+
+    A call comes with the rule or person that allowed it and what came of it; with --run, only the calls of that run.
+    """
+    refuse_if(
+        run_id is not None and kind is Kind.ADMIN, "Such acts belong to no run", hint="Leave out --run or --kind."
+    )
+
+    async def go(place: Place) -> list[AuditEntry]:
+        return await _entries(place, run_id, limit)
+
+    found: list[AuditEntry | Act] = [] if kind is Kind.ADMIN else [*at_place(workspace, server, go)]
+    if run_id is None and kind is not Kind.CALL:
+        found += _acts(workspace, server, limit, wanted=kind is not None)
+    found.sort(key=lambda entry: entry.at)
     if as_json:
-        print_json([_object(entry) for entry in entries])
+        print_json([act_object(entry) if isinstance(entry, Act) else entry_object(entry) for entry in found])
     else:
-        sys.stdout.write("".join(_line(entry) + "\n" for entry in entries) or "No tool has been called.\n")
+        lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
+        sys.stdout.write("".join(f"{line}\n" for line in lines) or "Nothing has been done.\n")
     return COMPLETED
 
 
@@ -48,6 +76,7 @@ def verify(
         bool, typer.Option("--shared", help="Others use this folder, too: do not mind entries with their keys.")
     ] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Check that no event was changed, no log cut and no run removed unnoticed.
@@ -56,74 +85,80 @@ def verify(
 
     Exit codes: 0 all is as it was recorded, 1 it is not.
     """
+    url = server_of(workspace, server)
+    if url is None:
+        report = _verified_here(workspace, expect, shared=shared)
+    else:
+        report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
+    if as_json:
+        print_json(report)
+    else:
+        _print_report(report)
+    return COMPLETED if report["holds"] else FAILED
+
+
+def _verified_here(workspace: str | None, expect: str, *, shared: bool) -> Json:
     records = open_records(existing_root(workspace))
-
-    async def go() -> tuple[ChainReport, bool]:
-        chain = audit_chain(records)
-        return await chain.verify(), not expect or await chain.holds(expect)
-
     try:
-        report, expected = asyncio.run(go())
+        return asyncio.run(chain_object(audit_chain(records), expect=expect, shared=shared))
     finally:
         records.close()
-    damage = [*report.damage, *([] if expected else [f"no entry of the chain has the hash {expect}"])]
-    if report.unknown_key and not shared:  # or a change would go unnoticed if only another key is named with it
-        damage.append(
-            f"{report.unknown_key} entries of the chain were made with another key, so nobody can tell whether they "
-            "are true; if other users work in this folder, or your key was lost, check the rest with --shared"
-        )
-    if as_json:
-        print_json({"holds": not damage, **_report(report), "damage": damage})
-        return FAILED if damage else COMPLETED
-    for sentence in damage:
+
+
+def _print_report(report: Json) -> None:
+    for sentence in report["damage"]:
         sys.stdout.write(f"{styled('✗', 'red', sys.stdout)} {plain(sentence)}\n")
-    counts = f"{report.runs} runs, {report.removed} removed with a tombstone, {report.entries} entries"
-    if report.unknown_key:
-        counts += f", {report.unknown_key} of them with another key and not checked"
-    mark = styled("✗", "red", sys.stdout) if damage else styled("✓", "green", sys.stdout)
-    sys.stdout.write(f"{mark} {counts}\nhead {report.head}\n")
-    return FAILED if damage else COMPLETED
+    counts = f"{report['runs']} runs, {report['removed']} removed with a tombstone, {report['entries']} entries"
+    if report["unknown_key"]:
+        counts += f", {report['unknown_key']} of them with another key and not checked"
+    mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)
+    sys.stdout.write(f"{mark} {counts}\nhead {report['head']}\n")
 
 
-async def _entries(records: Records, run_id: str | None, limit: int) -> list[AuditEntry]:
+def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool) -> list[Act]:
+    url = server_of(workspace, server)
+    if url is not None:
+        try:
+            return [act_from(act) for act in with_client(url, lambda client: client.audit.acts(limit=limit))]
+        except Forbidden:
+            if wanted:
+                raise
+            sys.stderr.write("What people did to the server itself is shown to its administrators only.\n")
+            return []
+    records = open_records(existing_root(workspace))
+    try:
+        return list(asyncio.run(act_log(records).recent(limit=limit)))
+    finally:
+        records.close()
+
+
+async def _entries(place: Place, run_id: str | None, limit: int) -> list[AuditEntry]:
     if run_id is not None:
-        found = [await records.catalogue.find(run_id)]
+        found = [await place.catalogue.find(run_id)]
     else:
-        found = [record.run_id for record in await records.catalogue.recent(limit=limit)]
-    return [entry for run in reversed(found) for entry in audit_of(run, await records.runs.read(run))]
+        found = [record.run_id for record in await place.catalogue.recent(limit=limit)]
+    entries: list[AuditEntry] = []
+    for run in reversed(found):
+        try:
+            entries += audit_of(run, await place.runs.read(run))
+        except RunKeyMissing as problem:
+            if run_id is not None:
+                raise
+            sys.stderr.write(f"{problem.message}\n")  # the others can be told all the same
+    return entries
+
+
+def _act_line(act: Act) -> str:
+    what = f"{act.deed.replace('_', ' ')} {act.about}" + (f" ({act.detail})" if act.detail else "")
+    return f"{_moment(act.at)}  {'admin':<8}  {'done':<9}  {plain(shortened(what, 60)):<60}  {plain(f'by {act.by}')}"
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def _line(entry: AuditEntry) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.at))
     allowed = f"by {entry.approver}" if entry.approver else f"rule {entry.rule or '-'}"
     main = next((str(entry.args[key]) for key in ("command", "path", "url", "query") if key in entry.args), "")
     what = shortened(f"{entry.tool} {main}", 60)
-    return f"{at}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"
-
-
-def _object(entry: AuditEntry) -> dict[str, Any]:
-    return {
-        "run_id": entry.run_id,
-        "seq": entry.seq,
-        "created_at": entry.at,
-        "completed_at": entry.ended_at,
-        "agent": entry.agent,
-        "tool_name": entry.tool,
-        "arguments": dict(entry.args),
-        "args_hash": entry.args_hash,
-        "rule": entry.rule or None,
-        "approval_id": entry.approval_id or None,
-        "approved_by": entry.approver or None,
-        "sandbox": entry.sandbox,
-        "status": entry.status.value,
-    }
-
-
-def _report(report: ChainReport) -> dict[str, Any]:
-    return {
-        "runs": report.runs,
-        "removed": report.removed,
-        "entries": report.entries,
-        "unknown_key": report.unknown_key,
-        "head": report.head,
-    }
+    return f"{_moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"

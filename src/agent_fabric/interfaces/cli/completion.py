@@ -12,7 +12,6 @@ from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
 
 _VARIABLE = "_FABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
-GROUPS = frozenset({"agents", "approvals", "workflow", "audit", "logs", "models", "mcp", "policy", "config"})
 
 
 def complete(arguments: list[str]) -> int:
@@ -38,9 +37,9 @@ def _everything() -> typer.Typer:
     root = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True, name="fabric")
     for name, text in COMMANDS.items():
         app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
-        if name in GROUPS:
+        first, *others = app.registered_commands
+        if others:
             root.add_typer(app, name=name, help=text)
         else:
-            (command,) = app.registered_commands
-            root.command(name, help=text)(command.callback)  # type: ignore[type-var]  # typer keeps it as optional
+            root.command(name, help=text)(first.callback)  # type: ignore[type-var]  # typer keeps it as optional
     return root

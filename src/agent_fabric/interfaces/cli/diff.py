@@ -1,23 +1,22 @@
 """`fabric diff`: show what a run changed."""
 
-import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
-from agent_fabric.bootstrap.changes import diff_run
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.changes import Change
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.unified_diff import FileDiff, file_diff, quoted
+from agent_fabric.domain.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.changes_view import diff_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
+from agent_fabric.interfaces.cli.place import Place, Server, at_place
 
 app = new_app("Show what a run changed.")
 
@@ -30,6 +29,7 @@ def diff(
     stat: Annotated[bool, typer.Option("--stat", help="Only how much changed in each file.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the names.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what a run changed in its folder, by tools and by commands, as a diff that `git apply` understands.
@@ -38,31 +38,25 @@ def diff(
     """
     if stat + name_only + as_json > 1:
         raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
-    records = open_records(existing_root(workspace))
-    look = diff_run(records)
 
-    async def go() -> RunDiff:
-        return await look(await records.catalogue.find(run_id))
-
-    try:
-        found = asyncio.run(go())
+    async def go(place: Place) -> RunDiff:
+        changes = place.changes
+        found = await changes.diff(await place.catalogue.find(run_id))
+        compared = partial(changes.compared, found)
         if as_json:
-            print_json(diff_object(found, lambda change: _compared(look, found, change)))
+            print_json(diff_object(found, compared))
         elif name_only:
             _write(f"{quoted(change.path)}\n".encode() for change in found.changes)
         elif stat:
-            _write(_stat(look, found))
+            _write(_stat(found, compared))
         else:
-            _write(_compared(look, found, change).text for change in found.changes)
-    finally:
-        records.close()
+            _write(compared(change).text for change in found.changes)
+        return found
+
+    found = at_place(workspace, server, go)
     if not as_json:
         _remark(found)
     return COMPLETED
-
-
-def _compared(look: DiffRun, found: RunDiff, change: Change) -> FileDiff:
-    return file_diff(change, *look.content(found, change))
 
 
 def _write(pieces: Iterator[bytes]) -> None:
@@ -79,10 +73,10 @@ def _write(pieces: Iterator[bytes]) -> None:
     sys.stdout.flush()
 
 
-def _stat(look: DiffRun, found: RunDiff) -> Iterator[bytes]:
+def _stat(found: RunDiff, compare: Callable[[Change], FileDiff]) -> Iterator[bytes]:
     added = removed = 0
     for change in found.changes:
-        compared = _compared(look, found, change)
+        compared = compare(change)
         added, removed = added + compared.added, removed + compared.removed
         size = "binary" if compared.binary else f"+{compared.added} -{compared.removed}"
         yield f"{change.what:<9} {size:>14}  {quoted(change.path)}\n".encode()

@@ -1,20 +1,34 @@
 """`fabric doctor`: could a task run here, and if not, what to do."""
 
 import asyncio
+import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
+from agent_fabric import __version__
+from agent_fabric.application.models.check_health import Finding, Level, can_run
 from agent_fabric.bootstrap.models_here import open_models
+from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.machine import ThisMachine
-from agent_fabric.infrastructure.sandbox.levels import choose_level
+from agent_fabric.domain.errors import ConfigError, FabricError, Forbidden
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.examination import (
+    encryption_finding,
+    findings_from,
+    findings_object,
+    model_findings,
+    python_finding,
+)
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient, Health
 
 app = new_app("Check whether a task could run here.")
 
@@ -22,70 +36,77 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
 @app.command()
-def doctor(workspace: Workspace = None, as_json: AsJson = False) -> int:
-    """Check whether a task could run here; for each problem, say what to do.
+def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Check whether a task could run here, or at a server; for each problem, say what to do.
 
     Looks only: nothing is started, downloaded, or sent to another machine. Exit codes: 0 a task could run, 1 not.
 
     Example: fabric doctor
     """
-    findings = _examine(workspace)
+    url = server_of(workspace, server)
+    findings = _examine(workspace) if url is None else with_client(url, _examine_at)
     good = can_run(findings)
     if as_json:
-        shown = [{"about": f.about, "level": f.level.value, "text": f.text, "fix": f.fix} for f in findings]
-        print_json({"ok": good, "findings": shown})
+        print_json(findings_object(findings))
     else:
         _show(findings, good=good)
     return COMPLETED if good else FAILED
 
 
 def _examine(workspace: str | None) -> list[Finding]:
-    facts = ThisMachine().facts()
-    findings = [Finding(about="python", level=Level.OK, text=f"{facts.python} on {facts.platform}")]
+    findings = [python_finding()]
     about = "configuration"
     try:
         root = fabric_root(workspace)
         loaded = configuration(root)
         findings.append(Finding(about=about, level=Level.OK, text=_origins(loaded)))
+        findings.append(encryption_finding(root, loaded.config))
         about = "models"
-        return [*findings, *asyncio.run(_models(str(root), loaded.config))]
+        return [*findings, *asyncio.run(_models(root, loaded.config))]
     except (ConfigProblem, ConfigError) as problem:
         fix = problem.hint or "fabric config show --origin"
         return [*findings, Finding(about=about, level=Level.FAIL, text=problem.message, fix=fix)]
 
 
-async def _models(root: str, config: FabricConfig) -> list[Finding]:
-    fallback = config.cloud_fallback
-    telemetry = config.telemetry if config.telemetry is not None and config.telemetry.enabled else None
-    choice = await asyncio.to_thread(choose_level, config.sandbox)
-    check = CheckHealth(
-        machine=ThisMachine(),
-        root=root,
-        box=Box(choice.level, choice.sentence, (*choice.problems, *_network(config, choice.level))),
-        egress=Egress(
-            offline=config.offline,
-            fallback=None if fallback is None else f"`{fallback.model_key}`, {_POLICIES[fallback.policy]}",
-            traces=telemetry.otlp_endpoint if telemetry is not None and telemetry.exporter == "otlp" else None,
-        ),
-        traces_wanted=telemetry is not None,
-    )
-    async with open_models(config) as here:
-        return check(await here.list_models())
+async def _models(root: Path, config: FabricConfig) -> list[Finding]:
+    async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve) as here:
+        return await model_findings(root, config, here.list_models)
 
 
-def _network(config: FabricConfig, level: str) -> tuple[str, ...]:
-    if config.shell.network != "allowlist":
-        return ()
-    if level == "A":
-        return ("By `shell.network`, they reach the hosts under `egress`, and no others.",)
-    return (f"`shell.network: allowlist` has no effect at level {level}: only A has a way out.",)
+async def _examine_at(client: "FabricClient") -> list[Finding]:
+    """Tell how a server is, what it knows of us, and what it says about itself."""
+    findings: list[Finding] = []
+    try:
+        findings += _health(client.url, await client.health())
+        failing = ", ".join(await client.not_ready_because())
+        findings.append(
+            Finding(about="readiness", level=Level.FAIL, text=f"work is not welcome: {failing}", fix=_NOT_READY)
+            if failing
+            else Finding(about="readiness", level=Level.OK, text="work is welcome")
+        )
+        who = await client.me()
+        may = ", ".join(sorted(who.scopes))
+        findings.append(Finding(about="you", level=Level.OK, text=f"{who.name} ({who.kind}), who may: {may}"))
+        return [*findings, *findings_from(await client.examine())]
+    except Forbidden as problem:
+        return [*findings, Finding(about="machine", level=Level.WARN, text=problem.message, fix=problem.hint)]
+    except FabricError as problem:
+        return [*findings, Finding(about="server", level=Level.FAIL, text=problem.message, fix=problem.hint)]
 
 
-_POLICIES = {
-    "no_tool_calls": "when the local one calls no tool",
-    "malformed_args": "when the local one's call cannot be read",
-    "always": "always",
-}
+_NOT_READY = "See its log; `fabric db status` tells about the store and the disk."
+
+
+def _health(url: str, health: "Health") -> list[Finding]:
+    at = f"agent-fabric {health.version} at {url}"
+    if not health.ok:
+        fix = "Restart it: the store was deleted or replaced."
+        return [Finding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
+    found = [Finding(about="server", level=Level.OK, text=f"{at}; {health.running} runs go on, {health.queued} wait")]
+    if health.version != __version__:
+        text = f"the server is {health.version}, this is {__version__}"
+        found.append(Finding(about="versions", level=Level.WARN, text=text, fix="Use the same on both sides."))
+    return found
 
 
 def _origins(loaded: Loaded) -> str:

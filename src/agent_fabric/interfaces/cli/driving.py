@@ -5,32 +5,26 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent_fabric.bootstrap.local import LocalFabric, build_local
-from agent_fabric.bootstrap.observers import build_observers
-from agent_fabric.config.loader import Loaded
+from agent_fabric.client.errors import ServerTimedOut, ServerUnreachable
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import Interrupted, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.state import RunState, result_of
+from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.asking import ask_person, somebody_is_there
+from agent_fabric.interfaces.cli.foreground import Foreground, Job, OnCreated, Ready
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
-from agent_fabric.interfaces.cli.output import print_json
+from agent_fabric.interfaces.cli.output import print_error, print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
 from agent_fabric.interfaces.result import error_object, result_object
 
 _PATIENCE_S = 1.0
 """How long the cleaning up may take before another press of Ctrl-C ends the process on the spot."""
-
-Work = Callable[[LocalFabric, Callable[[RunId], None]], Awaitable[RunResult]]
-"""Drives a run; tells its id as soon as it has one."""
 
 EXIT_CODES = {
     RunStatus.COMPLETED: COMPLETED,
@@ -42,12 +36,10 @@ EXIT_CODES = {
 }
 
 
-def drive_in_foreground(
-    root: Path, loaded: Loaded, work: Work, *, verbose: bool, as_json: bool, explain_routing: bool = False
-) -> int:
+def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routing: bool = False) -> int:
     """Drive to the end, present the result, return the exit code.
 
-    Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed.
+    Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed; one that a server drives goes on there.
     """
     shown = verbose or explain_routing or not as_json or sys.stderr.isatty()
     view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown else None
@@ -56,30 +48,22 @@ def drive_in_foreground(
     stop = _Stop()
 
     async def go() -> _Outcome:
-        observers = build_observers(loaded.config, () if view is None else (view,), log_to_stderr=False)
-        fabric = build_local(
-            root,
-            loaded.config,
-            sink=observers.sink,
-            left_out=loaded.left_out,
-            origins=loaded.origins,
-            asks_here=not as_json and somebody_is_there(),
-        )
-        try:
-            await fabric.records.runs.catch_up()
-            task = asyncio.ensure_future(_answered(fabric, work, seen.append, view, asks=not as_json))
+        async with job(view, not as_json and somebody_is_there()) as ready:
+            fabric = ready.fabric
+            task = asyncio.ensure_future(_answered(ready, seen.append, view, asks=not as_json))
             stop.cancels(task)
             try:
                 result = await task
             except asyncio.CancelledError:
                 if not seen:
                     raise
-                result = result_of(await _state(fabric, seen[-1]))
+                if view is not None:
+                    view.finish()
+                stop.was_obeyed = True
+                result = await fabric.leave(seen[-1])
             steps = await _steps_of(fabric, result)
-            return _Outcome(result, steps, await _in_doubt(fabric, result, steps))
-        finally:
-            await fabric.aclose()
-            await observers.aclose()
+            run_dir = await fabric.run_dir(result.run_id)
+            return _Outcome(result, run_dir, steps, await _in_doubt(fabric, result, steps))
 
     with stop:
         try:
@@ -88,15 +72,18 @@ def drive_in_foreground(
             if as_json:
                 print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
             return INTERRUPTED
-        except StoreUnavailable as problem:
-            if not (as_json and seen):
+        except (StoreUnavailable, ServerUnreachable, ServerTimedOut) as problem:
+            if not seen or not (as_json or stop.was_obeyed):
                 raise
-            print_json(error_object(problem, run_id=seen[-1]))
-            return FAILED
+            if as_json:
+                print_json(error_object(problem, run_id=seen[-1]))
+            else:
+                print_error(problem, as_json=False)
+            return INTERRUPTED if stop.was_obeyed else FAILED
         finally:
             if view is not None:
                 view.finish()
-        _present(outcome, Layout(root).run_dir(outcome.result.run_id), as_json=as_json)
+        _present(outcome, as_json=as_json)
         return EXIT_CODES[outcome.result.status]
 
 
@@ -104,17 +91,18 @@ class _Outcome(NamedTuple):
     """How it ended."""
 
     result: RunResult
+    run_dir: str
     steps: Mapping[str, Any] | None
     """What the steps came to, if it is a workflow."""
     in_doubt: frozenset[str]
     """Questions that it waits for about calls that may have happened."""
 
 
-async def _state(fabric: LocalFabric, run_id: RunId) -> RunState:
-    return fold(run_id, await fabric.records.runs.read(run_id))
+async def _state(fabric: Foreground, run_id: RunId) -> RunState:
+    return fold(run_id, await fabric.runs.read(run_id))
 
 
-async def _steps_of(fabric: LocalFabric, result: RunResult) -> Mapping[str, Any] | None:
+async def _steps_of(fabric: Foreground, result: RunResult) -> Mapping[str, Any] | None:
     if result.specialist_ids:
         return None  # specialists did it, not steps
     state = await _state(fabric, result.run_id)
@@ -122,47 +110,46 @@ async def _steps_of(fabric: LocalFabric, result: RunResult) -> Mapping[str, Any]
         return None
     from agent_fabric.interfaces.workflow_result import workflow_object  # noqa: PLC0415 - most runs have no steps
 
-    run_dir = fabric.records.layout.run_dir(result.run_id)
+    run_dir = await fabric.run_dir(result.run_id)
     return await workflow_object(partial(_state, fabric), state, run_dir, status=result.status)
 
 
-async def _questions(fabric: LocalFabric, result: RunResult) -> Sequence[str]:
+async def _questions(fabric: Foreground, result: RunResult) -> Sequence[str]:
     """Return what somebody has to answer before a run goes on, be it asked by a run that works for it."""
     steps = await _steps_of(fabric, result)
     return result.waiting_for if steps is None else steps["_meta"]["approvals"]
 
 
-async def _in_doubt(fabric: LocalFabric, result: RunResult, steps: Mapping[str, Any] | None) -> frozenset[str]:
+async def _in_doubt(fabric: Foreground, result: RunResult, steps: Mapping[str, Any] | None) -> frozenset[str]:
     if result.status.settled:
         return frozenset()
     asked = result.waiting_for if steps is None else steps["_meta"]["approvals"]
-    cards = await fabric.records.approvals.list() if asked else ()
+    cards = await fabric.approvals.list() if asked else ()
     in_doubt = frozenset(card.approval_id for card in cards if card.question is Question.DID_IT_HAPPEN)
     return in_doubt.intersection(asked)
 
 
-async def _answered(
-    fabric: LocalFabric, work: Work, on_created: Callable[[RunId], None], view: LiveView | None, *, asks: bool
-) -> RunResult:
+async def _answered(ready: Ready, on_created: OnCreated, view: LiveView | None, *, asks: bool) -> RunResult:
     """Drive a run, and ask the person at the terminal whenever it needs one."""
-    result = await work(fabric, on_created)
+    fabric = ready.fabric
+    result = await ready.begin(on_created)
     while result.status is RunStatus.WAITING and asks and somebody_is_there():
         if view is not None:
             view.finish()
         questions = await _questions(fabric, result)
-        if not questions or not await ask_person(questions, fabric.records.approvals, fabric.decide_approval):
+        if not questions or not await ask_person(questions, fabric.approvals, fabric.answer):
             break
-        result = await fabric.resume_run(result.run_id)
+        result = await fabric.go_on(result.run_id)
     return result
 
 
-def _present(outcome: _Outcome, run_dir: str, *, as_json: bool) -> None:
+def _present(outcome: _Outcome, *, as_json: bool) -> None:
     if outcome.steps is not None:
         from agent_fabric.interfaces.cli.workflow_summary import present_workflow  # noqa: PLC0415 - as above
 
         present_workflow(outcome.steps, as_json=as_json, in_doubt=outcome.in_doubt)
     elif as_json:
-        print_json(result_object(outcome.result, run_dir))
+        print_json(result_object(outcome.result, outcome.run_dir))
     else:
         sys.stdout.write(summary(outcome.result, outcome.in_doubt))
     sys.stdout.flush()
@@ -178,6 +165,8 @@ class _Stop:
     _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self) -> None:
+        self.was_obeyed = False
+        """Whether somebody pressed, and the work was stopped for it."""
         self._first_press: float | None = None
         self._cancel: Callable[[], object] | None = None
 

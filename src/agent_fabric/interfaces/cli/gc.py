@@ -1,7 +1,6 @@
 """`fabric gc`: take old runs away."""
 
 import asyncio
-import re
 import sys
 from typing import Annotated
 
@@ -9,13 +8,14 @@ import typer
 
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.local import open_records, this_person
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.client.wire import Json
+from agent_fabric.interfaces.audit_views import collected_object
+from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
-from agent_fabric.interfaces.cli.output import print_json
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 
 app = new_app("Take old runs away.")
 
@@ -26,26 +26,33 @@ def gc(
     keep: Annotated[int, typer.Option(min=0, help="Of these, keep the newest ones.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Remove runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`."""
-    age = _seconds(older_than)
-    records = open_records(own_root(workspace))
-    try:
-        done = asyncio.run(collect_garbage(records)(older_than_s=age, by=this_person(), keep=keep, dry_run=dry_run))
-    finally:
-        records.close()
-    if as_json:
-        print_json({"removed": list(done.runs), "freed_bytes": done.freed_bytes, "dry_run": dry_run})
-    elif dry_run:
-        sys.stdout.write("".join(f"{run_id}\n" for run_id in done.runs) + f"{len(done.runs)} runs would be removed.\n")
+    age = seconds_in(older_than)
+    url = server_of(workspace, server)
+    if url is None:
+        done = _collected_here(workspace, age, keep=keep, dry_run=dry_run)
     else:
-        sys.stdout.write(f"{len(done.runs)} runs removed, {done.freed_bytes / 1e6:.1f} MB freed.\n")
+        done = with_client(
+            url, lambda client: client.audit.collect_garbage(older_than_s=age, keep=keep, dry_run=dry_run)
+        )
+    runs = done["removed"]
+    if as_json:
+        print_json(done)
+    elif dry_run:
+        sys.stdout.write("".join(f"{plain(run_id)}\n" for run_id in runs) + f"{len(runs)} runs would be removed.\n")
+    else:
+        sys.stdout.write(f"{len(runs)} runs removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
     return COMPLETED
 
 
-def _seconds(age: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", age.strip())
-    if found is None:
-        raise ConfigError(f"{age!r} is no age", hint="Write a number and one of s, m, h, d, w: 30d.")
-    return float(found[1]) * _UNITS[found[2]]
+def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:
+    records = open_records(own_root(workspace))
+    try:
+        collect = collect_garbage(records)
+        done = asyncio.run(collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run))
+    finally:
+        records.close()
+    return collected_object(done, dry_run=dry_run)

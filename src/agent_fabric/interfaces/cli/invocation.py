@@ -6,6 +6,7 @@ import os
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
@@ -19,11 +20,20 @@ from agent_fabric.domain.errors import (
     InvalidInputs,
     RecruitError,
     RunNotFound,
+    SecretNotFound,
 )
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.cli.output import print_error
 
-_USAGE_ERRORS = (ConfigError, DefinitionNotFound, InvalidDefinition, InvalidInputs, RecruitError, RunNotFound)
+_USAGE_ERRORS = (
+    ConfigError,
+    DefinitionNotFound,
+    InvalidDefinition,
+    InvalidInputs,
+    RecruitError,
+    RunNotFound,
+    SecretNotFound,
+)
 
 
 def new_app(help_text: str) -> typer.Typer:
@@ -37,8 +47,8 @@ def new_app(help_text: str) -> typer.Typer:
     )
 
 
-def invoke(name: str, arguments: Sequence[str]) -> int:
-    """Run a command by name; return its exit code."""
+def invoke(name: str, arguments: Sequence[str], server: str | None = None) -> int:
+    """Run a command by name, on the runs of a server if one was named before it; return its exit code."""
 
     def load() -> typer.Typer:
         # Our settings need no plugins; looking for some would mean reading about every installed package.
@@ -49,15 +59,16 @@ def invoke(name: str, arguments: Sequence[str]) -> int:
         gc.enable()
         return app
 
-    return run_app(load, f"fabric {name}", arguments)
+    return run_app(load, f"fabric {name}", arguments, server)
 
 
-def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[str]) -> int:
+def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[str], server: str | None = None) -> int:
     """Load a command, run it, explain whatever goes wrong, and return the exit code."""
     as_json = "--json" in arguments
     try:
         command = typer.main.get_command(load())
-        code = command.main(list(arguments), prog_name=program, standalone_mode=False)
+        defaults = _with_server(command, program, arguments, server)
+        code = command.main(list(arguments), prog_name=program, standalone_mode=False, default_map=defaults)
         return code if isinstance(code, int) else COMPLETED
     except ConfigProblem as problem:
         print_error(ConfigError(problem.message, hint=problem.hint), as_json=as_json)
@@ -78,6 +89,26 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
     except Exception as problem:  # noqa: BLE001 - the last line of defence: a person gets a sentence, the trace a file
         print_error(_crash(problem), as_json=as_json)
         return FAILED
+
+
+def _with_server(command: Any, program: str, arguments: Sequence[str], server: str | None) -> dict[str, Any]:
+    """Return the defaults that let a command work on a server which was named before it.
+
+    Raises:
+        ConfigError: it works on this machine only.
+    """
+    named = server is not None or any(each == "--server" or each.startswith("--server=") for each in arguments)
+    if not named or "--help" in arguments:
+        return {}
+    parts = getattr(command, "commands", None)
+    chosen = next((each for each in arguments if parts is not None and each in parts), None)
+    target = command if chosen is None or parts is None else parts[chosen]
+    if all(parameter.name != "server" for parameter in target.params):
+        words = program if chosen is None else f"{program} {chosen}"
+        raise ConfigError(f"`{words}` works on this machine only", hint="Leave out --server.")
+    if server is None:
+        return {}
+    return {"server": server} if chosen is None else {chosen: {"server": server}}
 
 
 def misused(message: str, hint: str, as_json: bool) -> int:

@@ -1,30 +1,30 @@
 """`fabric logs`: look at runs."""
 
-import asyncio
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Annotated, Any, TypeVar
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated, Any
 
 import typer
 
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.bootstrap.local import Records, open_records
-from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.infrastructure.runlog.lines import line_of
+from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
+from agent_fabric.infrastructure.runlog.lines import is_encrypted, line_of
+from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, configuration, existing_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import capable, json_text, print_json, shortened
+from agent_fabric.interfaces.cli.place import Place, Server, at_place
 
-FOLLOW_S = 0.3
 MANY = 100
 """Runs whose reading takes so long that a person wants to see it."""
-T = TypeVar("T")
 
 app = new_app("Look at runs: list, show, search, export.")
 
@@ -37,30 +37,33 @@ def logs() -> None:
 
 
 @app.command("list")
-def list_runs(workspace: Workspace = None, limit: Limit = 20, as_json: AsJson = False) -> None:
+def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit = 20, as_json: AsJson = False) -> None:
     """List the newest runs."""
-    runs: Sequence[RunRecord] = _with_records(
-        workspace, lambda records: records.catalogue.recent(limit=limit), without=[]
-    )
-    _print_runs(runs, as_json=as_json)
+
+    async def go(place: Place) -> Sequence[RunRecord]:
+        return await place.catalogue.recent(limit=limit)
+
+    _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
 
 
 @app.command()
 def search(
     query: Annotated[str, typer.Argument(help="Words of the task or the result.")],
     workspace: Workspace = None,
+    server: Server = None,
     limit: Limit = 20,
     semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning instead of by words.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find runs by words of their task or result, or by what they mean; the best match first."""
     if semantic:
-        _search_by_meaning(query, workspace, limit=limit, as_json=as_json)
+        _search_by_meaning(query, workspace, server, limit=limit, as_json=as_json)
         return
-    runs: Sequence[RunRecord] = _with_records(
-        workspace, lambda records: records.catalogue.search(query, limit=limit), without=[]
-    )
-    _print_runs(runs, as_json=as_json)
+
+    async def go(place: Place) -> Sequence[RunRecord]:
+        return await place.catalogue.search(query, limit=limit)
+
+    _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
 
 
 @app.command()
@@ -70,70 +73,87 @@ def show(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run settles.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long texts.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a run's events: one JSON object a line, as in runlog.jsonl; with --json one object for the whole run."""
+    """Show a run's events: one JSON object a line, as in runlog.jsonl; with --json one object for the whole run.
+
+    Of an encrypted run there is no runlog.jsonl, unless `fabric logs export RUN_ID` writes it.
+    """
     if follow and as_json:
         raise ConfigError("--json gives one object, so it cannot follow", hint="Leave one of the two away.")
     wanted = {kind.strip() for kind in kinds.split(",") if kind.strip()}
 
-    async def go(records: Records) -> None:
-        found = await records.catalogue.find(run_id)
+    async def go(place: Place) -> None:
+        found = await place.catalogue.find(run_id)
         state = RunState(found)
         shown: list[dict[str, Any]] = []
-        while True:
-            events = await records.runs.read(found, after=state.next_seq - 1)
-            for event in events:
-                evolve(state, event)
-                if not wanted or event.body.kind in wanted:
-                    line = line_of(found, event, whole=full)
-                    shown.append(line) if as_json else _print_line(line)
-            if state.status.settled or not follow:
-                break
-            sys.stdout.flush()
-            await asyncio.sleep(FOLLOW_S)
+        async with aclosing(place.follow(found) if follow else _once(place, found)) as batches:
+            async for events in batches:
+                for event in events:
+                    evolve(state, event)
+                    if not wanted or event.body.kind in wanted:
+                        line = line_of(found, event, whole=full)
+                        shown.append(line) if as_json else _print_line(line)
+                sys.stdout.flush()
         if as_json:
             print_json({"run_id": found, "status": state.status.value, "events": shown})
 
-    _with_records(workspace, go)
+    at_place(workspace, server, go)
 
 
 @app.command()
 def export(
     run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID", help="The run; without it, all runs.")] = None,
     workspace: Workspace = None,
+    server: Server = None,
 ) -> None:
-    """Write runlog.jsonl, and for all runs run_index.jsonl, anew from the store."""
+    """Write runlog.jsonl, and for all runs run_index.jsonl, anew from the store.
 
-    async def go(records: Records) -> None:
+    Those of a server's runs are written below fabric-export in the current folder. An encrypted run is written in the
+    clear only if it is named.
+    """
+
+    async def go(place: Place) -> None:
+        layout = place.exports
+        runlog = JsonlRunLog(layout)
         if run_id is not None:
-            found = await records.catalogue.find(run_id)
-            sys.stdout.write(f"{records.runlog.export(found, await records.runs.read(found))}\n")
+            found = await place.catalogue.find(run_id)
+            sys.stdout.write(f"{runlog.export(found, await place.runs.read(found))}\n")
             return
         exported: list[tuple[RunId, Sequence[Event]]] = []
-        for record in reversed(await records.catalogue.recent(limit=-1)):
-            events = await records.runs.read(record.run_id)
-            sys.stdout.write(f"{records.runlog.export(record.run_id, events)}\n")
+        for record in reversed(await place.catalogue.recent(limit=-1)):
+            try:
+                events = await place.runs.read(record.run_id)
+            except RunKeyMissing as problem:
+                sys.stderr.write(f"{problem.message}\n")
+                continue
+            if is_encrypted(events):
+                sys.stderr.write(f"Run {record.run_id} is encrypted: export it by its id\n")
+            else:
+                sys.stdout.write(f"{runlog.export(record.run_id, events)}\n")
             exported.append((record.run_id, (events[0], *events[1:2], events[-1])))
-        records.run_index.export(exported)
-        sys.stdout.write(f"{records.layout.run_index}\n")
+        layout.root.mkdir(parents=True, exist_ok=True)
+        RunIndex(layout).export(exported)
+        sys.stdout.write(f"{layout.run_index}\n")
 
-    _with_records(workspace, go)
+    at_place(workspace, server, go)
 
 
-def _search_by_meaning(query: str, workspace: str | None, *, limit: int, as_json: bool) -> None:
-    from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - nothing else needs what this imports
+async def _once(place: Place, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+    yield await place.runs.read(run_id)
 
+
+def _search_by_meaning(query: str, workspace: str | None, server: str | None, *, limit: int, as_json: bool) -> None:
     if not query.strip():
         raise ConfigError(
             "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
         )
 
-    async def go(records: Records) -> Sequence[FoundRun]:
-        search = search_runs(records, configuration(records.layout.root).config)
-        return (await search(query, limit=limit, on_progress=_print_progress)).runs
+    async def go(place: Place) -> Sequence[FoundRun]:
+        return await place.search_by_meaning(query, limit=limit, on_progress=_print_progress)
 
-    found: Sequence[FoundRun] = _with_records(workspace, go, without=[])
+    found: Sequence[FoundRun] = at_place(workspace, server, go, without=[])
     if as_json:
         print_json({"runs": [{**_record(each.record), "score": round(each.score, 4)} for each in found]})
         return
@@ -150,22 +170,6 @@ def _print_progress(done: int, total: int) -> None:
         sys.stderr.flush()
     elif done == 0:
         sys.stderr.write(f"Reading {total} runs for the first time…\n")
-
-
-def _with_records(
-    workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]], *, without: T | None = None
-) -> T:
-    """Look at the runs of a fabric folder; `without` is the answer where there are none."""
-    try:
-        records = open_records(existing_root(workspace))
-    except RunNotFound:
-        if without is None:
-            raise
-        return without
-    try:
-        return asyncio.run(work(records))
-    finally:
-        records.close()
 
 
 def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[float] = ()) -> None:

@@ -24,13 +24,18 @@ COMMANDS = {
     "diff": "Show what a run changed.",
     "undo": "Take back what a run changed.",
     "serve": "Serve runs over HTTP.",
+    "users": "Look after who can log in to the server: list, add, set, password, remove.",
+    "keys": "Look after the keys of programs: list, create, revoke.",
+    "token": "Look after tokens: show, rotate, issue.",
     "audit": "See who did what, and check that the record is whole: list, verify.",
     "gc": "Take old runs away.",
+    "db": "Look after the store: status, backup, restore.",
     "verify": "Check again what a run claims.",
     "doctor": "Check whether a task could run here.",
     "logs": "Look at runs: list, show, search, export.",
     "models": "See and choose models: list, pull, use, probe, rm, stop.",
-    "mcp": "See and trust tool servers: list, inspect, trust.",
+    "secrets": "Keep secrets sealed, and change the keys: set, list, remove, rotate.",
+    "mcp": "See and trust tool servers, and be one: list, inspect, trust, serve.",
     "policy": "See what may happen and why: check, show, simulate.",
     "config": "Show the configuration and where it comes from.",
     "schema": "Print the JSON Schema of definition files.",
@@ -38,7 +43,7 @@ COMMANDS = {
 """Each command is the module of this name beside this one; its `app` is the command."""
 
 _HELP = """\
-Usage: fabric COMMAND [OPTIONS]
+Usage: fabric [--server URL] COMMAND [OPTIONS]
 
 Durable, local-first AI agents: every task is a run that survives anything.
 
@@ -46,6 +51,7 @@ Commands:
 {commands}
 
 Options:
+  --server URL                  Work on the runs of a server; FABRIC_URL does so for every command.
   --version                     Show the version.
   --help                        Show this text; `fabric COMMAND --help` tells more.
   --install-completion [SHELL]  Install completion for a shell; by default for this one.
@@ -96,6 +102,7 @@ def _silence(stream: TextIO) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    server, arguments = _server(arguments)
     name = arguments[0] if arguments else "--help"
     if "_FABRIC_COMPLETE" in os.environ or name in ("--install-completion", "--show-completion"):
         return _call("completion", "complete", arguments)
@@ -111,7 +118,16 @@ def _dispatch(arguments: list[str]) -> int:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported yet
     except OSError:
         return _homeless(as_json="--json" in arguments)
-    return _call("invocation", "invoke", name, arguments[1:])
+    return _call("invocation", "invoke", name, arguments[1:], server)
+
+
+def _server(arguments: list[str]) -> tuple[str | None, list[str]]:
+    """Take `--server URL` away where it stands before the command; the command is told."""
+    if arguments[:1] == ["--server"]:
+        return (arguments[1] if len(arguments) > 1 else ""), arguments[2:]
+    if arguments and arguments[0].startswith("--server="):
+        return arguments[0].removeprefix("--server="), arguments[1:]
+    return None, arguments
 
 
 def _homeless(*, as_json: bool) -> int:

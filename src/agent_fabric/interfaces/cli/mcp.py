@@ -3,29 +3,36 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from agent_fabric.bootstrap.mcp import open_tool_servers
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.client.wire import Json
 from agent_fabric.config.loader import Loaded
-from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.mcp.convert import tool_name
 from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
 from agent_fabric.infrastructure.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.mcp_serve import serve
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, print_json, shortened, styled
-
-if TYPE_CHECKING:
-    from agent_fabric.infrastructure.mcp.servers import Inspected
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.tool_server_views import (
+    inspected_object,
+    listed_object,
+    tool_server_named,
+    tool_servers_in,
+)
 
 T = TypeVar("T")
+_QUIET = frozenset({PinState.PINNED.value, "not_pinned"})
+"""How tools stand of which nothing need be said."""
 
 _HELP = """\
 See and trust tool servers (MCP).
@@ -35,11 +42,13 @@ Examples:
   fabric mcp list                    what is configured, and for whom; starts nothing
   fabric mcp inspect time            start a server and see its tools
   fabric mcp trust time              accept its tools as they are now
+  fabric mcp serve                   be a tool server for other programs
 """
 
 app = new_app(_HELP)
+app.command("serve")(serve)
 
-Server = Annotated[str, typer.Argument(metavar="SERVER", help="Its name; or SPECIALIST/NAME if several have it.")]
+Name = Annotated[str, typer.Argument(metavar="SERVER", help="Its name; or SPECIALIST/NAME if several have it.")]
 
 
 @app.callback()
@@ -47,33 +56,25 @@ def mcp() -> None:
     """See and trust tool servers (MCP)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A server of the configuration."""
-
-    specialist: str
-    server: MCPServerConfig
-
-
 @app.command("list")
-def list_servers(workspace: Workspace = None, as_json: AsJson = False) -> None:
+def list_servers(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
     """Show the configured tool servers. Starts nothing.
 
     Example: fabric mcp list
     """
-    loaded = configuration(fabric_root(workspace))
-    servers = open_tool_servers(loaded.config, loaded.origins, os.environ)
-    shown = [_listed(each, servers) for each in _all(loaded)]
+    url = server_of(workspace, server)
+    found = _listed_here(workspace) if url is None else with_client(url, lambda client: client.tool_servers.list())
     if as_json:
-        print_json({"servers": shown})
+        print_json(found)
         return
+    shown = found["servers"]
     if not shown:
         sys.stdout.write("No tool server is configured. See docs/guides/mcp.md.\n")
     for each in shown:
         state = each["state"]
         style = {"ready": "green", "needs_trust": "yellow"}.get(state, "dim")
         sys.stdout.write(
-            f"{styled(plain(each['name']), 'bold', sys.stdout)}  {each['specialist']}  "
+            f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
             f"{styled(state.replace('_', ' '), style, sys.stdout)}\n"
             f"  {shortened(each['runs'], 110)}\n  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}\n"
         )
@@ -81,35 +82,51 @@ def list_servers(workspace: Workspace = None, as_json: AsJson = False) -> None:
             sys.stdout.write(f"  asked for by the project's file {plain(each['project_file'])}\n")
 
 
+def _listed_here(workspace: str | None) -> Json:
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    servers = _servers(root, loaded)
+    return {"servers": [listed_object(each, servers) for each in tool_servers_in(loaded.config)]}
+
+
 @app.command()
-def inspect(server: Server, workspace: Workspace = None, as_json: AsJson = False) -> None:
+def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
     """Start or reach a server and show its tools, beside what was trusted. Trusts nothing.
 
     Example: fabric mcp inspect time
     """
-    loaded = configuration(fabric_root(workspace))
-    known = _named(server, loaded)
-    found = asyncio.run(_with_servers(loaded, lambda servers: servers.inspect(known.server)))
+    url = server_of(workspace, server)
+    if url is None:
+        found = _inspected_here(workspace, name)
+    else:
+        found = with_client(url, lambda client: client.tool_servers.inspect(name))
     if as_json:
-        print_json(_inspected_object(known, found))
+        print_json(found)
         return
     out = [
-        f"{plain(known.server.name)}: {plain(found.server_info) or 'a server without a name'}, "
-        f"protocol {plain(found.protocol)}, started in {found.start_s:.1f} s"
+        f"{plain(found['server'])}: {plain(found['server_info']) or 'a server without a name'}, "
+        f"protocol {plain(found['protocol'])}, started in {found['start_s']:.1f} s"
     ]
-    for tool in found.tools:
-        state = found.checked.states[tool.name]
-        mark = "" if state is PinState.PINNED or found.checked.first_use else f" [{state.value}]"
-        out.append(f"  {plain(tool_name(known.server.name, tool.name))}{mark}  {tool.digest[:12]}")
-        out.append(f"    {shortened(tool.description, 110)}")
-    out += [f"  {plain(name)} is gone" for name in found.checked.gone]
-    out.append(_verdict(found, known.server.name))
+    for tool in found["tools"]:
+        mark = "" if tool["state"] in _QUIET else f" [{plain(tool['state'])}]"
+        out.append(f"  {plain(tool['name'])}{mark}  {plain(tool['digest'][:12])}")
+        out.append(f"    {shortened(tool['description'], 110)}")
+    out += [f"  {plain(gone)} is gone" for gone in found["gone"]]
+    out.append(_verdict(found))
     sys.stdout.write("\n".join(out) + "\n")
+
+
+def _inspected_here(workspace: str | None, name: str) -> Json:
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    known = tool_server_named(name, loaded.config)
+    found = asyncio.run(_with_servers(root, loaded, lambda servers: servers.inspect(known.server)))
+    return inspected_object(known, found)
 
 
 @app.command()
 def trust(
-    server: Server,
+    name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
@@ -124,8 +141,9 @@ def trust(
       fabric mcp trust engineering/time --yes
     """  # noqa: D301 - the mark makes lines stay as they are
     require_a_person()
-    loaded = configuration(fabric_root(workspace))
-    known = _named(server, loaded)
+    root = fabric_root(workspace)
+    loaded = configuration(root)
+    known = tool_server_named(name, loaded.config)
 
     async def go(servers: LazyToolServers) -> dict[str, Any]:
         file = servers.projects.file_of(known.server)
@@ -145,7 +163,7 @@ def trust(
         servers.pins.trust(known.server, found.tools)
         return {"server": known.server.name, "trusted": True, "changes": changes}
 
-    done = asyncio.run(_with_servers(loaded, go))
+    done = asyncio.run(_with_servers(root, loaded, go))
     if as_json:
         print_json(done)
     elif done["trusted"]:
@@ -156,100 +174,29 @@ def trust(
     return COMPLETED if done["trusted"] else FAILED
 
 
-def _all(loaded: Loaded) -> Iterator[_Known]:
-    for name, specialist in loaded.config.specialists.items():
-        for server in specialist.mcp_servers:
-            yield _Known(name, server)
+def _servers(root: Path, loaded: Loaded) -> LazyToolServers:
+    resolve = open_secrets(loaded.config.secrets, root, os.environ).chain.resolve
+    return open_tool_servers(loaded.config, loaded.origins, os.environ, resolve)
 
 
-def _named(name: str, loaded: Loaded) -> _Known:
-    """Find a server.
-
-    Raises:
-        ConfigError: there is none, or the name means several different ones.
-    """
-    found = [each for each in _all(loaded) if name in (each.server.name, f"{each.specialist}/{each.server.name}")]
-    if not found:
-        known = ", ".join(dict.fromkeys(each.server.name for each in _all(loaded)))
-        raise ConfigError(
-            f"There is no tool server {name!r}",
-            hint=f"Configured: {known}." if known else "None is configured; see docs/guides/mcp.md.",
-        )
-    if any(each.server != found[0].server for each in found):
-        choices = " or ".join(f"{each.specialist}/{each.server.name}" for each in found)
-        raise ConfigError(f"More than one tool server is named {name!r}", hint=f"Say {choices}.")
-    return found[0]
-
-
-async def _with_servers(loaded: Loaded, use: Callable[[LazyToolServers], Awaitable[T]]) -> T:
-    servers = open_tool_servers(loaded.config, loaded.origins, os.environ)
+async def _with_servers(root: Path, loaded: Loaded, use: Callable[[LazyToolServers], Awaitable[T]]) -> T:
+    servers = _servers(root, loaded)
     try:
         return await use(servers)
     finally:
         await servers.aclose()
 
 
-def _listed(known: _Known, servers: LazyToolServers) -> dict[str, Any]:
-    server = known.server
-    shown = show_server(server)
-    agreed = servers.projects.agreed(server)
-    pinned = servers.pins.count(server)
-    return {
-        "name": server.name,
-        "specialist": known.specialist,
-        "transport": server.transport,
-        "runs": " ".join(server.command) if server.transport == "stdio" else shown["url"],
-        "box": _box(server),
-        "project_file": servers.projects.file_of(server) or None,
-        "state": "needs_trust" if not agreed else "ready" if pinned is not None else "never_used",
-        "pinned_tools": pinned,
-    }
-
-
-def _box(server: MCPServerConfig) -> str:
-    if server.transport != "stdio":
-        return "reached over HTTP"
-    if server.trusted:
-        return "trusted: runs with all your rights"
-    parts = ["in a sandbox", "with network" if server.network else "no network"]
-    if server.workspace != "none":
-        parts.append(f"workspace {server.workspace}")
-    return ", ".join(parts)
-
-
 def _pinned_words(count: int | None) -> str:
     return "its tools are pinned at its first use" if count is None else f"{count} tools pinned"
 
 
-def _inspected_object(known: _Known, found: "Inspected") -> dict[str, Any]:
-    return {
-        "server": known.server.name,
-        "specialist": known.specialist,
-        "protocol": found.protocol,
-        "server_info": found.server_info,
-        "start_s": round(found.start_s, 3),
-        "first_use": found.checked.first_use,
-        "tools": [
-            {
-                "name": tool_name(known.server.name, tool.name),
-                "tool": tool.name,
-                "description": tool.description,
-                "schema": tool.schema,
-                "digest": tool.digest,
-                "state": "not_pinned" if found.checked.first_use else found.checked.states[tool.name].value,
-            }
-            for tool in found.tools
-        ],
-        "gone": list(found.checked.gone),
-    }
-
-
-def _verdict(found: "Inspected", name: str) -> str:
-    if found.checked.first_use:
+def _verdict(found: Json) -> str:
+    if found["first_use"]:
         return "Nothing is pinned yet: the first run that uses it pins these tools."
-    if all(state is PinState.PINNED for state in found.checked.states.values()):
+    if all(tool["state"] == PinState.PINNED for tool in found["tools"]):
         return "All as trusted."
-    return f"Models do not get what is new or changed until: fabric mcp trust {name}"
+    return f"Models do not get what is new or changed until: fabric mcp trust {plain(found['server'])}"
 
 
 def _agreed(question: str, *, yes: bool) -> bool:

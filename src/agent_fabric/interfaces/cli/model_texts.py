@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from agent_fabric.application.models.list_models import MeantModel, ModelList, Standing
-from agent_fabric.application.models.probe_model import Probed
-from agent_fabric.application.ports.models import CatalogueEntry, OllamaFound, Speed, Stored
-from agent_fabric.domain.messages import ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.application.models.list_models import Standing
+from agent_fabric.application.ports.models import Stored
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.interfaces.cli.output import plain, styled
 
 _STYLES = {Standing.READY: "green", Standing.LATER: "yellow", Standing.ELSEWHERE: "cyan", Standing.BLOCKED: "red"}
@@ -25,138 +24,141 @@ _DIALECTS = {
 _SLOW_TOKENS_PER_S = 10.0
 
 
-def listed(found: ModelList, stream: TextIO) -> str:
-    """Return what `fabric models list` prints."""
-    width = max(len(each.key) for each in found.keys)
+def listed(found: Json, stream: TextIO) -> str:
+    """Return what `fabric models list` prints about what `models_object` tells."""
+    width = max(len(each["key"]) for each in found["models"])
     lines: list[str] = []
-    for each in found.keys:
+    for each in found["models"]:
         lines += [*_meant(each, found, width, stream), ""]
-    for server in found.ollama:
+    for server in found["ollama"]:
         lines += [*_ollama(server), ""]
-    return "\n".join([*lines, *_embedded(found)]) + "\n"
+    return "\n".join([*lines, *_embedded(found["embedded"])]) + "\n"
 
 
-def probed_text(probed: Probed, key: str, stream: TextIO) -> str:
-    """Return what `fabric models probe` prints."""
-    lines = [f"{key}: {plain(probed.settings.model)}{_place(probed.settings)} ({plain(probed.why)})"]
-    for trial in probed.trials:
-        mark = styled("✓", "green", stream) if trial.worked else styled("✗", "red", stream)
-        lines.append(f"  {mark} {trial.dialect.value:<7} {plain(trial.said)}")
-    if probed.dialect is None:
+def probed_text(probed: Json, key: str, stream: TextIO) -> str:
+    """Return what `fabric models probe` prints about what `probed_object` tells."""
+    lines = [f"{plain(key)}: {plain(probed['model'])}{_place(probed)} ({plain(probed['why'])})"]
+    for trial in probed["trials"]:
+        mark = styled("✓", "green", stream) if trial["worked"] else styled("✗", "red", stream)
+        lines.append(f"  {mark} {plain(trial['dialect']):<7} {plain(trial['said'])}")
+    dialect = None if probed["dialect"] is None else ToolDialect(probed["dialect"])
+    if dialect is None:
         lines += [
             "It calls tools in none of these ways, so it cannot do tasks.",
             "Take another one, for example: fabric models pull qwen2.5:7b, then fabric models use qwen2.5:7b",
         ]
     else:
-        lines.append(f"Tool calls are {_DIALECTS[probed.dialect]}.")
-    lines.append(f"Window: {_tokens(probed.window)}." if probed.window else "Window: the server does not tell.")
-    lines.append(
-        f"Speed: {_speed(probed.speed) or 'it answers in one piece, so that reading and writing look the same'}."
-    )
-    rate = probed.speed.tokens_per_s
+        lines.append(f"Tool calls are {_DIALECTS[dialect]}.")
+    window = probed["context_window"]
+    lines.append(f"Window: {_tokens(window)}." if window else "Window: the server does not tell.")
+    lines.append(f"Speed: {_speed(probed) or 'it answers in one piece, so that reading and writing look the same'}.")
+    rate = probed["tokens_per_s"]
     if rate is not None and rate < _SLOW_TOKENS_PER_S:
         lines.append(
             f"That is slow: writing a file of 400 tokens takes {400 / rate:,.0f} s. A smaller model is faster."
         )
-    pinned = probed.dialect is not None and probed.settings.dialect != probed.dialect and probed.kept
-    if pinned:
+    before = probed["dialect_before"]
+    if dialect is not None and before != dialect and probed["kept"]:
         lines.append(
-            f"Runs used {probed.settings.dialect} so far; from now on {probed.dialect}, unless "
-            f"`models.{key}.dialect` or `strict_native` is set."
+            f"Runs used {plain(before)} so far; from now on {dialect}, unless "
+            f"`models.{plain(key)}.dialect` or `strict_native` is set."
         )
-    lines.append("Remembered for later runs." if probed.kept else f"Not remembered: {plain(probed.problem)}.")
+    lines.append("Remembered for later runs." if probed["kept"] else f"Not remembered: {plain(probed['problem'])}.")
     return "\n".join(lines) + "\n"
 
 
-def _meant(meant: MeantModel, found: ModelList, width: int, stream: TextIO) -> Iterator[str]:
-    roles = {found.default_key: "does the work", found.routing_key: "chooses specialists"}
-    role = f"  ({roles[meant.key]})" if meant.key in roles else ""
-    state = styled(_STANDINGS[meant.standing], _STYLES[meant.standing], stream)
+def _meant(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator[str]:
+    key, standing = plain(meant["key"]), Standing(meant["standing"])
+    roles = {found["default_model_key"]: "does the work", found["routing_model_key"]: "chooses specialists"}
+    role = f"  ({roles[meant['key']]})" if meant["key"] in roles else ""
+    state = styled(_STANDINGS[standing], _STYLES[standing], stream)
     pad = " " * (width + 2)
-    if meant.settings is None:
-        yield f"{meant.key:<{width}}  {state}{role}"
+    if meant.get("model") is None:
+        yield f"{key:<{width}}  {state}{role}"
     else:
-        settings = meant.settings
-        yield f"{meant.key:<{width}}  {plain(settings.model)}{_place(settings)}{role}"
-        yield f"{pad}{state} · {plain(meant.why)}"
-        facts = [f"window {_tokens(settings.context_window)}" if settings.context_window else "window unknown"]
-        facts.append(f"{settings.dialect} tool calls")
-        facts += ["short prompts"] if settings.compact else []
-        facts.append(_speed(meant.speed) or "speed not measured (fabric models probe " + meant.key + ")")
+        yield f"{key:<{width}}  {plain(meant['model'])}{_place(meant)}{role}"
+        yield f"{pad}{state} · {plain(meant['why'])}"
+        window = meant["context_window"]
+        facts = [f"window {_tokens(window)}" if window else "window unknown"]
+        facts.append(f"{plain(meant['dialect'])} tool calls")
+        facts += ["short prompts"] if meant["compact"] else []
+        facts.append(_speed(meant) or f"speed not measured (fabric models probe {key})")
         yield pad + " · ".join(facts)
-    if meant.note:
-        yield f"{pad}{plain(meant.note)}"
-    if meant.fix:
-        yield f"{pad}→ {plain(meant.fix)}"
+    if meant["note"]:
+        yield f"{pad}{plain(meant['note'])}"
+    if meant["fix"]:
+        yield f"{pad}→ {plain(meant['fix'])}"
 
 
-def _place(settings: ModelSettings) -> str:
-    return f", {settings.backend}" if settings.is_ours else f" at {settings.base_url}"
+def _place(model: Json) -> str:
+    """Say where a model is; those of our own have no address."""
+    return f", {plain(model['backend'])}" if model["base_url"] is None else f" at {plain(model['base_url'])}"
 
 
-def _ollama(found: OllamaFound) -> Iterator[str]:
-    if not found.running:
-        more = " It is installed: a run starts it." if found.startable else ""
-        yield f"Ollama: nobody answers at {found.base_url}.{more}"
+def _ollama(found: Json) -> Iterator[str]:
+    address = plain(found["base_url"])
+    if not found["running"]:
+        more = " It is installed: a run starts it." if found["startable"] else ""
+        yield f"Ollama: nobody answers at {address}.{more}"
         return
-    yield f"Ollama {plain(found.version or '')} at {found.base_url}:" + ("" if found.models else " no models yet")
-    width = max((len(plain(card.name)) for card in found.models), default=0)
-    for card in found.models:
-        yield f"  {plain(card.name):<{width}}  {_size(card):>7}  {_ability(card)}{_window(card)}"
+    yield f"Ollama {plain(found['version'] or '')} at {address}:" + ("" if found["models"] else " no models yet")
+    width = max((len(plain(card["name"])) for card in found["models"]), default=0)
+    for card in found["models"]:
+        yield f"  {plain(card['name']):<{width}}  {_size(card):>7}  {_ability(card)}{_window(card)}"
 
 
-def _size(card: ModelCard) -> str:
-    return "" if card.parameters_b is None else f"{card.parameters_b:.1f}B"
+def _size(card: Json) -> str:
+    return "" if card["parameters_b"] is None else f"{card['parameters_b']:.1f}B"
 
 
-def _ability(card: ModelCard) -> str:
-    if not card.chats:
+def _ability(card: Json) -> str:
+    if not card["chats"]:
         return "only vectors"
-    words = "calls tools" if card.calls_tools else "no tool calls of its own"
-    return f"{words}, runs on another machine" if card.remote else words
+    words = "calls tools" if card["calls_tools"] else "no tool calls of its own"
+    return f"{words}, runs on another machine" if card["remote"] else words
 
 
-def _window(card: ModelCard) -> str:
-    if not card.chats or card.context_window is None:
+def _window(card: Json) -> str:
+    window, served = card["context_window"], card["served_window"]
+    if not card["chats"] or window is None:
         return ""
-    served = card.served_window
-    less = f", {served:,} unless more is asked for" if served and served < card.context_window else ""
-    return f"  window {card.context_window:,}{less}"
+    less = f", {served:,} unless more is asked for" if served and served < window else ""
+    return f"  window {window:,}{less}"
 
 
-def _embedded(found: ModelList) -> Iterator[str]:
-    shelf = found.shelf
+def _embedded(shelf: Json) -> Iterator[str]:
     runtime = (
-        f"xllamacpp {shelf.runtime}"
-        if shelf.runtime
+        f"xllamacpp {plain(shelf['runtime'])}"
+        if shelf["runtime"]
         else 'llama.cpp not installed: pip install "agent-fabric[embedded]"'
     )
-    yield f"Embedded models in {plain(shelf.folder)} ({runtime}):"
-    for entry in shelf.catalogue:
-        size = f"{entry.size_bytes / 1e6:>6,.0f} MB"
-        yield f"  {entry.profile:<7}  {entry.name}  {size}  {entry.licence}  {_stored(entry)}"
-    for file in shelf.files:
-        yield f"  {'file':<7}  {plain(file.name)}  {file.size_bytes / 1e6:>6,.0f} MB"
-    for each in found.loaded:
-        memory = "" if each.memory_bytes is None else f", {each.memory_bytes / 1e9:.1f} GB of memory"
-        if each.loading:
+    yield f"Embedded models in {plain(shelf['folder'])} ({runtime}):"
+    for entry in shelf["catalogue"]:
+        size = f"{entry['size_bytes'] / 1e6:>6,.0f} MB"
+        about = f"{plain(entry['name'])}  {size}  {plain(entry['licence'])}  {_stored(entry)}"
+        yield f"  {plain(entry['profile']):<7}  {about}"
+    for file in shelf["files"]:
+        yield f"  {'file':<7}  {plain(file['name'])}  {file['size_bytes'] / 1e6:>6,.0f} MB"
+    for each in shelf["loaded"]:
+        memory = "" if each["memory_bytes"] is None else f", {each['memory_bytes'] / 1e9:.1f} GB of memory"
+        if each["loading"]:
             state = "loading"
-        elif each.in_use:
+        elif each["in_use"]:
             state = "in use"
         else:
-            until = "" if each.idle_s is None else f", ends after {each.idle_s:.0f} s"
-            state = f"idle for {each.idle_for_s:.0f} s{until}"
-        yield f"  running  {plain(each.name)}: process {each.pid}{memory}, {state}"
+            until = "" if each["idle_s"] is None else f", ends after {each['idle_s']:.0f} s"
+            state = f"idle for {each['idle_for_s']:.0f} s{until}"
+        yield f"  running  {plain(each['name'])}: process {each['pid']}{memory}, {state}"
 
 
-def _stored(entry: CatalogueEntry) -> str:
-    match entry.stored:
+def _stored(entry: Json) -> str:
+    match Stored(entry["stored"]):
         case Stored.CHECKED:
             return "downloaded"
         case Stored.UNCHECKED:
             return "there, checked at first use"
         case Stored.BEGUN:
-            return f"begun: {entry.begun_bytes * 100 // entry.size_bytes} %"
+            return f"begun: {entry['begun_bytes'] * 100 // entry['size_bytes']} %"
         case Stored.MISSING:
             return "not downloaded"
 
@@ -165,10 +167,10 @@ def _tokens(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,} tokens"
 
 
-def _speed(speed: Speed) -> str:
+def _speed(measured: Json) -> str:
     parts = []
-    if speed.prompt_tokens_per_s is not None:
-        parts.append(f"reads {speed.prompt_tokens_per_s:,.0f}")
-    if speed.tokens_per_s is not None:
-        parts.append(f"writes {speed.tokens_per_s:,.1f}")
+    if measured["prompt_tokens_per_s"] is not None:
+        parts.append(f"reads {measured['prompt_tokens_per_s']:,.0f}")
+    if measured["tokens_per_s"] is not None:
+        parts.append(f"writes {measured['tokens_per_s']:,.1f}")
     return f"{', '.join(parts)} tokens a second" if parts else ""

@@ -11,7 +11,10 @@ from urllib.parse import urlsplit
 import typer
 
 from agent_fabric.application.models.probe_model import Probed
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.bootstrap.models_here import ModelsHere, open_models
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.client.wire import Json
 from agent_fabric.config.edit.save import file_to_change, save_model
 from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -26,6 +29,7 @@ from agent_fabric.interfaces.cli.model_texts import listed, probed_text
 from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.model_views import models_object, probed_object
 from agent_fabric.interfaces.result import error_object
 
@@ -55,12 +59,17 @@ def models() -> None:
 
 
 @app.command("list")
-def list_models(workspace: Workspace = None, as_json: AsJson = False) -> None:
+def list_models(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
     """Show which model each key means today and why, and what else is at hand. Starts and downloads nothing."""
-    config = configuration(fabric_root(workspace)).config
-    found = asyncio.run(_with_models(config, lambda here: here.list_models()))
+    url = server_of(workspace, server)
+    if url is None:
+        root = fabric_root(workspace)
+        config = configuration(root).config
+        found: Json = models_object(asyncio.run(_with_models(root, config, lambda here: here.list_models())))
+    else:
+        found = with_client(url, lambda client: client.models.everything())
     if as_json:
-        print_json(models_object(found))
+        print_json(found)
     else:
         sys.stdout.write(listed(found, sys.stdout))
 
@@ -79,7 +88,8 @@ def pull(
       fabric models pull fast
       fabric models pull llama3.1:8b
     """  # noqa: D301 - the mark makes lines stay as they are
-    config = configuration(fabric_root(workspace)).config
+    root = fabric_root(workspace)
+    config = configuration(root).config
     wanted = name if name is not None else "quality"
 
     async def go(here: ModelsHere) -> dict[str, Any]:
@@ -93,7 +103,7 @@ def pull(
 
     with Notices(shown=_progress_is_welcome(as_json)) as notices:
         try:
-            done = asyncio.run(_with_models(config, go))
+            done = asyncio.run(_with_models(root, config, go))
         except KeyboardInterrupt:
             return _interrupted(f"fabric models pull {wanted}", as_json=as_json)
     if as_json:
@@ -129,7 +139,7 @@ def use(
     root = fabric_root(workspace)
     config = configuration(root).config
     key = config.default_model_key if key is None else key
-    found = asyncio.run(_with_models(config, lambda here: here.list_models()))
+    found = asyncio.run(_with_models(root, config, lambda here: here.list_models()))
     choice = choice_of(name, model, found.shelf, found.ollama)
     change = {"backend": choice.backend, "base_url": choice.base_url, "model": choice.model}
     _require_no_foreign_secrets(config.models.get(key), choice.base_url)
@@ -173,7 +183,7 @@ def _require_no_foreign_secrets(now: ModelConfig | None, base_url: str | None) -
 
 
 @app.command()
-def probe(key: Key = None, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def probe(key: Key = None, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Ask a model a few small questions: how it calls tools, its window, its speed. Later runs use what was found.
 
     \b
@@ -181,22 +191,32 @@ def probe(key: Key = None, workspace: Workspace = None, as_json: AsJson = False)
       fabric models probe
       fabric models probe fast --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    config = configuration(fabric_root(workspace)).config
+    url = server_of(workspace, server)
+    with Notices(shown=_progress_is_welcome(as_json)) as notices:
+        try:
+            if url is None:
+                probed = _probed_here(workspace, key, notices)
+            else:
+                notices("the server asks its model; that may take a minute")
+                probed = with_client(url, lambda client: client.models.probe(key))
+        except KeyboardInterrupt:
+            return _interrupted(f"fabric models probe {key or ''}".rstrip(), as_json=as_json)
+    if as_json:
+        print_json(probed)
+    else:
+        sys.stdout.write(probed_text(probed, key or probed["key"], sys.stdout))
+    return FAILED if probed["dialect"] is None else COMPLETED
+
+
+def _probed_here(workspace: str | None, key: str | None, notice: Notice) -> Json:
+    root = fabric_root(workspace)
+    config = configuration(root).config
     wanted = config.default_model_key if key is None else key
 
     async def go(here: ModelsHere) -> Probed:
-        return await here.probe_model(wanted, notices)
+        return await here.probe_model(wanted, notice)
 
-    with Notices(shown=_progress_is_welcome(as_json)) as notices:
-        try:
-            probed = asyncio.run(_with_models(config, go))
-        except KeyboardInterrupt:
-            return _interrupted(f"fabric models probe {wanted}", as_json=as_json)
-    if as_json:
-        print_json(probed_object(probed))
-    else:
-        sys.stdout.write(probed_text(probed, wanted, sys.stdout))
-    return FAILED if probed.dialect is None else COMPLETED
+    return {**probed_object(asyncio.run(_with_models(root, config, go))), "key": wanted}
 
 
 @app.command()
@@ -209,7 +229,8 @@ def rm(
 
     Example: fabric models rm fast
     """
-    config = configuration(fabric_root(workspace)).config
+    root = fabric_root(workspace)
+    config = configuration(root).config
 
     async def go(here: ModelsHere) -> int:
         path = _file_named(name, here)
@@ -224,7 +245,7 @@ def rm(
             await here.servers.stop_idle()
         return here.weights.folder.remove(name)
 
-    freed = asyncio.run(_with_models(config, go))
+    freed = asyncio.run(_with_models(root, config, go))
     if as_json:
         print_json({"name": name, "freed_bytes": freed})
     else:
@@ -241,13 +262,14 @@ def stop(
 
     Example: fabric models stop
     """
-    config = configuration(fabric_root(workspace)).config
+    root = fabric_root(workspace)
+    config = configuration(root).config
 
     async def go(here: ModelsHere) -> tuple[int, int]:
         ended = await (here.servers.stop_all() if everything else here.servers.stop_idle())
         return ended, sum(server.in_use for server in here.servers.running())
 
-    ended, left = asyncio.run(_with_models(config, go))
+    ended, left = asyncio.run(_with_models(root, config, go))
     if as_json:
         print_json({"ended": ended, "in_use": left})
         return
@@ -269,8 +291,8 @@ def _file_named(name: str, here: ModelsHere) -> Path:
         raise ConfigError(problem.message, hint=hint) from None
 
 
-async def _with_models(config: FabricConfig, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
-    async with open_models(config) as here:
+async def _with_models(root: Path, config: FabricConfig, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
+    async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve) as here:
         return await work(here)
 
 

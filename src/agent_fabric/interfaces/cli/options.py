@@ -20,6 +20,9 @@ Workspace = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value to standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the model says and what tools print.")]
+Encrypt = Annotated[
+    bool, typer.Option("--encrypt", help="Keep nothing of the run in the clear, whatever `encryption` says.")
+]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
 
 

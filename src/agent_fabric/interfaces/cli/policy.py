@@ -5,24 +5,24 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from agent_fabric.application.policy.simulate_policy import Change, SimulatePolicy, Simulation
+from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
 from agent_fabric.bootstrap.local import open_records
+from agent_fabric.client.wire import Json
 from agent_fabric.domain.errors import ConfigError, RunNotFound
-from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.engine import Judgement, RulePolicy, strictest_part
-from agent_fabric.domain.policy.rules import Rule
-from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.tools import Effect
-from agent_fabric.infrastructure.policy.load import policy_from, with_rules
-from agent_fabric.infrastructure.policy.rule_files import refuse_doubles, rules_in
+from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.infrastructure.policy.load import policy_from
+from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.policy_views import LEVELS, checked_object, policy_object, simulation_object, with_added
 
 app = new_app("See what may happen and why: check, show, simulate.")
 
@@ -30,8 +30,9 @@ _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
 _AGE = re.compile(r"(\d{1,6})([smhdw])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_LEVELS = ("A", "A+", "B", "C")
 MOST_SHOWN = 50
+_FACTS = frozenset({"id", "verdict", "reason", "origin"})
+"""What a rule has beside its conditions."""
 
 
 @app.callback()
@@ -45,6 +46,7 @@ def check(
     agent: Annotated[str, typer.Option(help="The specialist or agent who sends it.")] = "",
     level: Annotated[str, typer.Option(help="Level of the box that it runs in: A, A+, B or C.")] = "A",
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Explain what the policy says about a command line, part by part. Nothing is run.
@@ -53,62 +55,41 @@ def check(
 
     Example: fabric policy check "make test && git push"
     """
-    if level not in _LEVELS:
-        raise ConfigError(f"There is no level {level!r}", hint=f"Choose: {', '.join(_LEVELS)}.")
-    call = ProposedCall(
-        tool="shell",
-        args={"command": command},
-        effect=Effect.CHANGES_WORKSPACE,
-        command=command,
-        agent=agent,
-        sandbox=level,
-    )
-    in_force = _policy(workspace)
-    parts = in_force.explain(call)
-    decided = strictest_part([part.decided for part in parts])
-    if as_json:
-        print_json(
-            {
-                **_ruling(decided),
-                "alike": decided.alike,
-                "policy_version": in_force.version,
-                "level": level,
-                "parts": [{**_ruling(p.decided), "said": [_ruling(ruling) for ruling in p.said]} for p in parts],
-            }
-        )
+    if level not in LEVELS:
+        raise ConfigError(f"There is no level {level!r}", hint=f"Choose: {', '.join(LEVELS)}.")
+    url = server_of(workspace, server)
+    if url is None:
+        checked: Json = checked_object(_policy(workspace), command, agent=agent, level=level)
     else:
-        _print_parts(parts, decided)
-    return _CODES[decided.verdict]
+        checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level))
+    if as_json:
+        print_json(checked)
+    else:
+        _print_parts(checked)
+    return _CODES[Verdict(checked["verdict"])]
 
 
 @app.command()
-def show(workspace: Workspace = None, as_json: AsJson = False) -> None:
+def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
     """Show the rules in force and where they are written.
 
     Example: fabric policy show
     """
-    in_force = _policy(workspace)
+    url = server_of(workspace, server)
+    shown = policy_object(_policy(workspace)) if url is None else with_client(url, lambda client: client.policy.show())
     if as_json:
-        print_json(
-            {
-                "version": in_force.version,
-                "profile": in_force.profile.value,
-                "rules": [_rule(rule) for rule in in_force.rules],
-                "allowed_commands": sorted(in_force.allowed_commands),
-                "capabilities": {agent: sorted(own) for agent, own in in_force.capabilities.items()},
-            }
-        )
+        print_json(shown)
         return
-    sys.stdout.write(f"Profile: {in_force.profile.value}   Version: {in_force.version}\n")
-    for rule in in_force.rules:
-        conditions = (
-            "; ".join(f"{key}: {', '.join(values)}" for key, values in _conditions(rule).items()) or "everything"
+    sys.stdout.write(f"Profile: {plain(shown['profile'])}   Version: {plain(shown['version'])}\n")
+    for rule in shown["rules"]:
+        conditions = "; ".join(f"{key}: {', '.join(rule[key])}" for key in rule if key not in _FACTS) or "everything"
+        sys.stdout.write(
+            f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]\n      {shortened(conditions, 200)}\n"
         )
-        sys.stdout.write(f"{_verdict(rule.verdict)} {rule.id}  [{rule.origin}]\n      {shortened(conditions, 200)}\n")
-    if not in_force.rules:
+    if not shown["rules"]:
         sys.stdout.write("No rules beside the built-in ones.\n")
     sys.stdout.write(
-        f"{len(in_force.allowed_commands)} programs run without a question in a box (profile workspace).\n"
+        f"{len(shown['allowed_commands'])} programs run without a question in a box (profile workspace).\n"
     )
 
 
@@ -117,6 +98,7 @@ def simulate(
     file: Annotated[Path, typer.Argument(help="A policy file, as YAML or JSON.")],
     since: Annotated[str, typer.Option(help="How far to look back, such as 12h, 30d or 4w.")] = "30d",
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Decide about past calls once more, with the rules of a file added, and show what would change. Nothing is run.
@@ -124,30 +106,31 @@ def simulate(
     Example: fabric policy simulate stricter.yaml --since 30d
     """
     seconds = _seconds(since)
-    before = _policy(workspace)
-    added = rules_in(file)
-    known = {rule.id for rule in added}
-    # A newer text of a file that is in force already takes its place.
-    rules = (*(rule for rule in before.rules if rule.id not in known), *added)
-    refuse_doubles(rules)
-    result = asyncio.run(_simulated(workspace, before, with_rules(before, rules), time.time() - seconds))
+    text = text_of(file)
+    url = server_of(workspace, server)
+    if url is None:
+        result: Json = simulation_object(asyncio.run(_simulated(workspace, text, file, time.time() - seconds)))
+    else:
+        result = with_client(url, lambda client: client.policy.simulate(text, file=str(file), since_s=seconds))
     if as_json:
-        print_json({"runs": result.runs, "calls": result.calls, "changes": [_change(each) for each in result.changes]})
+        print_json(result)
         return
-    for each in result.changes[:MOST_SHOWN]:
-        what = each.past.call.command or " ".join([each.past.call.tool, *each.past.call.paths, *each.past.call.urls])
+    changes = result["changes"]
+    for each in changes[:MOST_SHOWN]:
         sys.stdout.write(
-            f"{_verdict(each.before.verdict)} → {_verdict(each.after.verdict)}"
-            f" {each.past.run_id}  {shortened(what, 70)}  ({each.after.rule})\n"
+            f"{_verdict(each['before'])} → {_verdict(each['after'])}"
+            f" {plain(each['run_id'])}  {shortened(each['what'], 70)}  ({plain(each['after']['rule'])})\n"
         )
-    if len(result.changes) > MOST_SHOWN:
-        sys.stdout.write(f"… and {len(result.changes) - MOST_SHOWN} more; --json shows all\n")
+    if len(changes) > MOST_SHOWN:
+        sys.stdout.write(f"… and {len(changes) - MOST_SHOWN} more; --json shows all\n")
     sys.stdout.write(
-        f"{len(result.changes)} of {result.calls} calls in {result.runs} runs would be decided otherwise.\n"
+        f"{len(changes)} of {result['calls']} calls in {result['runs']} runs would be decided otherwise.\n"
     )
 
 
-async def _simulated(workspace: str | None, before: RulePolicy, after: RulePolicy, since: float) -> Simulation:
+async def _simulated(workspace: str | None, text: str, file: Path, since: float) -> Simulation:
+    before = _policy(workspace)
+    after = with_added(before, rules_from(text, file))
     try:
         root = existing_root(workspace)
     except RunNotFound:
@@ -172,59 +155,14 @@ def _seconds(age: str) -> float:
     return float(int(match[1]) * _UNITS[match[2]])
 
 
-def _print_parts(parts: tuple[Judgement, ...], decided: Ruling) -> None:
-    for part in parts:
-        subject = shortened(part.decided.subject, 90) or "(nothing)"
-        sys.stdout.write(f"{_verdict(part.decided.verdict)} {subject}\n")
-        for ruling in part.said:
-            sys.stdout.write(f"        {ruling.rule}: {plain(ruling.reason)}\n")
-    sys.stdout.write(f"So: {_verdict(decided.verdict).strip()} ({decided.rule})\n")
+def _print_parts(checked: Json) -> None:
+    for part in checked["parts"]:
+        sys.stdout.write(f"{_verdict(part)} {shortened(part['subject'], 90) or '(nothing)'}\n")
+        for ruling in part["said"]:
+            sys.stdout.write(f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}\n")
+    sys.stdout.write(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})\n")
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(ruling: Json) -> str:
+    verdict = Verdict(ruling["verdict"])
     return styled(f"{verdict.value:<5}", _STYLES[verdict], sys.stdout)
-
-
-def _ruling(ruling: Ruling) -> dict[str, Any]:
-    return {
-        "verdict": ruling.verdict.value,
-        "rule": ruling.rule,
-        "subject": ruling.subject,
-        "reason": ruling.reason,
-    }
-
-
-def _conditions(rule: Rule) -> dict[str, list[str]]:
-    said = {
-        "tools": list(rule.tools),
-        "commands": [pattern.text for pattern in rule.commands if pattern.expression is None],
-        "commands_matching": [pattern.text for pattern in rule.commands if pattern.expression is not None],
-        "paths": list(rule.paths),
-        "domains": list(rule.domains),
-        "effects": sorted(effect.value for effect in rule.effects),
-        "agents": list(rule.agents),
-        "nodes": list(rule.nodes),
-    }
-    return {key: values for key, values in said.items() if values}
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.id,
-        "verdict": rule.verdict.value,
-        "reason": rule.reason,
-        "origin": rule.origin,
-        **_conditions(rule),
-    }
-
-
-def _change(change: Change) -> dict[str, Any]:
-    call = change.past.call
-    return {
-        "run_id": change.past.run_id,
-        "ts": change.past.ts,
-        "tool": call.tool,
-        "args": dict(call.args),
-        "before": _ruling(change.before),
-        "after": _ruling(change.after),
-    }

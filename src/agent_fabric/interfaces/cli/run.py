@@ -1,24 +1,25 @@
 """`fabric run`: do a task."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.local import LocalFabric, task_from
+from agent_fabric.bootstrap.local import task_from
+from agent_fabric.client.wishes import TaskWish
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Priority, RunResult
+from agent_fabric.domain.runs.task import Priority
 from agent_fabric.domain.runs.task import TaskForceMode as Mode
 from agent_fabric.infrastructure.changes.project_folder import project_folder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.foreground import Job, local_job
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 
 app = new_app("Do a task.")
 
@@ -46,7 +47,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     here: Annotated[
         bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
     ] = False,
+    encrypt: Encrypt = False,
     workspace: Workspace = None,
+    server: Server = None,
     no_ensure: Annotated[
         bool, typer.Option("--no-ensure", help="Start no model server, and download nothing.")
     ] = False,
@@ -56,29 +59,56 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
     """
-    overrides: dict[str, object] = {}
-    if max_steps is not None:
-        overrides["budget"] = {"max_steps": max_steps}
-    if task_force_mode is not None:
-        overrides["task_force_mode"] = task_force_mode.value
-    if no_ensure:
-        overrides["local_llm_ensure_available"] = False
-    root = fabric_root(workspace)
-    loaded = configuration(root, overrides)
-    task = task_from(
-        loaded.config,
-        _prompt(prompt),
+    wish = TaskWish(
+        prompt=_prompt(prompt),
         pack=pack,
         model_key=model_key,
         network_allowed=network_allowed,
+        max_steps=max_steps,
+        task_force_mode=task_force_mode,
         priority=priority,
-        project=project_here(root, loaded.config) if here else None,
+        encrypt=encrypt,
     )
+    url = server_of(workspace, server)
+    if url is None:
+        job = _here(wish, fabric_root(workspace), on_project=here, no_ensure=no_ensure)
+    else:
+        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        refuse_if(no_ensure, "--no-ensure does not work with a server", hint="The server's configuration decides this.")
+        job = _there(wish, url)
+    return drive_in_foreground(job, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
 
-    async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
-        return await fabric.execute_task(task, on_created=on_created)
 
-    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
+def _here(wish: TaskWish, root: Path, *, on_project: bool, no_ensure: bool) -> Job:
+    """Let this machine do the task."""
+    overrides: dict[str, object] = {}
+    if wish.max_steps is not None:
+        overrides["budget"] = {"max_steps": wish.max_steps}
+    if wish.task_force_mode is not None:
+        overrides["task_force_mode"] = wish.task_force_mode.value
+    if no_ensure:
+        overrides["local_llm_ensure_available"] = False
+    loaded = configuration(root, overrides)
+    task = task_from(
+        loaded.config,
+        wish.prompt,
+        pack=wish.pack,
+        model_key=wish.model_key,
+        network_allowed=wish.network_allowed,
+        priority=wish.priority,
+        project=project_here(root, loaded.config) if on_project else None,
+        encrypted=wish.encrypt,
+    )
+    return local_job(root, loaded, lambda fabric, on_created: fabric.execute_task(task, on_created=on_created))
+
+
+def _there(wish: TaskWish, url: str) -> Job:
+    """Let a server do the task."""
+    from agent_fabric.interfaces.cli.foreground_remote import remote_job  # noqa: PLC0415 - aiohttp takes its time
+
+    return remote_job(
+        url, lambda there, on_created: there.begin(there.client.runs.start(wish, deltas=there.deltas), on_created)
+    )
 
 
 def project_here(root: Path, config: FabricConfig) -> Path:

@@ -14,6 +14,8 @@ from agent_fabric.domain.errors import ConfigError, FabricError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.output import print_warning
+from agent_fabric.interfaces.http.names import is_loopback
 from agent_fabric.interfaces.result import error_object
 
 app = new_app("Serve runs over HTTP.")
@@ -21,7 +23,9 @@ app = new_app("Serve runs over HTTP.")
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; only this machine's own.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; others than this machine's own need people or keys.")
+    ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = None,
     max_running: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs driven at the same time.")] = None,
     workspace: Workspace = None,
@@ -54,4 +58,7 @@ def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool
 
     from agent_fabric.interfaces.http.server import serve as listen  # noqa: PLC0415 - `--help` needs no web framework
 
+    server = loaded.config.server
+    if server.tls is None and not is_loopback(server.host):
+        print_warning("Passwords and keys travel in clear text: set `server.tls`, or put a proxy with TLS in front.")
     listen(root, loaded, on_listening=tell)

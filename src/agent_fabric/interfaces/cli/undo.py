@@ -1,22 +1,19 @@
 """`fabric undo`: take back what a run changed."""
 
-import asyncio
-import os
 import sys
 from typing import Annotated
 
 import typer
 
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.bootstrap.changes import undo_run
-from agent_fabric.bootstrap.local import open_records, this_person
 from agent_fabric.domain.undo import Step
 from agent_fabric.domain.unified_diff import quoted
 from agent_fabric.interfaces.changes_view import undo_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, own_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
+from agent_fabric.interfaces.cli.place import Place, Server, at_place
 
 app = new_app("Take back what a run changed.")
 
@@ -31,34 +28,25 @@ def undo(
     force: Annotated[bool, typer.Option("--force", help="Overwrite what was changed since; it is kept.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Put back what the last undo of the run took away.")] = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Take back what a run changed, by tools and by commands. Where somebody has edited since, nothing is touched.
 
     Exit codes: 0 done, 1 refused or only in part, 2 wrong usage or no such run.
     """
-    records = open_records(own_root(workspace))
     wanted = [path.rstrip("/").removeprefix("./") for path in paths or ()]
 
-    async def go() -> Undone:
-        found = await records.catalogue.find(run_id)
-        take_back = undo_run(records)
-        inside = [_from_the_folder(path, await take_back.diff.folder(found)) for path in wanted]
-        return await take_back(found, by=this_person(), paths=inside, redo=redo, dry=dry_run, force=force)
+    async def go(place: Place) -> Undone:
+        found = await place.catalogue.find(run_id)
+        return await place.changes.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
 
-    try:
-        undone = asyncio.run(go())
-    finally:
-        records.close()
+    undone = at_place(workspace, server, go)
     if as_json:
         print_json(undo_object(undone))
     else:
         sys.stdout.write(_report(undone, redo=redo))
     return FAILED if undone.refused else COMPLETED
-
-
-def _from_the_folder(path: str, folder: str) -> str:
-    return os.path.relpath(path, folder) if path.startswith(f"{folder}/") else path
 
 
 def _report(undone: Undone, *, redo: bool) -> str:

@@ -1,17 +1,15 @@
 """`fabric verify`: check again what a run claims."""
 
-import asyncio
 import sys
-from typing import Any
 
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.bootstrap.audit import verify_run
-from agent_fabric.bootstrap.local import open_records
 from agent_fabric.domain.verification import Claim, Standing
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.verification_view import verification_object
 
 _MARKS = {Standing.HOLDS: ("✓", "green"), Standing.FAILS: ("✗", "red"), Standing.OPEN: ("–", "dim")}
 
@@ -19,22 +17,18 @@ app = new_app("Check again what a run claims.")
 
 
 @app.command()
-def verify(run_id: RunIdArgument, workspace: Workspace = None, as_json: AsJson = False) -> int:
+def verify(run_id: RunIdArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Check again, offline, what a run claims: its log, citations, quotes, files, pages and proof.
 
     Exit codes: 0 every claim holds, 1 one does not or the run has not settled, 2 there is no such run.
     """
-    records = open_records(existing_root(workspace))
 
-    async def go() -> Verification:
-        return await verify_run(records)(await records.catalogue.find(run_id))
+    async def go(place: Place) -> Verification:
+        return await place.verify(await place.catalogue.find(run_id))
 
-    try:
-        found = asyncio.run(go())
-    finally:
-        records.close()
+    found = at_place(workspace, server, go)
     if as_json:
-        print_json(_object(found))
+        print_json(verification_object(found))
     else:
         sys.stdout.write(_report(found))
     return COMPLETED if found.holds else FAILED
@@ -60,18 +54,3 @@ def _sum(found: Verification) -> str:
     failing = f"{fail} {'does' if fail == 1 else 'do'} not"
     unchecked = f", {open_} not checked" if open_ else ""
     return f"{hold} {'claim holds' if hold == 1 else 'claims hold'}, {failing}{unchecked}."
-
-
-def _object(found: Verification) -> dict[str, Any]:
-    return {
-        "run_id": found.run_id,
-        "status": str(found.status),
-        "specialist_ids": list(found.specialist_ids),
-        "prompt": found.prompt,
-        "holds": found.holds,
-        "events": found.log.events,
-        "last_hash": found.log.head,
-        "claims": [
-            {"about": claim.about, "standing": claim.standing.value, "detail": claim.detail} for claim in found.claims
-        ],
-    }

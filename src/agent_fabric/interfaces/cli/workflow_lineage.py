@@ -1,17 +1,16 @@
 """`fabric workflow lineage`: which output fed which input."""
 
-import asyncio
 import sys
 from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.local import open_records
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace, existing_root
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Place, Server, at_place
 from agent_fabric.interfaces.workflow_lineage import (
     StepLineage,
     fed_by,
@@ -30,21 +29,18 @@ def lineage(
         typer.Argument(metavar="[STEP.FIELD]", help="Only what went into this value, and what it went into."),
     ] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which output fed which input in a run of a workflow."""
-    records = open_records(existing_root(workspace))
 
-    async def go() -> tuple[RunId, list[Event]]:
-        found = await records.catalogue.find(run_id)
-        events = list(await records.runs.read(found))
+    async def go(place: Place) -> tuple[RunId, list[Event]]:
+        found = await place.catalogue.find(run_id)
+        events = list(await place.runs.read(found))
         workflow_of(fold(found, events))
         return found, events
 
-    try:
-        found, events = asyncio.run(go())
-    finally:
-        records.close()
+    found, events = at_place(workspace, server, go)
     steps = lineage_of(events)
     if value is not None:
         require_known(steps, value)

@@ -17,13 +17,18 @@ from agent_fabric.interfaces.cli.inputs import MOST_BYTES
 NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workflow, or its file.")]
 
 
+def is_file(name: str) -> bool:
+    """Tell whether a file is meant, and not the name of a workflow."""
+    return name.endswith(SUFFIXES) or "/" in name
+
+
 def find(workflows: Workflows, name: str) -> Found:
     """Return a workflow by its name or its file, sound or not.
 
     Raises:
         DefinitionNotFound: there is none.
     """
-    if name.endswith(SUFFIXES) or "/" in name:
+    if is_file(name):
         return workflows.read(Path(name).expanduser())
     for each in workflows.files.list():
         if each.name == name:

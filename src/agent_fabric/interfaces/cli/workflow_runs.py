@@ -3,23 +3,28 @@
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from agent_fabric.bootstrap.local import LocalFabric, Records, cancel_run, open_records, this_person
-from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, signal_workflow, sound
+from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, require_by_hand, signal_workflow, sound
+from agent_fabric.client.wire import Json
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.workflows.definition import WorkflowDefinition
+from agent_fabric.domain.workflows.inputs import accept_inputs
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
+from agent_fabric.interfaces.cli.foreground import local_job
 from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
     AsJson,
+    Encrypt,
     RunIdArgument,
     Verbose,
     Workspace,
@@ -28,14 +33,18 @@ from agent_fabric.interfaces.cli.options import (
     fabric_root,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.cli.run import project_here
 from agent_fabric.interfaces.cli.workflow_dry_run import print_dry_run
-from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find, inputs_from, json_object
+from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find, inputs_from, is_file, json_object
+from agent_fabric.interfaces.cli.workflow_places import find_at
+from agent_fabric.interfaces.cli.workflow_texts import tell_kept
 from agent_fabric.interfaces.workflow_result import workflow_object, workflow_of
 
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
 T = TypeVar("T")
-_NAMED = 10
-"""Kept results that are told by name."""
 
 
 def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
@@ -51,11 +60,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     here: Annotated[
         bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
     ] = False,
+    encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a workflow, as a run that survives anything.
+    """Run a workflow, as a run that survives anything. A server runs those that it has itself, by their names.
 
     Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for someone,
     130 interrupted.
@@ -65,19 +76,35 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric workflow run release-notes -i since=v1.0
       fabric workflow run ./triage.yaml --inputs inputs.json --json
     """  # noqa: D301 - the mark makes lines stay as they are
+    url = server_of(workspace, server)
+    if url is not None:
+        refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
+        refuse_if(
+            is_file(name) and not dry_run, "A server runs its own workflows, not files of this machine", hint=_OWN
+        )
+        definition = find_at(workspace, server, name).usable()
+        given = _given(definition, inputs, inputs_file)
+        if dry_run:
+            require_by_hand(definition)
+            print_dry_run(definition, accept_inputs(definition, given), as_json=as_json)
+            return COMPLETED
+        from agent_fabric.interfaces.cli.workflow_jobs import run_there  # noqa: PLC0415 - aiohttp takes its time
+
+        job = run_there(url, name, given, model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
+        return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root)
     workflows = open_workflows(root, loaded.config)
     workflow = sound(find(workflows, name))
     definition = workflow.definition
-    given = dict(inputs_from(inputs_file)) if inputs_file is not None else {}
-    given |= typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
+    given = _given(definition, inputs, inputs_file)
     task = workflows.task(
         workflow,
         given,
         model_key=model_key,
         network_allowed=network_allowed,
         project=project_here(root, loaded.config) if here else None,
+        encrypted=encrypt,
     )
     if dry_run:
         assert task.workflow is not None
@@ -87,7 +114,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await fabric.execute_task(task, on_created=on_created)
 
-    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
+
+
+_OWN = "Put the file into its workflow-definitions/; `fabric workflow validate FILE` checks it there beforehand."
+
+
+def _given(definition: WorkflowDefinition, inputs: Sequence[str] | None, inputs_file: str | None) -> dict[str, Any]:
+    given = dict(inputs_from(inputs_file)) if inputs_file is not None else {}
+    return given | typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
 
 
 def resume(
@@ -102,6 +137,7 @@ def resume(
     inputs: Inputs = None,
     verbose: Verbose = False,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with a workflow. What has succeeded is not done again.
@@ -114,6 +150,12 @@ def resume(
             "A run keeps the inputs that it began with",
             hint="With --current, -i gives inputs that are new in the file.",
         )
+    url = server_of(workspace, server)
+    if url is not None:
+        from agent_fabric.interfaces.cli.workflow_jobs import resume_there  # noqa: PLC0415 - aiohttp takes its time
+
+        job = resume_there(url, run_id, from_step=from_step, current=current, inputs=inputs or ())
+        return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = existing_root(workspace)
     loaded = configuration(root)
 
@@ -131,38 +173,45 @@ def resume(
             lambda file: typed_inputs(inputs, file.inputs, of=f"The workflow {file.name!r}"),
         )
         forked = await fork(found, from_step=from_step or "")
-        sys.stderr.write(f"A new run goes on from run {found} and keeps {_kept([lane for lane, _ in forked.then])}\n")
+        tell_kept(found, [lane for lane, _ in forked.then])
         return await fabric.execute_task(forked.task, then=forked.then, copy_of=forked.copy_of, on_created=on_created)
 
-    return drive_in_foreground(root, loaded, work, verbose=verbose, as_json=as_json)
+    return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
 
 
 def cancel(
     run_id: RunIdArgument,
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
 
-    async def go(records: Records) -> tuple[RunResult, dict[str, Any]]:
+    async def go(records: Records) -> Json:
         found = await records.catalogue.find(run_id)
         workflow_of(await _state(records, found))
-        result = await cancel_run(records)(found, by=this_person(), reason=reason)
+        await cancel_run(records)(found, by=this_person(), reason=reason)
 
         async def read(other: RunId) -> RunState:
             return await _state(records, other)
 
-        return result, await workflow_object(read, await read(found), records.layout.run_dir(found))
+        return await workflow_object(read, await read(found), records.layout.run_dir(found))
 
-    result, shown = _with_records(workspace, go)
-    cancelled = result.status is RunStatus.CANCELLED
+    url = server_of(workspace, server)
+    if url is None:
+        shown = _with_records(workspace, go)
+    else:
+        told = with_client(url, lambda client: client.workflows.cancel(run_id, reason=reason))
+        shown = {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
+    meta = shown["_meta"]
+    cancelled = meta["status"] == RunStatus.CANCELLED
     if as_json:
         print_json(shown)
     elif cancelled:
-        sys.stdout.write(f"Run {result.run_id} is cancelled.\n")
+        sys.stdout.write(f"Run {meta['run_id']} is cancelled.\n")
     else:
-        sys.stdout.write(f"Run {result.run_id} had already ended: {result.status}.\n")
+        sys.stdout.write(f"Run {meta['run_id']} had already ended: {meta['status']}.\n")
     return COMPLETED if cancelled else FAILED
 
 
@@ -171,6 +220,7 @@ def signal(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")],
     data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="What to tell the step.")] = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Tell a workflow that something has happened. It is kept until a step waits for it."""
@@ -181,7 +231,12 @@ def signal(
         await signal_workflow(records)(found, name, told, by=this_person())
         return found, records.has_server(), await SqliteRunReader(records.store).status(found)
 
-    found, served, status = _with_records(workspace, go)
+    async def go_there(client: "FabricClient") -> tuple[RunId, bool, RunStatus]:
+        found = await client.runs.find(run_id)
+        return found, True, await client.workflows.signal(found, name, told)
+
+    url = server_of(workspace, server)
+    found, served, status = _with_records(workspace, go) if url is None else with_client(url, go_there)
     going_on = None if served or status is RunStatus.RUNNING else f"fabric resume {found}"
     if as_json:
         print_json({"run_id": found, "signal": name, "data": told, "resume": going_on})
@@ -189,14 +244,6 @@ def signal(
         follows = f" Go on with: {going_on}" if going_on else " The run goes on by itself."
         sys.stdout.write(f"Run {found} is told {plain(name)!r}.{follows}\n")
     return COMPLETED
-
-
-def _kept(lanes: Sequence[LaneId]) -> str:
-    """Say which results are not made again."""
-    if not lanes:
-        return "no results"
-    named = ", ".join(plain(lane) for lane in lanes[:_NAMED])
-    return f"{len(lanes)} {'result' if len(lanes) == 1 else 'results'}: {named}{', …' if len(lanes) > _NAMED else ''}"
 
 
 async def _state(records: Records, run_id: RunId) -> RunState:

@@ -4,19 +4,24 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from agent_fabric.client.wire import Json
 from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.workflows.definition_files import Found
 from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import graph_text
 from agent_fabric.interfaces.workflow_views import triggers_of
 
+_NAMED = 10
+"""Kept results that are told by name."""
 
-def listed(found: Sequence[Found]) -> str:
-    """Return one line for each workflow, and why a file cannot be used."""
+
+def listed(found: Sequence[Json]) -> str:
+    """Return one line for each workflow of a list, and why a file cannot be used."""
     if not found:
         return "There are no workflows here. Put a file into workflow-definitions/, then: fabric workflow validate\n"
-    width = max(len(each.name) for each in found)
+    width = max(len(each["name"]) for each in found)
     return "".join(_line(each, width) for each in found)
 
 
@@ -36,31 +41,39 @@ def shown_workflow(found: Found, stream: TextIO) -> str:
     options += [name for name in ("continue_on_error", "fail_fast", "dry_run") if getattr(execution, name)]
     options += [f"timeout {execution.timeout_s:g} s"] if execution.timeout_s is not None else []
     lines.append(f"execution: {', '.join(options)}")
-    lines += [f"starts: {each}" for each in _triggers(found)]
+    lines += [f"starts: {each}" for each in _triggers(triggers_of(definition.triggers))]
     lines += [f"file: {plain(str(found.path))}", "steps:"]
     return "\n".join(lines) + "\n" + plain_lines(graph_text(definition)) + "\n"
 
 
-def _line(found: Found, width: int) -> str:
-    definition = found.definition
-    if definition is None:
-        first = found.problems[0] if found.problems else None
-        said = shortened(first.message, 80) if first is not None else ""
-        place = f" (line {first.line})" if first is not None and first.line else ""
-        return f"{plain(found.name):<{width}}  {styled('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
-    steps = sum(1 for _ in definition.all_steps())
-    about = shortened(definition.description, 60)
-    waiting = [each for each in _triggers(found) if each != "by hand"]
+def tell_kept(found: RunId, lanes: Sequence[LaneId]) -> None:
+    """Say which results of a run the one that goes on from it does not make again."""
+    kept = "no results"
+    if lanes:
+        named = ", ".join(plain(lane) for lane in lanes[:_NAMED])
+        more = ", …" if len(lanes) > _NAMED else ""
+        kept = f"{len(lanes)} {'result' if len(lanes) == 1 else 'results'}: {named}{more}"
+    sys.stderr.write(f"A new run goes on from run {found} and keeps {kept}\n")
+
+
+def _line(found: Json, width: int) -> str:
+    name = f"{plain(found['name']):<{width}}"
+    if not found["usable"]:
+        first = found["problems"][0] if found["problems"] else None
+        said = shortened(first["message"], 80) if first is not None else ""
+        place = f" (line {first['line']})" if first is not None and first["line"] else ""
+        return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
+    steps = found["steps"]
+    waiting = [each for each in _triggers(found["triggers"]) if each != "by hand"]
     triggers = f"  [{'; '.join(waiting)}]" if waiting else ""
     number = f"{steps} {'step' if steps == 1 else 'steps'}"
-    return f"{plain(found.name):<{width}}  {plain(definition.version)}  {number}  {about}".rstrip() + f"{triggers}\n"
+    about = shortened(found["description"], 60)
+    return f"{name}  {plain(found['version'])}  {number}  {about}".rstrip() + f"{triggers}\n"
 
 
-def _triggers(found: Found) -> list[str]:
-    assert found.definition is not None
+def _triggers(triggers: Sequence[Json]) -> list[str]:
     return [
-        "by hand" if each["armed"] else f"{each['kind']} {plain(each['when'])} (not armed yet)"
-        for each in triggers_of(found.definition.triggers)
+        "by hand" if each["armed"] else f"{each['kind']} {plain(each['when'])} (not armed yet)" for each in triggers
     ]
 
 

@@ -16,6 +16,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Count = Callable[[str, str, int, float], None]
+"""Takes the method, the route, the status and the seconds of every answer."""
 
 _HEADER: Final = b"x-request-id"
 _CLIENT_LEFT: Final = 499
@@ -23,7 +25,7 @@ _CLIENT_LEFT: Final = 499
 _TEMPORARY: Final = frozenset({503, 507})
 """Too much to do, stopping, or a full disk: to be known, but no fault of ours."""
 _ACCEPTABLE: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-_QUIET: Final = frozenset({"/health"})
+_QUIET: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})
 """Asked every few seconds by whoever watches the server; only worth a line when it goes wrong."""
 
 
@@ -34,8 +36,9 @@ class AccessLog:
     and it is on every line that is logged while the request is served, also on the server's own about an error.
     """
 
-    def __init__(self, app: App, log: OperationsLog | None = None) -> None:
+    def __init__(self, app: App, log: OperationsLog | None = None, *, count: Count | None = None) -> None:
         self._app = app
+        self._count = count
         self._log = log or operations_log("http")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,6 +73,11 @@ class AccessLog:
 
     def _write(self, scope: Scope, path: str, answer: "_Answer", *, request_id: str, seconds: float) -> None:
         status = answer.status or (500 if answer.failed else _CLIENT_LEFT)
+        if self._count is not None:
+            # What nobody serves has no route, and a client could make up as many paths and methods as it likes.
+            route = getattr(scope.get("route"), "path", None)
+            method = scope["method"] if route else "-"
+            self._count(method, route or "none", status, seconds)
         fields: dict[str, object] = {
             "method": scope["method"],
             "path": _template(path, scope.get("path_params") or {}),
@@ -85,7 +93,7 @@ class AccessLog:
             fields["run_id"] = run_id
         if not answer.whole:
             fields["cut_off"] = True
-        if status in _TEMPORARY and path not in _QUIET and not answer.failed:
+        if status in _TEMPORARY and (path not in _QUIET or path.endswith("/ready")) and not answer.failed:
             self._log.warning("http_request", **fields)
         elif status >= 500 or answer.failed:
             self._log.error("http_request", **fields)

@@ -1,8 +1,8 @@
 """The shapes of bodies about agents."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, RootModel
+from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
 
 _OUT = ConfigDict(use_attribute_docstrings=True)
 
@@ -45,7 +45,40 @@ class AgentLine(BaseModel):
 class AgentList(BaseModel):
     """Every agent, by name."""
 
+    model_config = _OUT
+
     agents: list[AgentLine]
+    folders: list[str]
+    """Where their files are looked for."""
+
+
+class AgentToCheck(BaseModel):
+    """A file that is meant to be an agent; without a text, all files that the server has are checked."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "examples": [{"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}]
+        },
+    )
+
+    text: Annotated[str, StringConstraints(max_length=256 * 1024)] | None = None
+    """What stands in it."""
+    file: Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*[^\x00/.]\.(json|yaml|yml|md)$")] = (
+        "agent.yaml"
+    )
+    """What it is called; nothing of this name is read."""
+
+
+class CheckedAgents(BaseModel):
+    """What is wrong with files of agents."""
+
+    valid: bool
+    files: list[str]
+    problems: list[DefinitionProblem]
 
 
 class AgentDetails(AgentLine):

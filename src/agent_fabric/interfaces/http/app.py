@@ -1,7 +1,7 @@
 """The HTTP API: the use cases of the command line, as routes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -10,17 +10,33 @@ from starlette.middleware import Middleware
 from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.interfaces.http import errors
+from agent_fabric.interfaces.http.a2a.routes import add_a2a
+from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.gate import Gate
+from agent_fabric.interfaces.http.idempotency import Idempotency
+from agent_fabric.interfaces.http.limiting import FailureLimit, Limiting
 from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.locks import LockedRoute
+from agent_fabric.interfaces.http.openai.routes import add_openai
 from agent_fabric.interfaces.http.openapi import EVERYWHERE, DescribedApp, problems
 from agent_fabric.interfaces.http.routes.agents import add_agents
 from agent_fabric.interfaces.http.routes.approvals import add_approvals
+from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
+from agent_fabric.interfaces.http.routes.doctor import add_doctor
 from agent_fabric.interfaces.http.routes.health import add_health
+from agent_fabric.interfaces.http.routes.identity import add_identity
+from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
 from agent_fabric.interfaces.http.routes.model_server import add_model_server
 from agent_fabric.interfaces.http.routes.models import add_models
+from agent_fabric.interfaces.http.routes.operations import add_operations
+from agent_fabric.interfaces.http.routes.policy import add_policy
 from agent_fabric.interfaces.http.routes.runs import add_runs
 from agent_fabric.interfaces.http.routes.search import add_search
+from agent_fabric.interfaces.http.routes.secrets import add_secrets
+from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
+from agent_fabric.interfaces.http.routes.verification import add_verification
+from agent_fabric.interfaces.http.routes.webhooks import add_webhooks
 from agent_fabric.interfaces.http.routes.workflows import add_workflows
 from agent_fabric.interfaces.http.watch import watch
 
@@ -31,20 +47,40 @@ Errors are `application/problem+json`, with a `code` for programs and a `hint` f
 """
 
 
-def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: Sequence[Middleware] = ()) -> FastAPI:
-    """Return the app of a server that listens on `port`; `middleware` sees what the gate lets in."""
-    gate = Middleware(Gate, port=port, max_body_bytes=fabric.settings.max_body_bytes)
+def create_app(
+    fabric: ServerFabric, live: LiveRuns, *, hosts: Iterable[str], own_url: str, middleware: Sequence[Middleware] = ()
+) -> FastAPI:
+    """Return the app of a server that is called by `hosts`; `middleware` sees what the gate lets in.
+
+    At `own_url` it can be reached from this machine: some doors ask the server in the name of who came through them.
+    """
+    mcp = McpDoor(own_url)
+    addresses = Addresses(fabric.settings.trusted_proxies)
+    gate = Middleware(
+        Gate,
+        hosts=hosts,
+        addresses=addresses,
+        authenticate=fabric.authenticate,
+        max_body_bytes=fabric.settings.max_body_bytes,
+    )
     app = DescribedApp(
         title="agent-fabric",
         version=__version__,
         description=DESCRIPTION,
         redirect_slashes=False,
-        middleware=[gate, *middleware],
+        middleware=[
+            Middleware(FailureLimit, limits=fabric.limits, addresses=addresses),
+            gate,
+            Middleware(Limiting, limits=fabric.limits, addresses=addresses),
+            Middleware(Idempotency, book=fabric.repeats, hashed=fabric.identity.authenticate.hasher.hashed),
+            *middleware,
+        ],
         responses=problems(*EVERYWHERE),
-        lifespan=lambda _: _lifespan(fabric, live),
+        lifespan=lambda _: _lifespan(fabric, live, mcp),
         # Traces are made from the events of runs; FastAPI's own would cost every request.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
+    app.router.route_class = LockedRoute
     errors.install(app)
     # No routers: finding a route through them costs as much as most answers.
     add_health(app, fabric)
@@ -54,25 +90,39 @@ def create_app(fabric: ServerFabric, live: LiveRuns, *, port: int, middleware: S
     add_models(app, fabric)
     add_agents(app, fabric)
     add_workflows(app, fabric)
+    add_webhooks(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
+    add_verification(app, fabric)
+    add_operations(app, fabric, live)
+    add_audit(app, fabric)
+    add_policy(app, fabric)
+    add_doctor(app, fabric)
+    add_tool_servers(app, fabric)
+    add_identity(app, fabric.identity)
+    add_openai(app, fabric, live)
+    add_a2a(app, fabric, live)
+    add_secrets(app, fabric)
+    add_mcp(app, mcp)
     app.add_documentation()
     return app
 
 
 @asynccontextmanager
-async def _lifespan(fabric: ServerFabric, live: LiveRuns) -> AsyncIterator[None]:
+async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> AsyncIterator[None]:
     unfinished = await fabric.catalogue.unfinished()
     fabric.dispatch.expect(unfinished)
     tasks = [
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.take_up(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
+        *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
     ]
     try:
         yield
     finally:
         live.close()
+        await mcp.aclose()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

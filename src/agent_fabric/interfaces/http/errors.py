@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -10,17 +11,30 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from agent_fabric.domain.agents.check import AgentInvalid
 from agent_fabric.domain.definitions.problems import WorkflowInvalid, shown_path
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, TooManyRequests
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.interfaces.http.a2a.error_shape import PATH, refused_request
+from agent_fabric.interfaces.http.openai.error_shape import PREFIX, openai_error
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 5
 
 STATUSES: Mapping[str, int] = {
+    "unauthenticated": 401,
+    "forbidden": 403,
+    "too_many_requests": 429,
+    "idempotency_mismatch": 422,
+    "idempotency_not_kept": 409,
+    "account_not_found": 404,
+    "name_taken": 409,
+    "last_admin": 409,
     "config_invalid": 422,
+    "model_not_found": 404,
     "pack_unknown": 404,
     "pack_broken": 500,
     "definition_not_found": 404,
@@ -28,10 +42,12 @@ STATUSES: Mapping[str, int] = {
     "agent_invalid": 422,
     "workflow_invalid": 422,
     "inputs_invalid": 422,
+    "secret_not_found": 404,
     "run_not_found": 404,
     "run_held": 409,
     "run_settled": 409,
     "run_undrivable": 409,
+    "run_key_missing": 409,
     "approval_not_found": 404,
     "approval_settled": 409,
     "approval_refused": 422,
@@ -61,10 +77,12 @@ _CODES: Mapping[int, str] = {
     403: "origin_refused",
     404: "not_found",
     405: "method_not_allowed",
+    408: "request_too_slow",
     413: "body_too_large",
     415: "media_type_unsupported",
     421: "host_refused",
     422: "request_invalid",
+    431: "headers_too_large",
     500: "internal_error",
 }
 """Code of an error that is known by its status only."""
@@ -97,17 +115,54 @@ class AboutRun(Exception):
         self.run_id = run_id
 
 
-def problem(problem: FabricError, *, run_id: RunId | None = None) -> Response:
+class ProblemAnswer(Response):
+    """An error; those who ask in OpenAI's way, or in that of A2A, are told in the same way."""
+
+    def __init__(self, problem: Mapping[str, Any], headers: Mapping[str, str] | None) -> None:
+        # Not orjson: what a client sent comes back here, and may be no valid text.
+        super().__init__(json.dumps(problem), problem["status"], headers, media_type=PROBLEM_TYPE)
+        self.problem = problem
+        self._more = headers
+
+    def told_below(self, path: str) -> Response:
+        """Return it in the shape that clients of a path understand."""
+        if path == PATH:
+            return refused_request(self.problem, self._more)
+        return openai_error(self.problem, self._more) if path.startswith(PREFIX) else self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Response.__call__(self.told_below(scope["path"]), scope, receive, send)
+
+
+def shaped(response: Response, path: str) -> Response:
+    """Return an answer in the shape that clients of a path understand, for those who send it piece by piece."""
+    return response.told_below(path) if isinstance(response, ProblemAnswer) else response
+
+
+def failed_run(result: RunResult) -> ProblemAnswer:
+    """Return why a run did not complete as an error, for doors whose clients know no other way to learn of it."""
+    assert result.error is not None  # it has ended without a result
+    code, message, hint = result.error.code, result.error.message, result.error.hint
+    status = STATUSES.get(code, 409 if result.status is RunStatus.CANCELLED else 500)
+    headers = {"location": f"/runs/{result.run_id}"}
+    return _response(status, code, message, hint, run_id=result.run_id, run_status=result.status.value, headers=headers)
+
+
+def problem(problem: FabricError, *, run_id: RunId | None = None) -> ProblemAnswer:
     """Return an error of ours as an answer."""
     status = STATUSES.get(problem.code, 500)
     headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else {}
+    if isinstance(problem, TooManyRequests):
+        headers["retry-after"] = str(max(1, math.ceil(problem.retry_after_s)))
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
     if run_id is not None:
         headers["location"] = f"/runs/{run_id}"
     errors = _errors_in(problem)
     return _response(status, problem.code, problem.message, problem.hint, run_id=run_id, errors=errors, headers=headers)
 
 
-def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> Response:
+def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> ProblemAnswer:
     """Return an error that is known by its status only."""
     code = _CODES.get(status, "request_refused" if status < 500 else "internal_error")
     return _response(status, code, detail, hint or _HINTS.get(status, ""), headers=headers)
@@ -169,9 +224,10 @@ def _response(
     hint: str,
     *,
     run_id: RunId | None = None,
+    run_status: str | None = None,
     errors: Sequence[Mapping[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Response:
+) -> ProblemAnswer:
     body: dict[str, Any] = {
         "type": f"urn:agent-fabric:problem:{code}",
         "title": HTTPStatus(status).phrase,
@@ -182,7 +238,8 @@ def _response(
     }
     if run_id is not None:
         body["run_id"] = run_id
+    if run_status is not None:
+        body["run_status"] = run_status
     if errors is not None:
         body["errors"] = errors
-    # Not orjson: what a client sent comes back here, and may be no valid text.
-    return Response(json.dumps(body), status, headers, media_type=PROBLEM_TYPE)
+    return ProblemAnswer(body, headers)

@@ -1,84 +1,149 @@
 """What every request passes first: who may ask, how much, and in what form."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
+from time import monotonic
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_fabric.domain.errors import ServerStopping
+from agent_fabric.application.ports.identity import Authenticator
+from agent_fabric.domain.errors import FabricError, ServerStopping, Unauthenticated
+from agent_fabric.domain.identity import Principal
+from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem as answer
-from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.errors import refusal, shaped
 
-NAMES = (b"localhost", b"127.0.0.1", b"[::1]")
-"""How this machine may be called."""
+PUBLIC_PATHS = frozenset({"/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login"})
+"""Where nobody is asked who they are. A test sees to it that no other route answers without credentials."""
+SIGNED_PREFIX = "/api/v1/webhooks/"
+"""What comes in here is signed by its sender; the route checks that, and takes any kind of body."""
+CANONICAL_PREFIX = "/api/v1"
+SEEDS = frozenset({"run", "runs", "approvals", "models", "health", "ready", "metrics"})
+"""First parts of the paths that are older than `/api/v1`, and are found below it as well."""
 DRAINED_BYTES = 8 * 1024 * 1024
 DRAINED_S = 2.0
 """How much of a refused body is thrown away, and for how long: many clients look for an answer only behind it."""
+STRANGERS_BODY_BYTES = 16 * 1024
+"""How much is read from somebody who has not shown who they are: enough for a name and a password."""
+STRANGERS_BODY_S = 10.0
+BODY_S = 60.0
+"""How long a client may take to send its body."""
+RECHECK_S = 5.0
+"""How long an answer goes on before whoever gets it is asked again: what was taken from them must not flow on."""
+_NOT_KEPT = (b"cache-control", b"no-store")
+"""Caches on the way know that `Authorization` makes an answer somebody's own, but not that `X-API-Key` does."""
+MISSING = "Missing authentication credentials"
+_HOW = "Send `Authorization: Bearer TOKEN` or `X-API-Key: KEY`. On the server itself, .fabric/token has one."
 
 
 class Gate:
-    """Lets in what this machine's own programs send.
+    """Lets in those who show who they are.
 
-    There is no login yet: whoever reaches us can run commands. A page in this machine's browser reaches us too, by a
-    name of its own that leads to 127.0.0.1, which the Host header tells, or from its own origin, which Origin tells.
+    A page in this machine's browser reaches us too, by a name of its own that leads to our address, which the Host
+    header tells, or from its own origin, which Origin tells. Both are looked at first, then who is asking, and the
+    body last: a stranger costs us no more than their headers.
 
     A body is read here, whatever route it is for: none gets more than it may, and none is left in the connection.
 
     Plain ASGI, because a middleware of the more comfortable kind costs more than most answers.
     """
 
-    def __init__(self, app: ASGIApp, *, port: int, max_body_bytes: int) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str],
+        addresses: Addresses,
+        authenticate: Authenticator,
+        max_body_bytes: int,
+        recheck_s: float = RECHECK_S,
+    ) -> None:
         self._app = app
-        self._hosts = frozenset(name + end for name in NAMES for end in (b"", b":%d" % port))
-        self._origins = frozenset(b"http://" + host for host in self._hosts)
+        self._hosts = frozenset(host.encode("latin-1", "replace").lower() for host in hosts)
+        self._origins = frozenset(scheme + host for scheme in (b"http://", b"https://") for host in self._hosts)
+        self._addresses = addresses
+        self._authenticate = authenticate
         self._max_body_bytes = max_body_bytes
+        self._recheck_s = recheck_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            hosts, origins, media_types = list[bytes](), list[bytes](), list[bytes]()
-            length: int | None = 0
-            for name, value in scope["headers"]:
-                if name == b"host":
-                    hosts.append(value)
-                elif name == b"origin":
-                    origins.append(value)
-                elif name == b"content-type":
-                    media_types.append(value)
-                elif name == b"content-length":
-                    length = int(value) if value.isdigit() else None
-                elif name == b"transfer-encoding":
-                    length = None
-            refused = self._refusal(hosts, origins)
-            if length != 0:
-                refused, more = refused or self._body_refusal(length, media_types), True
-                if refused is None:
-                    try:
-                        receive = _again(await self._body(receive), receive)
-                    except ClientDisconnect:
-                        return
-                    except _TooLarge as problem:
-                        refused, more = self._too_large(), problem.more
-                    except asyncio.CancelledError:  # the server cannot wait any longer
-                        stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
-                        await answer(stopping)(scope, receive, send)
-                        return
-                if refused is not None:
-                    await _refuse(refused, receive, send, more=more)
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise RuntimeError(f"{scope['type']} is not served")
+        asked = _Asked(scope["headers"])
+        path = scope["path"] = canonical(scope["path"])
+        refused = self._refusal(asked.hosts, asked.origins)
+        if refused is None and path not in PUBLIC_PATHS and not path.startswith(SIGNED_PREFIX):
+            try:
+                scope.setdefault("state", {})["user"] = await self._who(
+                    asked, from_here=not self._addresses.source(scope)
+                )
+            except FabricError as problem:
+                refused = answer(problem)
+        if asked.length != 0:
+            most = min(self._max_body_bytes, STRANGERS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
+            refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
+            if refused is None:
+                try:
+                    async with asyncio.timeout(BODY_S if "user" in scope.get("state", {}) else STRANGERS_BODY_S):
+                        body = await _body(receive, most)
+                    receive = _again(body, receive)
+                except ClientDisconnect:
+                    return
+                except TimeoutError:
+                    refused, more = _too_slow(), False
+                except _TooLarge as problem:
+                    refused, more = _too_large(most), problem.more
+                except asyncio.CancelledError:  # the server cannot wait any longer
+                    stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
+                    await answer(stopping)(scope, receive, send)
                     return
             if refused is not None:
-                await refused(scope, receive, send)
+                await _refuse(shaped(refused, path), receive, send, more=more)
                 return
-        await self._app(scope, receive, send)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        principal = scope.get("state", {}).get("user")
+        if principal is None:
+            await self._app(scope, receive, send)
+            return
+        here = not self._addresses.source(scope)
+        answering = _Answering(send, principal, partial(self._who, asked, from_here=here), self._recheck_s)
+        try:
+            await self._app(scope, receive, answering)
+        except Exception:
+            if not answering.is_over:
+                raise
+
+    async def _who(self, asked: "_Asked", *, from_here: bool) -> Principal:
+        """Return who asks.
+
+        Raises:
+            Unauthenticated: they do not say, or it is not true.
+        """
+        if len(asked.keys) + len(asked.authorizations) > 1:
+            raise Unauthenticated("More than one credential was sent", hint=_HOW)
+        if asked.keys:
+            return await self._authenticate(asked.keys[0].decode("latin-1"), is_key=True, from_here=from_here)
+        if asked.authorizations:
+            scheme, _, credential = asked.authorizations[0].decode("latin-1").partition(" ")
+            if scheme.lower() == "bearer" and credential.strip():
+                return await self._authenticate(credential.strip(), is_key=False, from_here=from_here)
+        raise Unauthenticated(MISSING, hint=_HOW)
 
     def _refusal(self, hosts: Sequence[bytes], origins: Sequence[bytes]) -> Response | None:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return refusal(
                 421,
                 f"This server is not {_named(hosts)}",
-                hint="Call it localhost or 127.0.0.1, with the port it listens on.",
+                hint="Call it as it is called in `server.hosts`, or, on its own machine, localhost with its port.",
             )
         if len(origins) > 1 or (origins and origins[0].lower() not in self._origins):
             return refusal(
@@ -88,37 +153,124 @@ class Gate:
             )
         return None
 
-    def _body_refusal(self, length: int | None, media_types: Sequence[bytes]) -> Response | None:
-        if length is not None and length > self._max_body_bytes:
-            return self._too_large()
-        if len(media_types) > 1:
-            return refusal(415, f"A body is of one type, not of {_named(media_types)}")
-        essence = b"".join(media_types).partition(b";")[0].strip().lower()
-        if essence != b"application/json" and not (essence.startswith(b"application/") and essence.endswith(b"+json")):
-            return refusal(415, f"{essence.decode('latin-1') or 'A body without a type'} is not understood here")
+
+class _Answering:
+    """Sends an answer, and ends it as soon as whoever gets it may not have it any more."""
+
+    __slots__ = ("_again_at", "_every_s", "_principal", "_send", "_who", "is_over")
+
+    def __init__(
+        self, send: Send, principal: Principal, who: Callable[[], Awaitable[Principal]], every_s: float
+    ) -> None:
+        self._send = send
+        self._principal = principal
+        self._who = who
+        self._every_s = every_s
+        self._again_at = monotonic() + every_s
+        self.is_over = False
+        """Whether it was ended before its time."""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = message["headers"] = list(message.get("headers", ()))
+            if not any(name == b"cache-control" for name, _ in headers):
+                headers.append(_NOT_KEPT)
+        elif monotonic() >= self._again_at and message.get("more_body", False) and not await self._still_may():
+            self.is_over = True
+            await self._send({"type": "http.response.body", "body": b""})
+            raise _NoLonger
+        await self._send(message)
+
+    async def _still_may(self) -> bool:
+        self._again_at = monotonic() + self._every_s
+        try:
+            return await self._who() == self._principal
+        except Unauthenticated:
+            return False
+        except FabricError:  # we cannot tell now, and they could when it began
+            return True
+
+
+class _NoLonger(Exception):
+    """Whoever gets an answer may not have more of it."""
+
+
+class _Asked:
+    """What the headers of a request say that concerns us."""
+
+    __slots__ = ("authorizations", "hosts", "keys", "length", "media_types", "origins")
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.hosts: list[bytes] = []
+        self.origins: list[bytes] = []
+        self.media_types: list[bytes] = []
+        self.authorizations: list[bytes] = []
+        self.keys: list[bytes] = []
+        self.length: int | None = 0
+        """How long the body is; None: it is not said before it has ended."""
+        for name, value in headers:
+            if name == b"host":
+                self.hosts.append(value)
+            elif name == b"authorization":
+                self.authorizations.append(value)
+            elif name == b"x-api-key":
+                self.keys.append(value)
+            elif name == b"origin":
+                self.origins.append(value)
+            elif name == b"content-type":
+                self.media_types.append(value)
+            elif name == b"content-length":
+                self.length = int(value) if value.isdigit() else None
+            elif name == b"transfer-encoding":
+                self.length = None
+
+
+def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | None:
+    if asked.length is not None and asked.length > most:
+        return _too_large(most)
+    if len(asked.media_types) > 1:
+        return refusal(415, f"A body is of one type, not of {_named(asked.media_types)}")
+    essence = b"".join(asked.media_types).partition(b";")[0].strip().lower()
+    if any_type:
         return None
+    if essence != b"application/json" and not (essence.startswith(b"application/") and essence.endswith(b"+json")):
+        return refusal(415, f"{essence.decode('latin-1') or 'A body without a type'} is not understood here")
+    return None
 
-    async def _body(self, receive: Receive) -> bytes:
-        """Return the whole body.
 
-        Raises:
-            ClientDisconnect: the client has left.
-            _TooLarge: there is more than may be.
-        """
-        pieces, size, more = list[bytes](), 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            more = message.get("more_body", False)
-            if size > self._max_body_bytes:
-                raise _TooLarge(more=more)
-        return b"".join(pieces)
+async def _body(receive: Receive, most: int) -> bytes:
+    """Return the whole body.
 
-    def _too_large(self) -> Response:
-        return refusal(413, f"The body is larger than {self._max_body_bytes:,} bytes")
+    Raises:
+        ClientDisconnect: the client has left.
+        _TooLarge: there is more than may be.
+    """
+    pieces, size, more = list[bytes](), 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        more = message.get("more_body", False)
+        if size > most:
+            raise _TooLarge(more=more)
+    return b"".join(pieces)
+
+
+def _too_large(most: int) -> Response:
+    return refusal(413, f"The body is larger than {most:,} bytes")
+
+
+def _too_slow() -> Response:
+    return refusal(408, "The body was not complete in time", hint="Send it at once.")
+
+
+def canonical(path: str) -> str:
+    """Return a path as the routes are written: `/api/v1/runs` is `/runs`."""
+    if path.startswith(CANONICAL_PREFIX + "/") and path[8:].partition("/")[0] in SEEDS:
+        return path[7:]
+    return path
 
 
 class _TooLarge(Exception):

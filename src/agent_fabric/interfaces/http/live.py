@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
-from agent_fabric.infrastructure.runlog.lines import encoded_line
+from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
 RING = 256
 """Newest events of a run that are kept for its readers, and as many pieces of answers."""
@@ -22,6 +23,8 @@ PAGE = 32
 """Older events are read from the store in pages of this size."""
 PAGES = 128
 """Pages that are kept for other readers: what is in a log never changes."""
+EXPECTED_S = 5.0
+"""How long a reader may be on the way."""
 PAUSE_PER_READER_S = 0.001
 """A run's readers are woken at most this often, times their number: so they take a tenth of our time at most."""
 
@@ -30,6 +33,13 @@ def event_line(run_id: RunId, event: Event) -> bytes:
     """Return an event's line of the run log."""
     body = event.body
     return encoded_line(run_id, event, dump_json(body.payload if isinstance(body, UnknownEvent) else body))
+
+
+def whole_line(run_id: RunId, event: Event) -> bytes:
+    """Return the same with nothing cut, and with the version of its kind, so that the event can be made of it again."""
+    newer = isinstance(event.body, UnknownEvent)  # than we are, so perhaps known to whoever asks
+    line = {**line_of(run_id, event, whole=True), "version": version_of(event.body.kind) + newer}
+    return dump_json(line)
 
 
 def event_frame(run_id: RunId, event: Event) -> bytes:
@@ -88,6 +98,15 @@ class LiveRuns:
             feed.readers -= 1
             if not feed.readers:
                 del self._feeds[run_id]
+
+    def expect(self, run_id: RunId) -> None:
+        """Count a reader who is on the way, and wants to see answers as they are written, as if it were there.
+
+        What a model begins to write before the first reader comes would be shown to nobody.
+        """
+        coming = self.reading(run_id, deltas=True)
+        coming.__enter__()
+        asyncio.get_running_loop().call_later(EXPECTED_S, coming.__exit__, None, None, None)
 
     async def stored(self, reader: SqliteRunReader, run_id: RunId, after: int) -> list[bytes]:
         """Return some of the frames that follow a sequence number, from the store; however many ask, it is read once.
@@ -152,8 +171,17 @@ class Feed:
         self._woken_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
 
+    def begin(self, newest: Event) -> None:
+        """Learn where the log stands; answers that were heard before that belong behind it."""
+        is_first = self.tip < 0
+        self.add([newest])
+        if is_first:
+            self._place_deltas(newest.seq)
+
     def add(self, events: Sequence[Event]) -> None:
         """Take in events that have become durable; it does not matter if they are known already."""
+        if self.tip < 0 and events:
+            self._place_deltas(events[0].seq - 1)
         for event in events:
             if event.seq > self.tip:
                 if event.seq > self.tip + 1:
@@ -163,6 +191,11 @@ class Feed:
                 self.settled = settles(event)
         self.stopped = False
         self._wake_soon()
+
+    def _place_deltas(self, seq: int) -> None:
+        """Say behind which event the pieces belong that came before any event was known."""
+        for index, (_, piece) in enumerate(self._deltas):
+            self._deltas[index] = seq, piece
 
     def add_delta(self, lane: LaneId, text: str) -> None:
         """Take in a piece of an answer."""

@@ -1,8 +1,8 @@
 """The shape of `GET /models`, for its description."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 _OUT = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -132,3 +132,46 @@ class Models(BaseModel):
     models: list[MeantModelLine]
     ollama: list[OllamaLine]
     embedded: EmbeddedLine
+
+
+class ProbeRequest(BaseModel):
+    """Which model is asked."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"key": "quality"}]},
+    )
+
+    key: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """A key of `models`; by default the one that works."""
+
+
+class TrialLine(BaseModel):
+    """One way of calling tools that was tried."""
+
+    dialect: str
+    worked: bool
+    said: str
+
+
+class ProbedModel(BaseModel):
+    """What a model can do."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
+
+    key: str
+    model: str
+    why: str
+    dialect: str | None
+    """null: it calls tools in no way that we know."""
+    dialect_before: str
+    trials: list[TrialLine]
+    context_window: int | None
+    prompt_tokens_per_s: float | None
+    tokens_per_s: float | None
+    kept: bool
+    """Later runs use what was found out."""
+    problem: str

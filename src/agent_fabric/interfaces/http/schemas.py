@@ -44,6 +44,8 @@ class RunRequest(BaseModel):
     """Whether several specialists work one after another or all at once; not set: as configured."""
     priority: Literal["interactive", "scheduled", "batch"] = "interactive"
     """Who goes first when runs wait for the same model server."""
+    encrypt: bool = False
+    """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
 
 
 class ResumeRequest(BaseModel):
@@ -155,6 +157,8 @@ class RunDetailsMeta(Meta):
     updated_at: float
     queued: bool
     """Whether it waits here for its turn."""
+    events: int
+    """How many events it has."""
 
 
 class RunDetails(BaseModel):

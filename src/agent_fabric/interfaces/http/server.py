@@ -4,34 +4,36 @@ import asyncio
 import errno
 import gc
 import os
-import re
+import resource
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from fastapi import FastAPI
 
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
+from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.interfaces.http.access_log import AccessLog
 from agent_fabric.interfaces.http.app import create_app
-from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.connection import SEND_BUFFER_BYTES, Connection
 from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.names import is_loopback, names_of, seen_from_here, url_of
 
-SEND_BUFFER_BYTES = 16 * 1024
-"""What we take, and what the kernel takes, for a client that does not read. The kernel alone would take megabytes."""
 SPARE_THREADS = 16
 """Threads beside one for each run, so that tools that block do not keep the store from being read."""
 GARBAGE = 10_000
 """New objects after which Python looks for garbage that refers to itself; some runs make as many."""
+MOST_FILES = 65_536
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = 0
 KILLED = 130
@@ -41,15 +43,26 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
     """Serve until SIGTERM or SIGINT; `on_listening` gets the address as soon as there is one to connect to.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the address cannot be listened on, or others could reach it and nobody may come in.
         StoreUnavailable: the store cannot be opened.
     """
+    settings = loaded.config.server
+    _allow_many_connections()
+    tls = _tls(settings)
     with open_listener(loaded.config.server.host, loaded.config.server.port) as listener:
         host, port = listener.getsockname()[:2]
         live = LiveRuns()
         fabric = build_server(root, loaded, readers=(live,), log_to_stderr=True)
-        server = _Server(fabric, live, port)
-        server.on_started = lambda: on_listening(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        try:
+            if not is_loopback(settings.host):
+                asyncio.run(_require_people(fabric))
+            hosts = names_of(settings.host, port, settings.hosts)
+        except ConfigError:
+            asyncio.run(fabric.aclose())
+            raise
+        own_url = url_of(seen_from_here(host), port, tls=tls is not None)
+        server = _Server(fabric, live, create_app(fabric, live, hosts=hosts, own_url=own_url), tls)
+        server.on_started = lambda: on_listening(url_of(host, port, tls=tls is not None))
         try:
             server.run(sockets=[listener])
         except SystemExit:
@@ -57,6 +70,61 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
         finally:
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_IGN)  # all is done: nothing is left to be stopped
+
+
+def _allow_many_connections() -> None:
+    """Use as many connections as the system grants: many shells start with few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # some systems promise more than they grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _require_people(fabric: ServerFabric) -> None:
+    """Check that there is somebody who may come in, before others can try.
+
+    Raises:
+        ConfigError: there is nobody.
+    """
+    if await fabric.identity.has_people():
+        return
+    raise ConfigError(
+        f"Other machines could reach {fabric.settings.host}, but nobody may come in yet",
+        hint="Add somebody first: fabric users add NAME --role admin, or fabric keys create NAME. "
+        "From one other machine, a tunnel does as well: ssh -L 8787:127.0.0.1:8787 HOST",
+    )
+
+
+def _tls(settings: ServerConfig) -> ssl.SSLContext | None:
+    """Return how to serve HTTPS, if that is wanted.
+
+    Raises:
+        ConfigError: the certificate or its key cannot be used.
+    """
+    if settings.tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    for name, file in (("certificate", settings.tls.certificate), ("key", settings.tls.key)):
+        if not os.access(file, os.R_OK):
+            raise ConfigError(
+                f"`server.tls` cannot be used: the {name} {file} cannot be read",
+                hint="Give the whole path of the file, and let the user that serves read it.",
+            )
+    try:
+        context.load_cert_chain(settings.tls.certificate, settings.tls.key, password=_no_password)
+    except OSError as problem:
+        raise ConfigError(
+            f"`server.tls` cannot be used: {problem.strerror or problem}",
+            hint="Give the files of a PEM certificate and of its private key, without a password, readable by you.",
+        ) from None
+    return context
+
+
+def _no_password() -> str:
+    """Stand where OpenSSL would ask at the terminal."""
+    return ""
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -81,43 +149,19 @@ def open_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen by what is installed
-    """uvicorn's own, with a small buffer, our errors, and the host that a target names."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(SEND_BUFFER_BYTES)
-
-    def on_headers_complete(self) -> None:
-        # `GET http://HOST/path`: uvicorn forgets this host, and the gate would look at the other one only.
-        _, absolute, rest = self.url.partition(b"://")
-        if absolute and not self.url.startswith(b"/"):
-            host = (b"host", re.split(b"[/?#]", rest, maxsplit=1)[0])
-            if host not in self.headers:
-                self.headers.append(host)
-        super().on_headers_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        refused = refusal(400, msg, hint="Send HTTP/1.1.")
-        headers = [*self.server_state.default_headers, *refused.raw_headers, (b"connection", b"close")]
-        lines = [b"HTTP/1.1 400 Bad Request", *(b"%s: %s" % header for header in headers)]
-        self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + bytes(refused.body))
-        self.transport.close()
-
-
 class _Server(uvicorn.Server):
     """uvicorn that stops runs before it waits for connections, and is gone in time."""
 
     on_started: Callable[[], None]
 
-    def __init__(self, fabric: ServerFabric, live: LiveRuns, port: int) -> None:
+    def __init__(self, fabric: ServerFabric, live: LiveRuns, app: FastAPI, tls: ssl.SSLContext | None) -> None:
         self._fabric = fabric
         self._live = live
         self._told = threading.Event()
         timeout_s = fabric.settings.shutdown_timeout_s
         super().__init__(
             uvicorn.Config(
-                AccessLog(create_app(fabric, live, port=port)),
+                AccessLog(app, count=fabric.operations.watchers.metrics.answered),
                 http=Connection,
                 lifespan="on",
                 ws="none",
@@ -127,6 +171,7 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 timeout_graceful_shutdown=max(1, int(0.2 * timeout_s)),
+                ssl_context_factory=None if tls is None else lambda *_: tls,
             )
         )
 

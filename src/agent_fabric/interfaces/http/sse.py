@@ -17,7 +17,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
-from agent_fabric.interfaces.http.live import Feed, LiveRuns, Waiter
+from agent_fabric.interfaces.http.live import PAGE, Feed, LiveRuns, Waiter, whole_line
 from agent_fabric.interfaces.http.views import look_at
 from agent_fabric.interfaces.result import error_object, result_object
 
@@ -44,6 +44,8 @@ class Reader:
     """Whether to stay until the run has ended."""
     deltas: bool = False
     """Whether to see answers as they are written."""
+    full: bool = False
+    """Whether to see events whole, however long they are."""
     _waiter: Waiter = field(default_factory=Waiter)
     _gone: bool = False
     _said: int = 0
@@ -77,7 +79,7 @@ class Reader:
     async def _events(self, feed: Feed) -> AsyncGenerator[bytes, None]:
         self._said = feed.delta_count
         if feed.tip < 0:
-            feed.add([await self.fabric.reader.newest(self.run_id)])
+            feed.begin(await self.fabric.reader.newest(self.run_id))
         self.after = min(self.after, feed.tip)
         beats, ending = self.live.beats, False
         while not self._gone:
@@ -93,21 +95,33 @@ class Reader:
             elif beats != self.live.beats:
                 beats = self.live.beats
                 yield PING
-            else:
+            elif not self._gone:  # whoever left while we looked would not wake us
                 await feed.news(self._waiter)
 
     async def _more(self, feed: Feed) -> list[bytes]:
         """Return the next frames, from the ring if it reaches back far enough."""
-        frames = feed.after(self.after)
+        frames = None if self.full else feed.after(self.after)
         if frames is None:
-            frames = await self.live.stored(self.fabric.reader, self.run_id, self.after)
-            self.after += len(frames)
-            return frames
+            frames = await self._older(feed)
+            reached = self.after + len(frames)
+        else:
+            reached = feed.tip
         if self.deltas:
-            pieces, self._said = feed.deltas_after(self._said), feed.delta_count
-            frames = _merged(frames, self.after, pieces)
-        self.after = feed.tip
+            pieces = feed.deltas_after(self._said)
+            due = [piece for piece in pieces if piece[0] <= reached]
+            self._said = feed.delta_count - (len(pieces) - len(due))
+            frames = _merged(frames, self.after, due)
+        self.after = reached
         return frames
+
+    async def _older(self, feed: Feed) -> list[bytes]:
+        """Return the next frames from the store; also the newest, where nothing may be cut."""
+        if not self.full:
+            return await self.live.stored(self.fabric.reader, self.run_id, self.after)
+        if self.after >= feed.tip:
+            return []
+        events = await self.fabric.reader.page(self.run_id, after=self.after, limit=PAGE)
+        return [b"id: %d\ndata: %s\n\n" % (event.seq, whole_line(self.run_id, event)) for event in events]
 
     def _is_behind(self, feed: Feed) -> bool:
         return self.after < feed.tip or (self.deltas and self._said < feed.delta_count)

@@ -8,7 +8,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of
-from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.result import result_object
 
 PAGE = 256
@@ -23,6 +23,9 @@ class RunView:
     prompt: str
     created_at: float
     updated_at: float
+    task: Task
+    events: int
+    """How many there are."""
 
 
 async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
@@ -36,7 +39,7 @@ async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
     if not state.status.settled:
         result = replace(result, status=await status_of(fabric, run_id))
     assert state.task is not None  # a run is created together with its first event
-    return RunView(result, state.task.prompt, created_at, updated_at)
+    return RunView(result, state.task.prompt, created_at, updated_at, state.task, state.next_seq)
 
 
 async def state_of(fabric: ServerFabric, run_id: RunId) -> RunState:
@@ -82,6 +85,7 @@ def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
         "created_at": view.created_at,
         "updated_at": view.updated_at,
         "queued": fabric.dispatch.is_queued(view.result.run_id),
+        "events": view.events,
     }
     return shown
 

@@ -40,12 +40,53 @@ class WorkflowResumeRequest(BaseModel):
     current: bool = Field(
         default=False, description="Take the file as it is now; steps that have changed are done again, in a new run."
     )
+    inputs: dict[str, Any] = Field(default={}, description="With `current`: inputs that the file has since.")
 
 
 class WorkflowProblem(DefinitionProblem):
     """What is wrong with a workflow's file."""
 
+    model_config = _OUT
+
     step: str | None
+    other_line: int | None
+    """A second place that has to do with it."""
+
+
+class WorkflowToCheck(BaseModel):
+    """A text that is meant to be a workflow, or the name of one; without either, all that the server has."""
+
+    model_config = _IN | ConfigDict(
+        json_schema_extra={
+            "examples": [{"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}]
+        }
+    )
+
+    text: Annotated[str, StringConstraints(max_length=2 * 1024 * 1024)] | None = None
+    """What stands in the file; counts more than a name."""
+    file: Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*[^\x00/.]\.(json|yaml|yml)$")] = (
+        "workflow.yaml"
+    )
+    """What it is called; nothing of this name is read."""
+    name: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """A workflow that the server has."""
+
+
+class Noted(BaseModel):
+    """What is right but may surprise."""
+
+    file: str
+    note: str
+
+
+class CheckedWorkflows(BaseModel):
+    """What is wrong with files of workflows."""
+
+    valid: bool
+    files: list[str]
+    problems: list[WorkflowProblem]
+    notes: list[str]
+    noted: list[Noted]
 
 
 class Trigger(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.events import Event, ModelFailed, PackFailed, RunCancelled, RunFailed, SecurityViolated
-from agent_fabric.domain.ids import CallId, LaneId, SpecialistId
+from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.infrastructure.observability.lifecycle_log import RunLifecycleLog
 from unit.infrastructure.runlog.every_kind import RUN, all_ends, rich_run
 
@@ -34,6 +34,17 @@ class Recorded:
 
     def error(self, event: str, /, **fields: object) -> None:
         self.lines.append(("error", event, fields))
+
+
+def test_of_an_encrypted_run_no_text_is_told_that_may_quote_it() -> None:
+    log = Recorded()
+    lifecycle = RunLifecycleLog(log)
+    lifecycle.discreet_about = {RUN}
+    failed = RunFailed(code="model_refused", message="'my secret prompt' is too long", hint="")
+    lifecycle.publish(RUN, [Event(0, 0.0, None, "", failed)])
+    lifecycle.publish(RunId("another"), [Event(0, 0.0, None, "", failed)])
+    assert [fields["message"] for _, _, fields in log.lines] == ["(encrypted)", failed.message]
+    assert log.lines[0][2]["code"] == "model_refused"
 
 
 def told(events: Sequence[Event]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.run_encryption import RunCipher
 from agent_fabric.infrastructure.runlog.snapshots import MAX_TEXT_CHARS, SnapshotFolder
 
 BODY = b"<p>caf\xc3\xa9</p>"
@@ -184,3 +186,25 @@ async def test_what_is_no_snapshot_is_damage_and_never_read(
     async with asyncio.timeout(30):
         assert told in await snapshots.damage_to(source)
         assert (await snapshots.find(source.url) is None) == (ending == "txt")
+
+
+async def test_pages_of_an_encrypted_run_are_sealed_and_so_are_their_names(folder: Path) -> None:
+    def cipher() -> RunCipher:
+        return RunCipher(RunId("run-1"), b"k" * 32)
+
+    snapshots = SnapshotFolder(folder, cipher)
+    source = await snapshots.keep(page(), fetched_at=1.5)
+    again = SnapshotFolder(folder, cipher)
+    assert await again.find("https://a.org/x") == source
+    assert await again.damage_to(source) == ""
+    files = list(folder.iterdir())
+    assert {file.suffix for file in files} == {".sealed"}
+    kept = b"".join(file.name.encode() + file.read_bytes() for file in files)
+    digests = [hashlib.sha256(each).hexdigest().encode() for each in (BODY, "café".encode())]
+    assert not [told for told in (BODY, b"a.org", b"caf", *digests) if told in kept]
+    # A file under another's name is not taken for it.
+    first, second, *_ = files
+    data = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(data)
+    assert await SnapshotFolder(folder, cipher).damage_to(source)

@@ -1,16 +1,27 @@
-"""Who may ask: programs of this machine, and pages that the server itself delivered."""
+"""Who may ask: those who show who they are, by a name that is ours, from no page of others."""
 
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from agent_fabric.interfaces.http.gate import Gate
+from agent_fabric.domain.errors import ConfigError, StoreUnavailable, Unauthenticated
+from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.gate import Gate, canonical
+from agent_fabric.interfaces.http.names import is_loopback, names_of
 
 PORT = 8787
 
 
-async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = "GET") -> int:
+async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Principal:
+    if credential == ("key" if is_key else "token") and from_here:
+        return Principal("ann", Kind.USER, frozenset())
+    raise Unauthenticated("Invalid authentication credentials")
+
+
+async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = "GET", path: str = "/health") -> int:
     """Send a request through the gate; return its status, 200 when it was let in."""
 
     async def inside(scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,8 +38,21 @@ async def answer(headers: dict[str, str], *more: tuple[str, str], method: str = 
         return {"type": "http.request", "body": b"", "more_body": False}
 
     named = [(name.encode(), value.encode()) for name, value in (*headers.items(), *more)]
-    scope: dict[str, Any] = {"type": "http", "method": method, "headers": named}
-    await Gate(inside, port=PORT, max_body_bytes=10)(scope, receive, send)
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": named,
+        "client": ("127.0.0.1", 4711),
+    }
+    gate = Gate(
+        inside,
+        hosts=names_of("127.0.0.1", PORT, ()),
+        addresses=Addresses(()),
+        authenticate=authenticate,
+        max_body_bytes=10,
+    )
+    await gate(scope, receive, send)
     (status,) = statuses
     return status
 
@@ -82,7 +106,7 @@ async def test_what_may_be_there_once_is_refused_when_it_is_there_twice() -> Non
         ("http://[::1]:8787", 200),
         ("null", 403),
         ("http://127.0.0.1:3000", 403),
-        ("https://127.0.0.1:8787", 403),
+        ("https://127.0.0.1:8787", 200),
         ("http://evil.example", 403),
         ("http://localhost.evil.example:8787", 403),
         ("file://", 403),
@@ -112,3 +136,151 @@ async def test_pages_of_others_are_refused(origin: str, status: int) -> None:
 )
 async def test_bodies_are_json_and_not_too_large(headers: dict[str, str], status: int) -> None:
     assert await answer({"host": "localhost", **headers}, method="POST") == status
+
+
+@pytest.mark.proves("A33-010", "A33-011", "A33-014")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([], 401),
+        ([("authorization", "Bearer token")], 200),
+        ([("authorization", "bearer  token ")], 200),
+        ([("x-api-key", "key")], 200),
+        ([("x-api-key", "token")], 401),
+        ([("authorization", "Bearer key")], 401),
+        ([("authorization", "Bearer")], 401),
+        ([("authorization", "Bearer ")], 401),
+        ([("authorization", "token")], 401),
+        ([("authorization", "Basic token")], 401),
+        ([("authorization", "")], 401),
+        ([("x-api-key", "")], 401),
+        ([("authorization", "Bearer token"), ("x-api-key", "key")], 401),
+        ([("authorization", "Bearer token"), ("authorization", "Bearer token")], 401),
+        ([("cookie", "token=token")], 401),
+    ],
+)
+async def test_whoever_does_not_show_who_they_are_is_refused(headers: list[tuple[str, str]], status: int) -> None:
+    for path in ("/runs", "/nowhere", "/", "//health", "/health/", "/HEALTH", "/api/v1/login/", "/docs/x"):
+        assert await answer({"host": "localhost"}, *headers, path=path) == status
+    for path in ("/health", "/api/v1/health", "/docs", "/redoc", "/openapi.json", "/ready", "/api/v1/login"):
+        assert await answer({"host": "localhost"}, *headers, path=path) == 200
+
+
+@pytest.mark.proves("C25")
+@pytest.mark.parametrize(
+    ("path", "same_as"),
+    [
+        ("/api/v1/runs", "/runs"),
+        ("/api/v1/runs/x/events", "/runs/x/events"),
+        ("/api/v1/run", "/run"),
+        ("/api/v1/health", "/health"),
+        ("/api/v1/workflows", "/api/v1/workflows"),
+        ("/api/v1/runsx", "/api/v1/runsx"),
+        ("/api/v1", "/api/v1"),
+        ("/api/v1/", "/api/v1/"),
+        ("/api/v2/runs", "/api/v2/runs"),
+        ("/runs", "/runs"),
+    ],
+)
+def test_what_is_older_than_its_prefix_is_found_below_it_as_well(path: str, same_as: str) -> None:
+    assert canonical(path) == same_as
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("localhost.example", False),
+        ("", False),
+    ],
+)
+def test_only_addresses_that_no_other_machine_reaches_are_this_machines_own(host: str, ours: bool) -> None:
+    assert is_loopback(host) is ours
+
+
+def test_a_server_is_called_as_it_was_told_and_by_its_address() -> None:
+    names = names_of("10.0.0.7", 8787, ["fabric.example.org"])
+    assert {"fabric.example.org", "fabric.example.org:8787", "10.0.0.7:8787", "10.0.0.7", "localhost:8787"} <= names
+    assert "fd00::7" not in names
+    assert "[fd00::7]:80" in names_of("fd00::7", 80, ())
+    with pytest.raises(ConfigError, match=r"server\.hosts"):
+        names_of("0.0.0.0", 8787, ())
+
+
+class Streaming:
+    """Sends pieces for ever, through a gate that asks again before each."""
+
+    def __init__(self, authenticate: Any) -> None:
+        self.sent: list[Message] = []
+        self._gate = Gate(
+            self._inside,
+            hosts=names_of("127.0.0.1", PORT, ()),
+            addresses=Addresses(()),
+            authenticate=authenticate,
+            max_body_bytes=10,
+            recheck_s=0.0,
+        )
+
+    async def __call__(self) -> list[Message]:
+        headers = [(b"host", b"localhost"), (b"x-api-key", b"key")]
+        scope = {"type": "http", "method": "GET", "path": "/runs", "headers": headers, "client": ("127.0.0.1", 4711)}
+
+        async def receive() -> Message:
+            raise AssertionError("there is no body")
+
+        await self._gate(scope, receive, self._send)
+        return self.sent
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while len(self.sent) < 100:
+            await send({"type": "http.response.body", "body": b"more", "more_body": True})
+        raise RuntimeError("nobody has ended it")
+
+    async def _send(self, message: Message) -> None:
+        self.sent.append(message)
+
+
+@pytest.mark.parametrize("becomes", [None, Principal("ann", Kind.KEY, frozenset())])
+async def test_an_answer_ends_as_soon_as_whoever_gets_it_may_less(becomes: Principal | None) -> None:
+    answers = [Principal("ann", Kind.KEY, frozenset({Right.RUNS_READ}))] * 3
+
+    async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        if answers:
+            return answers.pop()
+        if becomes is None:
+            raise Unauthenticated("Invalid authentication credentials")
+        return becomes
+
+    start, *pieces, last = await Streaming(authenticate)()
+    assert start["status"] == 200
+    assert [piece["body"] for piece in pieces] == [b"more"] * 2
+    assert last == {"type": "http.response.body", "body": b""}
+
+
+async def test_an_answer_goes_on_while_nobody_can_tell_who_gets_it() -> None:
+    answers = [Principal("ann", Kind.KEY, frozenset())]
+
+    async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        if answers:
+            return answers.pop()
+        raise StoreUnavailable("The disk is busy")
+
+    with pytest.raises(RuntimeError, match="nobody has ended it"):
+        await Streaming(authenticate)()
+
+
+async def test_an_error_behind_the_gate_stays_one() -> None:
+    async def authenticate(credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        return Principal("ann", Kind.KEY, frozenset())
+
+    with pytest.raises(RuntimeError, match="nobody has ended it"):
+        await Streaming(authenticate)()

@@ -182,3 +182,17 @@ async def test_only_some_pages_are_kept() -> None:
     for number in range(PAGES + 50):
         await live.stored(pages, RUN, number * PAGE - 1)  # type: ignore[arg-type]  # as above
     assert len(live._pages) <= PAGES
+
+
+async def test_what_was_heard_before_the_log_was_looked_at_is_put_where_it_belongs() -> None:
+    lane = LaneId("one")
+    looked, told = Feed(RUN), Feed(RUN)
+    for feed in (looked, told):
+        feed.add_delta(lane, "early")
+    looked.begin(events(3)[0])
+    told.add(events(4))
+    told.begin(events(3)[0])
+    for feed in (looked, told):
+        feed.add_delta(lane, "late")
+    assert [place for place, _ in looked.deltas_after(0)] == [3, 3]
+    assert [place for place, _ in told.deltas_after(0)] == [3, 4]

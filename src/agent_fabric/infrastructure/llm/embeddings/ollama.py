@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelRefused
 from agent_fabric.infrastructure.llm.embeddings.server import EmbeddingServer, sent
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
+from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only
 
 
 class OllamaEmbedder:
     """Asks `/api/embed`, and servers from before 2024, which lack it, one text at a time."""
 
-    def __init__(self, address: ServerAddress, model: str) -> None:
-        self._server = EmbeddingServer(address, model)
+    def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
+        self._server = EmbeddingServer(address, model, resolve)
         self._is_old = False
         self.name = f"ollama/{model if ':' in model else f'{model}:latest'}"
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.infrastructure.llm.embeddings.server import EmbeddingServer, sent
-from agent_fabric.infrastructure.llm.model_http import ServerAddress
+from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only
 
 
 class OpenAIEmbedder:
     """Asks `/embeddings` under the base address, which usually ends in `/v1`."""
 
-    def __init__(self, address: ServerAddress, model: str) -> None:
-        self._server = EmbeddingServer(address, model)
+    def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
+        self._server = EmbeddingServer(address, model, resolve)
         # The address belongs to it: two servers may call different models by one name.
         self.name = f"openai/{model}@{address.base_url}"
 

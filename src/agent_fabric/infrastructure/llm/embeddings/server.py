@@ -7,9 +7,10 @@ import aiohttp
 import orjson
 
 from agent_fabric.application.ports.embeddings import Vector
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, packed
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, whole_body
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only, whole_body
 
 MOST_CHARS = 2_000
 """Fits into the window of every embedding model in use: the smallest hold 512 tokens."""
@@ -20,11 +21,12 @@ SILENT_S = 300.0
 class EmbeddingServer:
     """Sends texts, checks vectors. All vectors of one server have the same size."""
 
-    def __init__(self, address: ServerAddress, model: str) -> None:
+    def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
         self.model = model
         self.base_url = address.base_url
         self.dimensions = 0
         self._address = address
+        self._resolve = resolve
 
     async def ask(self, path: str, body: Mapping[str, Any]) -> Any:
         """Post JSON and return the JSON of the answer.
@@ -34,7 +36,7 @@ class EmbeddingServer:
         """
         # Searches are rare, so connections are not kept: then nobody has to remember to close them.
         async with aiohttp.ClientSession() as session:
-            data = await ModelHttp(session, self._address).post(
+            data = await ModelHttp(session, self._address, self._resolve).post(
                 self.base_url + path, orjson.dumps(body), whole_body, model=self.model, silent_s=SILENT_S
             )
         try:

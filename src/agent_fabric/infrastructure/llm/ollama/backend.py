@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 import aiohttp
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError, ModelRefused
 from agent_fabric.domain.messages import ModelSettings, ToolDialect
 from agent_fabric.domain.models import ModelCard, same_model, tool_callers
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.client import ExplainedClient, OllamaChatClient, lacks_model, lacks_tools
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.ollama.starter import DEFAULT_WAIT_S, OllamaStarter
@@ -33,8 +34,10 @@ class OllamaBackend:
         environ: Mapping[str, str] = os.environ,
         start_wait_s: float = DEFAULT_WAIT_S,
         keep_alive: str | None = None,
+        resolve: Resolve = environment_only,
     ) -> None:
         self._session = session
+        self._resolve = resolve
         self._ensure = ensure
         self._auto_pull = auto_pull
         self._keep_alive = keep_alive
@@ -92,7 +95,7 @@ class OllamaBackend:
         """
         known = self._servers.get(address)
         if known is None:
-            known = self._servers[address] = OllamaServer(self._session(), address)
+            known = self._servers[address] = OllamaServer(self._session(), address, resolve=self._resolve)
         return known
 
     async def _runs(self, server: OllamaServer, notice: Notice) -> bool:
@@ -142,7 +145,7 @@ class OllamaBackend:
         return client
 
     def _new_client(self, settings: ModelSettings) -> ChatClient:
-        http = ModelHttp(self._session(), ServerAddress.of(settings))
+        http = ModelHttp(self._session(), ServerAddress.of(settings), self._resolve)
         inner: ChatClient = (
             OllamaChatClient(http, settings, keep_alive=self._keep_alive)
             if settings.sets_window

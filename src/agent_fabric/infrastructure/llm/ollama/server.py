@@ -10,9 +10,16 @@ import aiohttp
 import orjson
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.models import ModelCard, find_model, is_loopback
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, lines_of, whole_body
+from agent_fabric.infrastructure.llm.model_http import (
+    ModelHttp,
+    ServerAddress,
+    environment_only,
+    lines_of,
+    whole_body,
+)
 from agent_fabric.infrastructure.llm.ollama.model_wire import (
     ListedModel,
     PullFailed,
@@ -43,10 +50,15 @@ class OllamaServer:
     """
 
     def __init__(
-        self, session: aiohttp.ClientSession, address: ServerAddress, *, look_up_s: float = _LOOK_UP_S
+        self,
+        session: aiohttp.ClientSession,
+        address: ServerAddress,
+        *,
+        look_up_s: float = _LOOK_UP_S,
+        resolve: Resolve = environment_only,
     ) -> None:
         self._look_up_s = look_up_s
-        self._http = ModelHttp(session, address)
+        self._http = ModelHttp(session, address, resolve)
         self.base_url = address.base_url
         self.root = native_root(address.base_url)
         """Where its own API is: beside `/v1`."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.config.folders import base_folder, temporary_folder
+from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder
@@ -45,7 +46,7 @@ class OllamaStarter:
 
     def __init__(self, command: Sequence[str], *, environ: Mapping[str, str], wait_s: float = DEFAULT_WAIT_S) -> None:
         self._command = tuple(command)
-        self._environ = {**environ, "PATH": own_path(environ.get("PATH"))}
+        self._environ = {**without_own_secrets(environ), "PATH": own_path(environ.get("PATH"))}
         self._wait_s = wait_s
         self._attempts: dict[str, tuple[float, Started]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -120,7 +121,7 @@ class OllamaStarter:
         return Started(True)
 
     def _environment(self, server: OllamaServer) -> dict[str, str]:
-        """Return the user's environment; Ollama listens where we will ask."""
+        """Return the user's environment, without our own secrets; Ollama listens where we will ask."""
         parts = urlsplit(server.root)
         host = parts.hostname or "127.0.0.1"
         address = f"[{host}]" if ":" in host else host

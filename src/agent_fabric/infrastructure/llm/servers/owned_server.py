@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
@@ -128,8 +129,8 @@ class OwnedServer:
             "command": llama_command(config, port=port, key_file=self._key_file),
             "lock": lock.fileno(),
         }
-        # The program is the user's own, from their configuration: it gets their environment.
-        environment = {"GOMP_SPINCOUNT": "0"} | dict(self._environ)
+        # The program is the user's own, from their configuration: it gets their environment, but not what opens us.
+        environment = {"GOMP_SPINCOUNT": "0"} | without_own_secrets(self._environ)
 
         def start() -> StartedServer:
             try:

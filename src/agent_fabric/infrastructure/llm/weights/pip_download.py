@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.infrastructure.llm.weights.mirrors import MirrorFailed
 from agent_fabric.infrastructure.own_path import own_path
 
@@ -66,7 +67,7 @@ async def download_wheel(
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         cwd=folder,
-        env={**environ, "TMPDIR": str(temporary)},
+        env={**without_own_secrets(environ), "TMPDIR": str(temporary)},
         start_new_session=True,
     )
     try:

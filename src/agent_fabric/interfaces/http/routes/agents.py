@@ -1,10 +1,11 @@
 """Agents: which there are, and what they take; and running one."""
 
 import asyncio
-from functools import partial
+from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.agents.brief_agent import brief_for
@@ -12,32 +13,71 @@ from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.agents import task_for_agent
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.interfaces.agent_views import agent_line, agent_object
-from agent_fabric.interfaces.http.agent_schemas import AgentDetails, AgentInputs, AgentList
+from agent_fabric.interfaces.agent_views import agent_line, agent_object, checked_object
+from agent_fabric.interfaces.http.agent_schemas import (
+    AgentDetails,
+    AgentInputs,
+    AgentList,
+    AgentToCheck,
+    CheckedAgents,
+)
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer, outcome_of
-from agent_fabric.interfaces.http.schemas import Result
+from agent_fabric.interfaces.http.routes.runs import Flag, json_answer, outcome_of
+from agent_fabric.interfaces.http.schemas import Result, Status
+from agent_fabric.interfaces.http.starting import begun
 
 NamePath = Annotated[str, Path(description="The name of an agent.")]
+Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
+ModelKey = Annotated[str | None, Query(max_length=200, description="The configured model to use.")]
+NetworkAllowed = Annotated[Flag, Query(description="Whether tools may use the network.")]
+Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")]
 
 
 def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Files are looked at with every request, so that a change counts at once."""
 
-    @app.get("/api/v1/agents", summary="List agents", response_model=AgentList, tags=["agents"])
+    @app.get(
+        "/api/v1/agents",
+        summary="List agents",
+        response_model=AgentList,
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["agents"],
+    )
     async def list_agents() -> Response:
         """Files that are wrong are among them, and say why."""
         found = await on_own_thread(fabric.agents.all)
-        return json_answer({"agents": [agent_line(each) for each in found]})
+        folders = [str(each) for each in fabric.agents.folders]
+        return json_answer({"agents": [agent_line(each) for each in found], "folders": folders})
+
+    @app.post(
+        "/api/v1/agents/validate",
+        summary="Check files of agents",
+        response_model=CheckedAgents,
+        responses=problems(413, 415),
+        openapi_extra=needs(Scope.RUNS_READ, takes(AgentToCheck, required=False)),
+        tags=["agents"],
+    )
+    async def validate(request: Request) -> Response:
+        """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
+        wish = await body_of(request, AgentToCheck, absent=AgentToCheck())
+        if wish.text is None:
+            found = await on_own_thread(fabric.agents.all)
+        else:
+            file, text = FilePath(wish.file), wish.text
+            found = [await on_own_thread(lambda: fabric.agents.check_text(file, text))]
+        return json_answer(checked_object(found))
 
     @app.get(
         "/api/v1/agents/{name}",
         summary="Show an agent",
         response_model=AgentDetails,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["agents"],
     )
     async def show(name: NamePath) -> Response:
@@ -49,35 +89,48 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Run an agent and wait for its result",
         response_model=Result,
         responses={
-            202: {"model": Result, "description": "The run has not ended: it waits for somebody."},
+            202: {
+                "model": Result | Status,
+                "description": "The run has not ended: it waits for somebody, or `wait` is false, and this is its id.",
+            },
             **problems(404, 413, 415, 503, 507),
         },
-        openapi_extra=takes(AgentInputs, required=False),
+        openapi_extra=needs(Scope.WORKFLOWS, takes(AgentInputs, required=False)),
         tags=["agents"],
     )
-    async def run(request: Request, name: NamePath) -> Response:
-        """The body is the object of inputs. The run goes on when the client leaves, but is then not tried again."""
+    async def run(
+        request: Request,
+        name: NamePath,
+        wait: Wait = True,
+        model_key: ModelKey = None,
+        network_allowed: NetworkAllowed = True,
+        encrypt: Encrypt = False,
+    ) -> Response:
+        """The body is the object of inputs. The run goes on when the client leaves, but is then not tried again.
+
+        With `wait=false` the answer comes at once, with `run_id`; nothing is tried again then either.
+        """
         inputs = await body_of(request, AgentInputs, absent=AgentInputs({}))
         agent = await on_own_thread(lambda: fabric.agents.get(name))
         brief = brief_for(agent, inputs.root)
-        task = task_for_agent(fabric.config, brief)
-        drive = await _begun(fabric, task)
-        for _ in range(brief.retries):
+        task = task_for_agent(fabric.config, brief, model_key=model_key, network_allowed=network_allowed)
+        task = replace(task, encrypted=task.encrypted or encrypt).asked_by(who_asks(request))
+        drive = await begun(fabric, request, task)
+        if not wait:
+            status = drive.status if isinstance(drive, RunResult) else RunStatus.RUNNING
+            shown = {"run_id": drive.run_id, "status": status}
+            return json_answer(shown, 202, {"location": f"/runs/{drive.run_id}"})
+        for attempt in range(1, brief.retries + 1):
             if not await _failed_for_now(drive):
                 break
-            drive = await _begun(fabric, task)
+            drive = await begun(fabric, request, task, attempt=attempt)
         return await outcome_of(fabric, drive)
 
 
-async def _begun(fabric: ServerFabric, task: Task) -> Drive:
-    fabric.require_store()
-    drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
-    assert isinstance(drive, Drive)  # a new run has not settled
-    return drive
-
-
-async def _failed_for_now(drive: Drive) -> bool:
+async def _failed_for_now(drive: Drive | RunResult) -> bool:
     """Wait for a run, and tell whether another attempt might help."""
+    if isinstance(drive, RunResult):
+        return worth_another_attempt(drive)
     await asyncio.wait([drive.outcome])  # which goes on if we are told to stop waiting
     if drive.outcome.cancelled() or drive.outcome.exception() is not None:
         return False

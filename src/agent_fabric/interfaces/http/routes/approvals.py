@@ -6,14 +6,15 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.ports.approvals import Answer
-from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.http.approval_schemas import Approval, ApprovalAnswer, ApprovalList
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
@@ -28,6 +29,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         summary="List what waits for an answer, the oldest first",
         response_model=ApprovalList,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["approvals"],
     )
     async def approvals(
@@ -44,6 +46,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Show one",
         response_model=Approval,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["approvals"],
     )
     async def approval(approval_id: ApprovalId) -> Response:
@@ -55,7 +58,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Answer one",
         response_model=Approval,
         responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=takes(ApprovalAnswer),
+        openapi_extra=needs(Scope.APPROVALS, takes(ApprovalAnswer)),
         tags=["approvals"],
     )
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
@@ -66,7 +69,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
             asked.approval_id,
             Answer(
                 decision=Decision(wish.decision),
-                by=this_person(),
+                by=who_asks(request).name,
                 via="http",
                 reason=wish.reason,
                 reach=Reach(wish.scope),

@@ -1,6 +1,7 @@
 """What runs changed: see it, and take it back."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request
@@ -8,20 +9,24 @@ from starlette.responses import Response
 
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.bootstrap.changes import diff_run, undo_run
-from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.changes import Change
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
 from agent_fabric.infrastructure.persistence.codec import dump_json
-from agent_fabric.interfaces.changes_view import diff_object, undo_object
+from agent_fabric.interfaces.changes_view import diff_object, exact_diff, exact_undo, undo_object, within
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.change_schemas import RunChanges, UndoRequest, UndoResult
 from agent_fabric.interfaces.http.errors import AboutRun
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
 
 MAX_DIFF_BYTES = 4_000_000
 """Of all diffs in one answer; the rest is only named."""
+
+EXACT = "Whether bytes that are no text, and everything else that is known about files, are kept as they are."
+LAST = 2**31 - 1
 
 RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
 
@@ -35,38 +40,46 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Show what a run changed",
         response_model=RunChanges,
         responses=problems(404, 503),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["runs"],
     )
     async def diff(
         run_id: RunIdPath,
         contents: Annotated[bool, Query(description="Whether to compare what the files hold.")] = True,
+        exact: Annotated[bool, Query(description=EXACT)] = False,
+        skip: Annotated[int, Query(ge=0, le=LAST, description="Leave out so many of the changes.")] = 0,
     ) -> Response:
         """By tools and by commands, in the folder that it worked in."""
         found = await look(await fabric.find(run_id))
-        return _json(await asyncio.to_thread(_described, look, found, contents))
+        rest = replace(found, changes=found.changes[skip:])
+        return _json(await asyncio.to_thread(_described, look, rest, contents, exact))
 
     @app.post(
         "/runs/{run_id}/undo",
         summary="Take back what a run changed",
         response_model=UndoResult,
         responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=takes(UndoRequest, required=False),
+        openapi_extra=needs(Scope.RUNS, takes(UndoRequest, required=False)),
         tags=["runs"],
     )
-    async def undo(run_id: RunIdPath, request: Request) -> Response:
+    async def undo(
+        run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
+    ) -> Response:
         """Where somebody has edited since, nothing is touched, and `refused` tells where that is."""
         wish = await body_of(request, UndoRequest, absent=UndoRequest())
         found = await fabric.find(run_id)
+        folder = await look.folder(found)
+        paths = [within(path, folder) for path in wish.paths]
         try:
             undone = await take_back(
-                found, by=this_person(), paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
+                found, by=who_asks(request).name, paths=paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
             )
         except FabricError as problem:
             raise AboutRun(problem, found) from problem
-        return _json(undo_object(undone))
+        return _json(exact_undo(undone) if exact else undo_object(undone))
 
 
-def _described(look: DiffRun, found: RunDiff, contents: bool) -> dict[str, Any]:
+def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
     room = MAX_DIFF_BYTES
 
     def compared(change: Change) -> FileDiff | None:
@@ -77,7 +90,8 @@ def _described(look: DiffRun, found: RunDiff, contents: bool) -> dict[str, Any]:
         room -= len(one.text)
         return one
 
-    return diff_object(found, compared if contents else None)
+    differ = compared if contents else None
+    return exact_diff(found, differ) if exact else diff_object(found, differ)
 
 
 def _json(value: object) -> Response:

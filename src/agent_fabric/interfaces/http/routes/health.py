@@ -8,6 +8,7 @@ from starlette.responses import Response
 from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.interfaces.http.locks import PUBLIC, needs
 from agent_fabric.interfaces.http.plain_route import PlainRoute
 from agent_fabric.interfaces.http.schemas import Health
 
@@ -27,7 +28,9 @@ def add_health(app: FastAPI, fabric: ServerFabric) -> None:
         text = f'{{"ok":{ok}{head}{dispatch.running},"queued":{dispatch.queued}}}}}'
         return Response(text, status, media_type="application/json")
 
-    add = partial(app.router.add_api_route, "/health", health, route_class_override=PlainRoute)
+    add = partial(
+        app.router.add_api_route, "/health", health, route_class_override=PlainRoute, openapi_extra=needs(PUBLIC)
+    )
     add(
         methods=["GET"],
         summary="Tell that the server works",

@@ -6,9 +6,11 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.llm.managed import ManagedBackend
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.errors import refusal
+from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.model_server_schemas import ModelServer, ModelServerChange, ModelServerOptions
 from agent_fabric.interfaces.http.openapi import problems, takes
 
@@ -23,7 +25,12 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
         return None if fabric.config.managed_llama is None else fabric.local.models.stack.managed
 
     @app.get(
-        PATH, summary="Show our llama-server", response_model=ModelServer, responses=problems(404), tags=["models"]
+        PATH,
+        summary="Show our llama-server",
+        response_model=ModelServer,
+        responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["models"],
     )
     async def show() -> Response:
         """Answer at once, also while a switch goes on: its model, its options, and how busy it is."""
@@ -35,7 +42,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Switch the model or the options of our llama-server",
         response_model=ModelServer,
         responses=refusals,
-        openapi_extra=takes(ModelServerChange),
+        openapi_extra=needs(Scope.ADMIN, takes(ModelServerChange)),
         tags=["models"],
     )
     async def switch(request: Request) -> Response:
@@ -60,6 +67,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Start our llama-server anew",
         response_model=ModelServer,
         responses=refusals,
+        openapi_extra=needs(Scope.ADMIN),
         tags=["models"],
     )
     async def restart() -> Response:

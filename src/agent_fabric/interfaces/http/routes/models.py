@@ -3,13 +3,18 @@
 import asyncio
 import time
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import ServerBusy
+from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.persistence.codec import dump_json
-from agent_fabric.interfaces.http.model_schemas import Models
-from agent_fabric.interfaces.model_views import models_object
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.model_schemas import Models, ProbedModel, ProbeRequest
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.model_views import models_object, probed_object
 
 FRESH_S = 1.0
 """Whoever asks within this time gets the same answer: looking around costs a dozen requests to Ollama."""
@@ -35,15 +40,42 @@ class _Look:
 
 
 def add_models(app: FastAPI, fabric: ServerFabric) -> None:
-    """Add the route."""
+    """Add the routes."""
     look = _Look(fabric)
 
     @app.get(
         "/models",
         summary="Tell which model each key means today, and what else is at hand",
         response_model=Models,
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["models"],
     )
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""
         return Response(await look(), media_type="application/json")
+
+    _add_probe(app, fabric)
+
+
+def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
+    asking = asyncio.Lock()
+
+    @app.post(
+        "/models/probe",
+        summary="Ask a model a few small questions",
+        response_model=ProbedModel,
+        responses=problems(404, 413, 415, 501, 502, 503, 504),
+        openapi_extra=needs(Scope.ADMIN, takes(ProbeRequest, required=False)),
+        tags=["models"],
+    )
+    async def probe(request: Request) -> Response:
+        """How it calls tools, its window, its speed; later runs use what was found. The answer takes its time."""
+        wish = await body_of(request, ProbeRequest, absent=ProbeRequest())
+        if asking.locked():
+            raise ServerBusy("A model is being probed already", hint="Ask again when that is done.")
+        async with asking:
+            from agent_fabric.bootstrap.models_here import ModelsHere  # noqa: PLC0415 - few servers are ever asked
+
+            key = fabric.config.default_model_key if wish.key is None else wish.key
+            probed = await ModelsHere(fabric.config, fabric.local.models.stack).probe_model(key, lambda _: None)
+        return Response(dump_json({**probed_object(probed), "key": key}), media_type="application/json")

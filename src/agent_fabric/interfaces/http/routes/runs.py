@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -13,12 +12,13 @@ from starlette.responses import Response
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.live import LiveRuns, event_line
+from agent_fabric.interfaces.http.live import LiveRuns, event_line, whole_line
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
@@ -33,6 +33,7 @@ from agent_fabric.interfaces.http.schemas import (
     Status,
 )
 from agent_fabric.interfaces.http.sse import EventStream, Reader
+from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import answer, detailed, listed, look_at, status_of
 
 _NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
@@ -69,7 +70,7 @@ def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     refusals = problems(404, 413, 415, 503, 507)
 
-    async def start(request: Request) -> Drive:
+    async def start(request: Request) -> Drive | RunResult:
         wish = await body_of(request, RunRequest)
         task = fabric.task(
             wish.prompt,
@@ -79,11 +80,9 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             max_steps=wish.max_steps,
             task_force_mode=wish.task_force_mode,
             priority=Priority(wish.priority),
-        )
-        fabric.require_store()
-        drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
-        assert isinstance(drive, Drive)  # a new run has not settled
-        return drive
+            encrypted=wish.encrypt,
+        ).asked_by(who_asks(request))
+        return await begun(fabric, request, task, asked_steps=wish.max_steps)
 
     async def run(request: Request) -> Response:
         """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
@@ -101,16 +100,38 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         summary="Do a task and wait for its result",
         response_model=Result,
         responses={202: {"model": Result, "description": "The run has not ended: it waits for somebody."}, **refusals},
-        openapi_extra=takes(RunRequest),
+        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
         tags=["runs"],
     )
+
+    @app.post(
+        "/runs",
+        summary="Start a run and do not wait for it",
+        response_model=Status,
+        status_code=202,
+        responses=refusals,
+        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
+        tags=["runs"],
+    )
+    async def start_run(
+        request: Request,
+        deltas: Annotated[
+            Flag, Query(description="Whether somebody comes who wants answers as they are written.")
+        ] = False,
+    ) -> Response:
+        """Answer with its id; `GET /runs/{run_id}/events` follows it."""
+        asked = await start(request)
+        if deltas:
+            live.expect(asked.run_id)
+        status = asked.status if isinstance(asked, RunResult) else RunStatus.RUNNING  # asked for again, and over
+        return json_answer({"run_id": asked.run_id, "status": status}, 202, {"location": f"/runs/{asked.run_id}"})
 
     @app.post(
         "/run/stream",
         summary="Do a task and watch it",
         response_class=Response,
         responses={200: STREAM, **refusals},
-        openapi_extra=takes(RunRequest),
+        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
         tags=["runs"],
     )
     async def run_stream(
@@ -121,13 +142,20 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
         The run goes on when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` goes on where it was.
         """
-        drive = await start(request)
-        return EventStream(Reader(fabric, live, drive.run_id, drive, deltas=deltas))
+        started = await start(request)
+        drive = started if isinstance(started, Drive) else None
+        return EventStream(Reader(fabric, live, started.run_id, drive, deltas=deltas))
 
 
 def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
-    @app.head("/runs", include_in_schema=False)
-    @app.get("/runs", summary="List runs, newest first", response_model=RunList, tags=["runs"])
+    @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
+    @app.get(
+        "/runs",
+        summary="List runs, newest first",
+        response_model=RunList,
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["runs"],
+    )
     async def list_runs(
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
@@ -160,10 +188,24 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer({"runs": [listed(record) for record in page.records], "next": following})
 
     @app.get(
+        "/runs/newest",
+        summary="Tell which run was created last",
+        response_model=Status,
+        responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["runs"],
+    )
+    async def newest() -> Response:
+        """Runs that work for another one do not count."""
+        found = await fabric.catalogue.newest()
+        return json_answer({"run_id": found, "status": await status_of(fabric, found)})
+
+    @app.get(
         "/runs/{run_id}",
         summary="Show a run as it stands",
         response_model=RunDetails,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["runs"],
     )
     async def show(run_id: RunIdPath) -> Response:
@@ -176,6 +218,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         summary="Tell where a run stands",
         response_model=Status,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["runs"],
     )
     async def status(run_id: RunIdPath) -> Response:
@@ -188,6 +231,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         summary="Show or follow a run's events",
         response_model=EventList,
         responses={200: STREAM, **problems(404)},
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["runs"],
     )
     async def events(
@@ -197,6 +241,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         limit: Annotated[int, Query(ge=1, le=1000, description="Most events on one page.")] = 100,
         follow: Annotated[Flag, Query(description="Whether a stream stays until the run has ended.")] = True,
         deltas: Annotated[Flag, Query(description="Whether a stream sends answers as they are written.")] = False,
+        full: Annotated[Flag, Query(description="Whether long texts are left as they are.")] = False,
         last_event_id: Annotated[
             LastEvent, Header(description="Where a stream goes on; browsers send it by themselves.")
         ] = -1,
@@ -209,10 +254,13 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         if _wants_stream(",".join(request.headers.getlist("accept"))):
             seen = after if last_event_id < 0 else last_event_id
             drive = fabric.dispatch.find(found)
-            return EventStream(Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas))
+            reader = Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas, full=full)
+            return EventStream(reader)
         page = await fabric.reader.page(found, after=after, limit=limit)
-        following = f"/runs/{found}/events?after={page[-1].seq}&limit={limit}" if len(page) == limit else None
-        lines = b",".join(event_line(found, event) for event in page)
+        more = f"&limit={limit}&full=true" if full else f"&limit={limit}"
+        following = f"/runs/{found}/events?after={page[-1].seq}{more}" if len(page) == limit else None
+        shown = whole_line if full else event_line
+        lines = b",".join(shown(found, event) for event in page)
         head, tail = dump_json({"run_id": found}), dump_json({"next": following})
         return _bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
 
@@ -225,7 +273,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Go on with a run",
         response_model=Result,
         responses={202: {"model": Status, "description": "It is being driven, or waits for its turn."}, **refusals},
-        openapi_extra=takes(ResumeRequest, required=False),
+        openapi_extra=needs(Scope.RUNS, takes(ResumeRequest, required=False)),
         tags=["runs"],
     )
     async def resume(
@@ -239,7 +287,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         with about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
                 return _answer(fabric, (await look_at(fabric, found)).result)
-            drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
+            drive = await resumed(fabric, request, found)
         if isinstance(drive, RunResult):
             return _answer(fabric, drive)
         if wait:
@@ -251,7 +299,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         summary="End a run",
         response_model=Result,
         responses=refusals,
-        openapi_extra=takes(CancelRequest, required=False),
+        openapi_extra=needs(Scope.RUNS, takes(CancelRequest, required=False)),
         tags=["runs"],
     )
     async def cancel(request: Request, run_id: RunIdPath) -> Response:
@@ -259,7 +307,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id)
         with about(found):
-            result = await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
+            result = await fabric.local.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return _answer(fabric, result)
 
 
@@ -272,9 +320,9 @@ def _wants_stream(accept: str) -> bool:
     return False
 
 
-async def outcome_of(fabric: ServerFabric, drive: Drive) -> Response:
+async def outcome_of(fabric: ServerFabric, drive: Drive | RunResult) -> Response:
     """Wait for a run; it goes on if we are told to stop waiting."""
-    return _answer(fabric, await awaited(drive))
+    return _answer(fabric, drive if isinstance(drive, RunResult) else await awaited(drive))
 
 
 def _answer(fabric: ServerFabric, result: RunResult) -> Response:

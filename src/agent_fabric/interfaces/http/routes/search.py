@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.openapi import problems
-from agent_fabric.interfaces.http.schemas import FoundRuns
+from agent_fabric.interfaces.http.schemas import FoundRuns, RunList
 from agent_fabric.interfaces.http.views import listed
 
 MOST_READ = 200
@@ -35,10 +37,28 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
     lazy = _LazySearch(fabric)
 
     @app.get(
+        "/runs/matching",
+        summary="Find runs by words of their task or summary, the best match first",
+        response_model=RunList,
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["runs"],
+    )
+    async def matching(
+        q: Annotated[str, Query(max_length=1_000, description="Words, of which runs should have as many as possible.")],
+        limit: Annotated[int, Query(ge=1, le=10_000, description="Most runs to show.")] = 20,
+    ) -> Response:
+        """As `fabric logs search` finds them."""
+        found = await fabric.catalogue.search(q, limit=limit)
+        return Response(
+            dump_json({"runs": [listed(each) for each in found], "next": None}), media_type="application/json"
+        )
+
+    @app.get(
         "/runs/search",
         summary="Find settled runs by meaning, the best match first",
         response_model=FoundRuns,
         responses=problems(501, 502, 503, 504),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["runs"],
     )
     async def search(

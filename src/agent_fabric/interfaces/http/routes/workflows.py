@@ -1,39 +1,44 @@
 """Workflows: see them, run them, look at their runs, tell them what has happened."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.local import this_person
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.domain.errors import InvalidInputs, RunNotFound
+from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.infrastructure.workflows.definition_files import Found
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, json_answer
 from agent_fabric.interfaces.http.schemas import CancelRequest, Status
+from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import state_of, status_of
 from agent_fabric.interfaces.http.workflow_schemas import (
+    CheckedWorkflows,
     SignalRequest,
     WorkflowDetails,
     WorkflowInputs,
     WorkflowList,
     WorkflowResult,
     WorkflowResumeRequest,
+    WorkflowToCheck,
 )
 from agent_fabric.interfaces.workflow_result import settled_object, workflow_object
-from agent_fabric.interfaces.workflow_views import workflow_line
+from agent_fabric.interfaces.workflow_views import checked_object, workflow_line
 from agent_fabric.interfaces.workflow_views import workflow_object as definition_object
 
 T = TypeVar("T")
@@ -72,6 +77,7 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
         BASE,
         summary="List workflows",
         response_model=WorkflowList,
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["workflows"],
     )
     async def workflows() -> Response:
@@ -79,16 +85,36 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
         found = await files.ask(lambda workflows: workflows.files.list())
         return json_answer({"workflows": [workflow_line(each) for each in found]})
 
+    @app.post(
+        f"{BASE}/validate",
+        summary="Check workflows",
+        response_model=CheckedWorkflows,
+        responses=problems(404, 413, 415),
+        openapi_extra=needs(Scope.RUNS_READ, takes(WorkflowToCheck, required=False)),
+        tags=["workflows"],
+    )
+    async def validate(request: Request) -> Response:
+        """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
+        wish = await body_of(request, WorkflowToCheck, absent=WorkflowToCheck())
+        return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
+
     @app.get(
         f"{BASE}/{{name}}",
         summary="Show a workflow",
         response_model=WorkflowDetails,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["workflows"],
     )
     async def workflow(name: NamePath) -> Response:
         """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
+
+
+def _checked(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[Found]:
+    if wish.text is not None:
+        return [workflows.check_text(FilePath(wish.file), wish.text)]
+    return workflows.files.list() if wish.name is None else [_find(workflows, wish.name)]
 
 
 def _find(workflows: Workflows, name: str) -> Found:
@@ -104,10 +130,19 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
         summary="Run a workflow",
         response_model=WorkflowResult,
         responses={**_WAITS, **problems(404, 413, 415, 503, 507)},
-        openapi_extra=takes(WorkflowInputs, required=False),
+        openapi_extra=needs(Scope.WORKFLOWS, takes(WorkflowInputs, required=False)),
         tags=["workflows"],
     )
-    async def execute(name: NamePath, request: Request, wait: Wait = True) -> Response:
+    async def execute(
+        name: NamePath,
+        request: Request,
+        wait: Wait = True,
+        encrypt: Annotated[Flag, Query(description="Whether nothing of the run is kept in the clear.")] = False,
+        model_key: Annotated[
+            str | None, Query(max_length=200, description="The configured model that agents use.")
+        ] = None,
+        network_allowed: Annotated[Flag, Query(description="Whether tools may use the network.")] = True,
+    ) -> Response:
         """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
 
         Status 202 means that it has not ended: it waits for somebody, or `wait` is false. It goes on when the client
@@ -116,11 +151,16 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
         inputs = (await body_of(request, WorkflowInputs, absent=WorkflowInputs({}))).root
         if too_deep(inputs, await request.body()):
             raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
-        task = await files.ask(lambda workflows: workflows.task(workflows.get(name), inputs))
-        fabric.require_store()
-        drive = await fabric.dispatch(partial(fabric.local.execute_task.create, task))
-        assert isinstance(drive, Drive)  # a new run has not settled
+        make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
+        task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
+        drive = await begun(fabric, request, task)
+        if isinstance(drive, RunResult):
+            return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
+
+
+def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **options: Any) -> Task:
+    return workflows.task(workflows.get(name), inputs, **options)
 
 
 def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
@@ -129,6 +169,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Show a workflow's run as it stands",
         response_model=WorkflowResult,
         responses=problems(404),
+        openapi_extra=needs(Scope.RUNS_READ),
         tags=["workflows"],
     )
     async def show(run_id: RunIdPath) -> Response:
@@ -140,7 +181,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Tell a workflow that something has happened",
         response_model=Status,
         responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=takes(SignalRequest),
+        openapi_extra=needs(Scope.WORKFLOWS, takes(SignalRequest)),
         tags=["workflows"],
     )
     async def signal(run_id: RunIdPath, request: Request) -> Response:
@@ -150,7 +191,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
         found = await fabric.find(run_id)
         with about(found):
-            await signal_workflow(fabric.local.records)(found, wish.name, wish.data, by=this_person())
+            await signal_workflow(fabric.local.records)(found, wish.name, wish.data, by=who_asks(request).name)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
 
@@ -162,7 +203,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         summary="Go on with a workflow",
         response_model=WorkflowResult,
         responses={**_WAITS, **refusals},
-        openapi_extra=takes(WorkflowResumeRequest, required=False),
+        openapi_extra=needs(Scope.WORKFLOWS, takes(WorkflowResumeRequest, required=False)),
         tags=["workflows"],
     )
     async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
@@ -172,6 +213,10 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         with `current` whatever has changed in the file.
         """
         wish = await body_of(request, WorkflowResumeRequest, absent=WorkflowResumeRequest())
+        if wish.inputs and not wish.current:
+            raise InvalidInputs(
+                "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
+            )
         found = await fabric.find(run_id)
         state = await _workflow_state(fabric, found)
         with about(found):
@@ -180,18 +225,16 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
                 return await _standing(fabric, found)
             if not anew and not state.status.settled:
                 task = state.task
-                drive = await fabric.dispatch.resume(found, partial(fabric.local.resume_run.take, found, by="person"))
+                drive = await resumed(fabric, request, found)
             else:
                 records = fabric.local.records
                 current = open_workflows(records.layout.root, fabric.config) if wish.current else None
-                fork = fork_workflow(records, current)
+                fork = fork_workflow(records, current, lambda _: wish.inputs)
                 forked = await fork(found, from_step=wish.from_step or "")
-                task = forked.task
-                fabric.require_store()
-                create = partial(fabric.local.execute_task.create, task, then=forked.then, copy_of=forked.copy_of)
-                drive = await fabric.dispatch(create)
+                task = forked.task.asked_by(who_asks(request))
+                drive = await begun(fabric, request, task, then=forked.then, copy_of=forked.copy_of)
         if isinstance(drive, RunResult):
-            return await _standing(fabric, found)
+            return await _standing(fabric, drive.run_id)
         return await _outcome(fabric, drive, task) if wait else await _standing(fabric, drive.run_id, 202)
 
     @app.post(
@@ -199,7 +242,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         summary="End a workflow",
         response_model=WorkflowResult,
         responses=refusals,
-        openapi_extra=takes(CancelRequest, required=False),
+        openapi_extra=needs(Scope.WORKFLOWS, takes(CancelRequest, required=False)),
         tags=["workflows"],
     )
     async def cancel(run_id: RunIdPath, request: Request) -> Response:
@@ -208,7 +251,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         found = await fabric.find(run_id)
         await _workflow_state(fabric, found)
         with about(found):
-            await fabric.local.cancel_run(found, by=this_person(), reason=wish.reason)
+            await fabric.local.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return await _standing(fabric, found)
 
 

@@ -1,0 +1,76 @@
+"""Find out who is asking."""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.identity import (
+    ForeignTokens,
+    KeyBook,
+    KeyHasher,
+    TokenSigner,
+    UserBook,
+    expired_credentials,
+    invalid_credentials,
+)
+from agent_fabric.domain.accounts import KEY_PREFIX
+from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+
+LONGEST = 16_384
+"""No credential is longer; some providers put a good deal into theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticate:
+    """Authenticator for the token of the fabric folder, API keys, tokens of ours and tokens of a provider.
+
+    Users and keys are looked up with every request, so that whatever is taken from somebody is gone at once.
+    """
+
+    local_token: Callable[[], str | None]
+    """Returns the token of the fabric folder as it is now; None: there is none that can be trusted."""
+    local_name: str
+    """Who has it: the owner of the folder."""
+    users: UserBook
+    keys: KeyBook
+    hasher: KeyHasher
+    tokens: TokenSigner
+    provider: ForeignTokens | None
+    clock: Clock
+
+    async def __call__(self, credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        if not credential.isascii() or len(credential) > LONGEST:
+            raise invalid_credentials()
+        if credential.startswith(KEY_PREFIX):
+            return await self._with_key(credential)
+        if from_here and self._is_local_token(credential):
+            return Principal(self.local_name, Kind.LOCAL, widened((Scope.ADMIN,)))
+        if is_key or credential.count(".") != 2:
+            raise invalid_credentials()
+        if self.provider is not None and self.provider.are_like(credential):
+            return await self.provider.read(credential)
+        return await self._with_token(credential)
+
+    def _is_local_token(self, credential: str) -> bool:
+        token = self.local_token()
+        return token is not None and hmac.compare_digest(credential, token)
+
+    async def _with_key(self, credential: str) -> Principal:
+        key_id, _, _ = credential.removeprefix(KEY_PREFIX).partition("_")
+        hashed = self.hasher.hashed(credential)  # before we know whether it is needed, as it takes time
+        key = await self.keys.find(key_id)
+        if key is None or key.revoked_at is not None or not hmac.compare_digest(key.hash, hashed):
+            raise invalid_credentials()
+        now = self.clock.now()
+        if key.is_expired(now):
+            raise expired_credentials()
+        self.keys.note_use(key.id, at=now)
+        return Principal(key.name, Kind.KEY, widened(key.scopes))
+
+    async def _with_token(self, credential: str) -> Principal:
+        payload = self.tokens.read(credential)
+        user = await self.users.find(payload.sub)
+        if user is None or user.disabled or payload.iat < user.tokens_after:
+            raise invalid_credentials()
+        return Principal(user.name, Kind.USER, widened(payload.scopes) & user.scopes)

@@ -1,0 +1,116 @@
+"""Give somebody a token: after a login, or for a script."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.audit import ActLog
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.identity import (
+    Passwords,
+    TokenPayload,
+    TokenSigner,
+    UserBook,
+)
+from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
+from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
+from agent_fabric.domain.identity import Principal, Scope, widened
+
+LONGEST_LIFETIME_S = 365 * 86_400.0
+_WRONG = "The name or the password is not right, or the user is disabled. An admin can help: fabric users password NAME"
+"""The same whatever is wrong: who guesses learns nothing from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A token, shown once."""
+
+    token: str
+    name: str
+    """Whom it was issued to."""
+    scopes: frozenset[Scope]
+    expires_at: float
+    lifetime_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class IssueToken:
+    """Use case: sign a token for a user that allows what they may, or less."""
+
+    users: UserBook
+    tokens: TokenSigner
+    acts: ActLog
+    clock: Clock
+    lifetime_s: float
+
+    async def __call__(
+        self, name: str, *, by: Principal, scopes: Iterable[Scope] | None = None, lifetime_s: float | None = None
+    ) -> IssuedToken:
+        """Return a token for a user; by default for all that they may, and as long as a login lasts.
+
+        That `by` did so goes into the audit chain, before anybody sees the token.
+
+        Raises:
+            AccountNotFound: there is no such user.
+            Forbidden: they are disabled, or may less than that.
+            InvalidInputs: it would last too long, or no time at all.
+        """
+        user = await self.users.find(name) if is_user_name(name) else None
+        if user is None:
+            raise AccountNotFound(f"There is no user {name[:80]!r}", hint="See them with: fabric users list")
+        if user.disabled:
+            raise Forbidden(f"{name} is disabled", hint=f"Enable them with: fabric users set {name} --enable")
+        issued = self.for_user(user, scopes=scopes, lifetime_s=lifetime_s)
+        detail = f"{', '.join(sorted(issued.scopes))}; expires at {issued.expires_at:.0f}"
+        act = Act.of(by, Deed.TOKEN_ISSUED, at=self.clock.now(), about=user.name, detail=detail)
+        await self.acts.record(act)
+        return issued
+
+    def for_user(
+        self, user: User, *, scopes: Iterable[Scope] | None = None, lifetime_s: float | None = None
+    ) -> IssuedToken:
+        """Return a token for a user who has been found, and may have one.
+
+        Raises:
+            Forbidden: they may less than that.
+            InvalidInputs: it would last too long, or no time at all.
+        """
+        wanted = user.scopes if scopes is None else widened(scopes)
+        if beyond := sorted(wanted - user.scopes):
+            raise Forbidden(
+                f"{user.name} may not do that themselves: {', '.join(beyond)}", hint="Leave it out, or give it to them."
+            )
+        lasts = self.lifetime_s if lifetime_s is None else lifetime_s
+        if not 0 < lasts <= LONGEST_LIFETIME_S:
+            raise InvalidInputs("A token lasts at least a second, and at most a year", hint="For example 12h or 30d.")
+        now = self.clock.now()
+        # Not before the moment when older ones were voided, even if the machine's clock has been set back since.
+        issued_at = max(now, user.tokens_after)
+        token = self.tokens.sign(TokenPayload(sub=user.name, scopes=wanted, iat=issued_at, exp=now + lasts))
+        return IssuedToken(token, user.name, wanted, now + lasts, lasts)
+
+
+@dataclass(frozen=True, slots=True)
+class LogIn:
+    """Use case: give a token to somebody who knows a user's password."""
+
+    users: UserBook
+    passwords: Passwords
+    issue: IssueToken
+
+    async def __call__(self, name: str, password: str) -> IssuedToken:
+        """Return a token; takes as long whoever it is, and whatever is wrong.
+
+        Raises:
+            Unauthenticated: there is no such user, they are disabled, or the password is wrong.
+            TooManyRequests: too many log in at the moment.
+        """
+        name = name.strip().casefold()
+        user = await self.users.find(name) if is_user_name(name) else None
+        hashed = "" if user is None else user.password
+        right = await self.passwords.match(hashed, password[: LONGEST_PASSWORD + 1])
+        # Looked up again: what has happened meanwhile counts.
+        user = await self.users.find(name) if right else None
+        if user is None or user.disabled or user.password != hashed:
+            raise Unauthenticated("Invalid authentication credentials", hint=_WRONG)
+        return self.issue.for_user(user)

@@ -1,0 +1,95 @@
+"""Look after the keys of programs."""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.identity import KeyBook, KeyHasher
+from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
+from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
+from agent_fabric.domain.identity import Principal, Scope
+
+LASTS_S = 90 * 86_400.0
+"""How long a key counts unless somebody says otherwise."""
+LONGEST_S = 10 * 365 * 86_400.0
+_SECRET_BYTES = 32
+_ID_BYTES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made; it is shown once, and nobody can see it again."""
+
+    secret: str
+    """The key itself."""
+    key: ApiKey
+
+
+@dataclass(frozen=True, slots=True)
+class ManageApiKeys:
+    """Use cases: which programs may use the server, and for what. Every change goes into the audit chain."""
+
+    keys: KeyBook
+    hasher: KeyHasher
+    clock: Clock
+
+    async def list(self, *, also_dead: bool = False) -> Sequence[ApiKey]:
+        """Return the keys that count, the newest first; with `also_dead` the others, too."""
+        now = self.clock.now()
+        return [key for key in await self.keys.list() if also_dead or key.is_live(now)]
+
+    async def create(
+        self,
+        name: str,
+        *,
+        by: Principal,
+        scopes: Iterable[Scope] = (Scope.RUNS_READ,),
+        lasts_s: float | None = LASTS_S,
+    ) -> NewKey:
+        """Make a key; `lasts_s` None: it never expires.
+
+        Raises:
+            InvalidInputs: the name cannot be used, or it would count for nothing, or too long.
+            Forbidden: `by` does not have what they give.
+            NameTaken: a live key has this name.
+        """
+        wanted = frozenset(scopes)
+        if not wanted:
+            raise InvalidInputs("A key without a scope opens nothing", hint="Give it at least runs:read.")
+        if lasts_s is not None and not 0 < lasts_s <= LONGEST_S:
+            raise InvalidInputs(
+                "A key lasts at least a second, and at most ten years", hint="One that never expires has to say so."
+            )
+        require_may_grant(by, wanted)
+        now, key_id = self.clock.now(), secrets.token_hex(_ID_BYTES)
+        secret = f"{KEY_PREFIX}{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+        key = ApiKey(
+            id=key_id,
+            name=key_name(name),
+            scopes=wanted,
+            created_by=by.name,
+            created_at=now,
+            expires_at=None if lasts_s is None else now + lasts_s,
+            hash=self.hasher.hashed(secret),
+        )
+        until = "never expires" if key.expires_at is None else f"expires at {key.expires_at:.0f}"
+        detail = f"{', '.join(sorted(wanted))}; {until}"
+        await self.keys.add(key, act=Act.of(by, Deed.KEY_CREATED, at=now, about=key.title, detail=detail))
+        return NewKey(secret, replace(key, hash=b""))
+
+    async def revoke(self, which: str, *, by: Principal) -> ApiKey:
+        """Revoke a key by its id, or the live one of a name; it opens nothing from now on.
+
+        Raises:
+            AccountNotFound: there is none.
+        """
+        if not which.isascii():
+            raise AccountNotFound(f"There is no key {which[:80]!r}", hint="See them with: fabric keys list")
+        now = self.clock.now()
+        return await self.keys.revoke(which, at=now, act=Act.of(by, Deed.KEY_REVOKED, at=now))
+
+    def is_usable(self, key: ApiKey) -> bool:
+        """Tell whether a key can be recognised here; not if its hash was made with another secret than ours."""
+        return self.hasher.made(key.hash)

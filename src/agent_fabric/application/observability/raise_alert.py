@@ -1,0 +1,177 @@
+"""Watches values and events, and tells people when something is wrong and when it is over."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_fabric.application.ports.alerts import SUBJECT, AlertPost
+from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.operations import OperationsLog
+from agent_fabric.domain.alerts import (
+    Alert,
+    AlertRule,
+    Change,
+    EventSeen,
+    Severity,
+    Stage,
+    after_event,
+    after_look,
+    after_silence,
+)
+from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunCompleted, RunFailed
+from agent_fabric.domain.ids import LaneId, RunId
+
+EVERY_S = 15.0
+WINDOW_S = 600.0
+"""`runs_failed_ratio` and `model_errors_per_minute` are about this time."""
+FEWEST = 5
+"""Of fewer runs, no share is taken: one of one is not half of the runs."""
+RETRIES_S = (1.0, 5.0, 25.0, 125.0)
+"""Pauses before an address is tried again."""
+MOST_WAITING = 200
+"""Messages that wait for an address that does not answer; the oldest go."""
+
+MEANINGS: Mapping[str, str] = {
+    "runs_failed_ratio": "Share of failed runs among those that ended here in the last 10 minutes; 0 below 5 runs",
+    "model_errors_per_minute": "Failed attempts to ask a model, in the last 10 minutes",
+}
+"""What can be watched beyond the vitals, by name."""
+
+
+@dataclass(slots=True)
+class RaiseAlerts:
+    """Use case: tell once that something is wrong, and once that it is over. Also an EventSink.
+
+    The log and the bus hear of it at once. Addresses outside have a line of their own each: one that does not answer
+    holds up nobody.
+    """
+
+    rules: Sequence[AlertRule]
+    clock: Clock
+    log: OperationsLog
+    bus: Bus
+    post: AlertPost
+    wants_deltas: bool = False
+    _alerts: dict[str, Alert] = field(default_factory=dict)
+    _changed_at: dict[str, float] = field(default_factory=dict)
+    _about: dict[str, list[AlertRule]] = field(default_factory=dict)
+    """The rules about events, by kind."""
+    _happened: "deque[tuple[float, type]]" = field(default_factory=deque)
+    """What the window holds."""
+    _lines: "dict[str, asyncio.Queue[dict[str, Any]]]" = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            if isinstance(rule.when, EventSeen):
+                self._about.setdefault(rule.when.kind, []).append(rule)
+        addresses = {each for rule in self.rules for each in rule.notify if each not in {"log", "bus"}}
+        self._lines = {address: asyncio.Queue(MOST_WAITING) for address in sorted(addresses)}
+
+    async def __call__(self, vitals: Callable[[], Awaitable[Mapping[str, float]]]) -> None:
+        """Watch, for ever; `vitals` returns all values by their names."""
+        async with asyncio.TaskGroup() as tasks:
+            for address, line in self._lines.items():
+                tasks.create_task(self._deliver(address, line))
+            while True:
+                try:
+                    await self.look(await vitals())
+                except Exception as problem:  # without us, nobody would be told of anything
+                    self.log.warning("alerts_failed", exc_info=problem)
+                await self.clock.sleep(EVERY_S)
+
+    async def look(self, vitals: Mapping[str, float]) -> None:
+        """Hold all rules against the values of this moment."""
+        now = self.clock.monotonic()
+        values = {**vitals, **self._window(now)}
+        for rule in self.rules:
+            alert = self._alerts.get(rule.name, Alert())
+            if isinstance(rule.when, EventSeen):
+                self._note(rule, after_silence(rule, alert, now))
+            else:
+                self._note(rule, after_look(rule, alert, values.get(rule.when.metric), now))
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        for event in events:
+            kind = type(event.body)
+            if kind in _COUNTED:
+                self._happened.append((self.clock.monotonic(), kind))
+            if self._about and event.body.kind in self._about:
+                for rule in self._about[event.body.kind]:
+                    alert = self._alerts.get(rule.name, Alert())
+                    self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id)
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        """Let it pass."""
+
+    def notice(self, run_id: RunId, text: str) -> None:
+        """Let it pass."""
+
+    def standing(self) -> list[tuple[AlertRule, Alert, float | None]]:
+        """Return each rule with how it stands, and when that last changed; seconds since 1970."""
+        return [(rule, self._alerts.get(rule.name, Alert()), self._changed_at.get(rule.name)) for rule in self.rules]
+
+    def _window(self, now: float) -> dict[str, float]:
+        while self._happened and now - self._happened[0][0] > WINDOW_S:
+            self._happened.popleft()
+        kinds = [kind for _, kind in self._happened]
+        settled, failed = sum(kind is not ModelFailed for kind in kinds), kinds.count(RunFailed)
+        return {
+            "runs_failed_ratio": failed / settled if settled >= FEWEST else 0.0,
+            "model_errors_per_minute": 60 * kinds.count(ModelFailed) / WINDOW_S,
+        }
+
+    def _note(self, rule: AlertRule, change: Change, *, run_id: RunId | None = None) -> None:
+        before = self._alerts.get(rule.name, Alert())
+        self._alerts[rule.name] = change.alert
+        if before.stage is not change.alert.stage:
+            self._changed_at[rule.name] = self.clock.now()
+        if change.told is not None:
+            self._tell(rule, change, run_id)
+
+    def _tell(self, rule: AlertRule, change: Change, run_id: RunId | None) -> None:
+        message: dict[str, Any] = {
+            "alert": rule.name,
+            "status": "firing" if change.told is Stage.FIRING else "resolved",
+            "severity": rule.severity.value,
+            "when": str(rule.when),
+            "value": change.alert.value,
+            "at": self.clock.now(),
+            **({} if run_id is None else {"run_id": run_id}),
+        }
+        for each in rule.notify:
+            if each == "log":
+                loud = self.log.error if rule.severity is Severity.CRITICAL else self.log.warning
+                write = loud if change.told is Stage.FIRING else self.log.info
+                write(f"alert_{message['status']}", **{key: message[key] for key in message if key != "status"})
+            elif each == "bus":
+                self.bus.publish(f"{SUBJECT}.{rule.name}", message)
+            else:
+                line = self._lines[each]
+                if line.full():
+                    line.get_nowait()
+                line.put_nowait(message)
+
+    async def _deliver(self, address: str, line: "asyncio.Queue[dict[str, Any]]") -> None:
+        while True:
+            message = await line.get()
+            for pause_s in (*RETRIES_S, None):
+                problem = await self._try(address, message)
+                if problem is None:
+                    break
+                if pause_s is None or isinstance(problem, PermissionError | ValueError):
+                    self.log.error("alert_not_delivered", alert=message["alert"], problem=str(problem))
+                    break
+                await self.clock.sleep(pause_s)
+
+    async def _try(self, address: str, message: Mapping[str, Any]) -> Exception | None:
+        try:
+            await self.post.post(address, message)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the next message may do better
+            return problem
+        return None
+
+
+_COUNTED = frozenset({RunCompleted, RunFailed, RunCancelled, ModelFailed})

@@ -1,0 +1,201 @@
+"""Identity, seen from the doors of the server and from those who look after people and keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agent_fabric.domain.accounts import ApiKey, User
+from agent_fabric.domain.acts import Act
+from agent_fabric.domain.errors import Unauthenticated
+from agent_fabric.domain.identity import Principal, Role, Scope
+
+_LOG_IN: Final = "Log in again, or ask for a new key."
+
+
+def invalid_credentials() -> Unauthenticated:
+    """Return the one answer to whatever is wrong with a credential: who guesses learns nothing from it."""
+    return Unauthenticated("Invalid authentication credentials", hint=_LOG_IN)
+
+
+def expired_credentials() -> Unauthenticated:
+    """Return the answer to a credential that was right, and is too old."""
+    return Unauthenticated("Expired authentication credentials", hint=_LOG_IN)
+
+
+class Authenticator(Protocol):
+    """Finds out who is asking."""
+
+    async def __call__(self, credential: str, *, is_key: bool, from_here: bool) -> Principal:
+        """Return who showed this credential.
+
+        Args:
+            credential: What stood behind `Bearer`, or in `X-API-Key`.
+            is_key: Whether it came as an API key.
+            from_here: Whether the connection comes from this machine.
+
+        Raises:
+            Unauthenticated: nobody we know; the message is the same whatever is wrong with it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPayload:
+    """What a token of ours says."""
+
+    sub: str
+    """Whom it was issued to."""
+    scopes: frozenset[Scope]
+    """What it may be used for; never more than that person may."""
+    iat: float
+    """When it was issued, in seconds since 1970."""
+    exp: float
+    """When it counts no more."""
+
+
+class TokenSigner(Protocol):
+    """Makes tokens that only we can make."""
+
+    def sign(self, payload: TokenPayload) -> str:
+        """Return the token."""
+        ...
+
+    def read(self, token: str) -> TokenPayload:
+        """Return what one of our tokens says.
+
+        Raises:
+            Unauthenticated: it is not ours, not meant for us, or too old.
+        """
+        ...
+
+
+class ForeignTokens(Protocol):
+    """Tokens of another identity provider."""
+
+    def are_like(self, token: str) -> bool:
+        """Tell from the outside whether a token may be one of them, not whether it is genuine."""
+        ...
+
+    async def read(self, token: str) -> Principal:
+        """Return whom a token is about.
+
+        Raises:
+            Unauthenticated: it is not genuine, not meant for us, or too old; or the provider's keys cannot be had.
+        """
+        ...
+
+
+class Passwords(Protocol):
+    """Recognises passwords without knowing them."""
+
+    async def hashed(self, password: str) -> str:
+        """Return what recognises a password.
+
+        Raises:
+            TooManyRequests: too many wait for the same already.
+        """
+        ...
+
+    async def match(self, hashed: str, password: str) -> bool:
+        """Tell whether a password is the right one; takes as long if `hashed` is empty, for which none is.
+
+        Raises:
+            TooManyRequests: too many wait for the same already.
+        """
+        ...
+
+
+class KeyHasher(Protocol):
+    """Recognises API keys without knowing them."""
+
+    def hashed(self, key: str) -> bytes:
+        """Return what recognises a key."""
+        ...
+
+    def made(self, hashed: bytes) -> bool:
+        """Tell whether a hash was made with the secret that is in use here: else no key can match it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserChange:
+    """What becomes different about a user; None: it stays as it is."""
+
+    role: Role | None = None
+    extra: frozenset[Scope] | None = None
+    disabled: bool | None = None
+    password: str | None = None
+    """What recognises the new one."""
+    tokens_after: float | None = None
+
+
+class UserBook(Protocol):
+    """Every person who can log in. A change counts at once, in every process; its `act` is recorded along with it."""
+
+    async def find(self, name: str) -> User | None:
+        """Return a user; None if there is none of this name. Takes microseconds."""
+        ...
+
+    async def list(self) -> Sequence[User]:
+        """Return every user, by name."""
+        ...
+
+    async def add(self, user: User, *, act: Act | None) -> None:
+        """Add a user.
+
+        Raises:
+            NameTaken: there is one of this name.
+        """
+        ...
+
+    async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
+        """Change a user; return how they are now.
+
+        Raises:
+            AccountNotFound: there is none of this name.
+            LastAdmin: `keep_an_admin`, and nobody would be one who is now.
+        """
+        ...
+
+    async def remove(self, name: str, *, keep_an_admin: bool, act: Act | None) -> None:
+        """Remove a user.
+
+        Raises:
+            AccountNotFound: there is none of this name.
+            LastAdmin: `keep_an_admin`, and they are the last.
+        """
+        ...
+
+
+class KeyBook(Protocol):
+    """Every API key. A change counts at once, in every process; its `act` is recorded along with it."""
+
+    async def find(self, key_id: str) -> ApiKey | None:
+        """Return a key; None if there is none. Takes microseconds."""
+        ...
+
+    async def list(self) -> Sequence[ApiKey]:
+        """Return every key, the newest first; those that count no more, too."""
+        ...
+
+    async def add(self, key: ApiKey, *, act: Act | None) -> None:
+        """Add a key.
+
+        Raises:
+            NameTaken: a live one has this name.
+        """
+        ...
+
+    async def revoke(self, which: str, *, at: float, act: Act | None) -> ApiKey:
+        """Revoke a key by its id, or the live one of a name; one that is revoked stays as it is.
+
+        The act is recorded as one about the key that was found.
+
+        Raises:
+            AccountNotFound: there is none.
+        """
+        ...
+
+    def note_use(self, key_id: str, *, at: float) -> None:
+        """Remember that a key was used; nobody waits for it, and it may as well be lost."""
+        ...

@@ -1,0 +1,62 @@
+"""How the store and its disk are at this moment."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreMeasures:
+    """What a look at the store tells."""
+
+    approvals_waiting: int
+    oldest_approval_at: float | None
+    """When the approval was asked for that waits longest; seconds since 1970."""
+    store_bytes: int
+    """With what SQLite keeps beside the file."""
+    disk_free_bytes: int
+    disk_total_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """How the store stands."""
+
+    path: str
+    format: int
+    size_bytes: int
+    wal_bytes: int
+    """Committed, but not yet moved into the file."""
+    unused_bytes: int
+    """Of the file: what was removed from it and will be used again."""
+    free_bytes: int
+    """Room on the disk."""
+    runs: dict[str, int]
+    """How many runs there are, by their status."""
+    events: int
+    blobs: int
+    oldest_run_at: float | None
+    """When the oldest run began; seconds since 1970."""
+    served: bool
+    """Whether a server holds it."""
+    damage: tuple[str, ...] | None
+    """What is wrong with the file; None: nobody looked."""
+
+
+class StoreGauge(Protocol):
+    """Looks at the store."""
+
+    async def measure(self) -> StoreMeasures:
+        """Look, without writing.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        ...
+
+    async def try_to_write(self) -> None:
+        """Write next to nothing, durably.
+
+        Raises:
+            StoreFull, StoreUnavailable: that is not possible, or another program has lifted the file to its format.
+        """
+        ...

@@ -1,0 +1,179 @@
+"""Takes what others send: checks whose it is, tells whoever listens, and starts what is to be started."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.limits import Limiter, Rate
+from agent_fabric.application.ports.webhooks import Delivery, DeliveryBook, WebhookReceiver
+from agent_fabric.domain.errors import ConfigError, InvalidInputs, TooManyRequests, Unauthenticated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.secrets import defused
+from agent_fabric.domain.webhooks import (
+    Scheme,
+    Signing,
+    delivery_id,
+    event_of,
+    greeting_in,
+    is_signed,
+    run_of,
+    shown_headers,
+)
+
+SUBJECT = "agent33.webhook"
+"""Beginning of the subject under which deliveries are told; the source follows."""
+MOST_FIELDS = 1_000
+_NOBODY = Signing(scheme=Scheme.GITHUB)
+
+Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
+"""Starts a workflow for a source, with these of its inputs, as this run; one that exists already stays as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Somebody who sends us something."""
+
+    signing: Signing
+    secret: str
+    """Where the secret is that they share with us."""
+    workflow: str = ""
+    """What their deliveries start; empty: nothing."""
+    events: frozenset[str] = frozenset()
+    """The events that start it; empty: all."""
+    rate: Rate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What became of a delivery."""
+
+    delivery_id: str
+    run_id: RunId | None = None
+    """The run that it started."""
+    is_repeated: bool = False
+    """Whether it has come before; then nothing followed from it this time."""
+    answer: Mapping[str, Any] | None = None
+    """What the sender wants to hear, if it is something special."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveDelivery:
+    """Use case: take a delivery that anybody may have sent."""
+
+    sources: Mapping[str, Source]
+    resolve: Callable[[str], Awaitable[str]]
+    """Finds a secret by its reference."""
+    book: DeliveryBook
+    bus: Bus
+    limiter: Limiter
+    start: Start
+    clock: Clock
+    receivers: dict[str, WebhookReceiver] = field(default_factory=dict)
+    """Who else wants the deliveries of a source."""
+    _turns: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    """One delivery of a source after another; only of sources that there are."""
+
+    async def __call__(self, name: str, headers: Mapping[str, str], body: bytes) -> Received:
+        """Take a delivery that somebody sent to `name`. It takes effect once, however often it comes.
+
+        Raises:
+            Unauthenticated: there is no such source, or it is not theirs; nobody learns which.
+            InvalidInputs: it cannot be read, or the workflow cannot take it.
+            TooManyRequests: the source has sent too many.
+            FabricError: it could not be taken now, and should be delivered again.
+        """
+        source = await self._verified(name, headers, body)
+        if source.rate is not None:
+            standing = await self.limiter.hit(f"webhook {name}", source.rate)
+            if not standing.allowed:
+                raise TooManyRequests(
+                    f"The webhook {name!r} has had too many deliveries for now",
+                    hint=f"Deliver again later. The limit is `webhooks.{name}.rate`.",
+                    retry_after_s=standing.reset_s,
+                )
+        found = delivery_id(source.signing, headers, body)
+        payload = _payload(headers.get("content-type", ""), body)
+        delivery = Delivery(
+            delivery_id=found,
+            event=event_of(source.signing.scheme, headers, payload),
+            payload=payload,
+            headers=shown_headers(source.signing, headers),
+        )
+        greeting = greeting_in(source.signing.scheme, payload)
+        if greeting is not None:
+            return Received(delivery_id=found, answer=greeting)
+        async with self._turns[name]:  # the same one may come twice at the same time
+            return await self._taken(name, source, delivery)
+
+    async def _taken(self, name: str, source: Source, delivery: Delivery) -> Received:
+        found = delivery.delivery_id
+        wanted = bool(source.workflow) and (not source.events or delivery.event in source.events)
+        run_id = run_of(name, found) if wanted else None
+        if await self.book.knows(name, found):
+            return Received(delivery_id=found, run_id=run_id, is_repeated=True)
+        # The run first: it has an id that repeats find, and without it a crash in between would lose the delivery.
+        if run_id is not None:
+            inputs = {"event": delivery.event, "payload": delivery.payload, "headers": dict(delivery.headers)}
+            await self.start(name, source.workflow, inputs, run_id)
+        answer = await self._hand_on(name, delivery, run_id)
+        return Received(delivery_id=found, run_id=run_id, answer=answer)
+
+    async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> Source:
+        source = self.sources.get(name)
+        try:
+            secret = await self.resolve(source.secret) if source is not None else ""
+        except ConfigError:
+            secret = ""  # said at the start, and in the doctor; a stranger does not learn of it
+        signed = is_signed(source.signing if source else _NOBODY, secret, headers, body, now=self.clock.now())
+        if source is None or not signed:
+            raise Unauthenticated(
+                "The signature, which is the credential here, is missing or wrong",
+                hint="Check the webhook's name and secret, on both sides, and the clock.",
+            )
+        return source
+
+    async def _hand_on(self, name: str, delivery: Delivery, run_id: RunId | None) -> Mapping[str, Any] | None:
+        receiver, answer = self.receivers.get(name), None
+        if receiver is not None:
+            answer = await receiver.receive(name, delivery)
+        if await self.book.note(name, delivery.delivery_id):
+            message = {
+                "source": name,
+                "event": delivery.event,
+                "delivery_id": delivery.delivery_id,
+                "payload": delivery.payload,
+                "headers": dict(delivery.headers),
+                "run_id": run_id,
+            }
+            self.bus.publish(f"{SUBJECT}.{name}", message)
+        return answer
+
+
+def _payload(media_type: str, body: bytes) -> Any:
+    """Return what a body holds. What stands there is somebody else's: it names no secret of ours.
+
+    Raises:
+        InvalidInputs: it is neither JSON nor a form.
+    """
+    essence = media_type.partition(";")[0].strip().lower()
+    try:
+        if essence == "application/x-www-form-urlencoded":
+            fields: dict[str, Any] = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            inner = fields.get("payload")  # Slack and GitHub put JSON into a form
+            payload = json.loads(inner) if set(fields) == {"payload"} and isinstance(inner, str) else fields
+        else:
+            payload = json.loads(body) if body else {}
+    except (ValueError, RecursionError):
+        raise InvalidInputs(
+            "The delivery is neither JSON nor a form", hint="Have it sent as application/json."
+        ) from None
+    if too_deep(payload, body):
+        raise InvalidInputs("The delivery is nested too deep", hint="Have less sent.")
+    return defused(payload)

@@ -1,0 +1,79 @@
+"""Joins what looks after the store itself: how it stands, backups, and bringing one back."""
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.config.folders import base_folder
+from agent_fabric.config.own_secrets import OURS
+from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.identity import Principal
+from agent_fabric.infrastructure.backup.contents import BACKUPS
+from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
+from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.act_log import record_now
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.store_status import read_status
+from agent_fabric.infrastructure.runlog.layout import Layout
+
+_log = logging.getLogger(__name__)
+
+
+async def store_status(root: Path, *, check: bool) -> StoreStatus:
+    """Look at the store of a fabric folder."""
+    store = Store(Layout(root).database)
+    try:
+        return await read_status(store, check=check)
+    finally:
+        store.close()
+
+
+def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: Tell) -> Backup:
+    """Make a backup of a fabric folder. That `by` did so goes into the audit chain."""
+    key = audit_key(os.environ)
+    made = make_backup(root.absolute(), target.absolute(), key, workspaces=workspaces, tell=tell)
+    _record(root, Act.of(by, Deed.BACKUP_MADE, at=SystemClock().now(), about=str(made.path)))
+    return made
+
+
+def back_up_here(root: Path, *, by: Principal, workspaces: bool, kept: int | None = None) -> Backup:
+    """Make a backup inside a fabric folder; with `kept`, only so many of the newest stay there."""
+    folder = root / BACKUPS
+    folder.mkdir(mode=0o700, exist_ok=True)
+    made = back_up(root, folder, by=by, workspaces=workspaces, tell=lambda _: None)
+    if kept is not None:
+        for old in backups_here(root)[max(1, kept) :]:
+            old.unlink(missing_ok=True)
+    return made
+
+
+def backups_here(root: Path) -> list[Path]:
+    """Return the backups inside a fabric folder, newest first."""
+    return sorted((root / BACKUPS).glob(f"fabric-*{SUFFIX}"), reverse=True)
+
+
+def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -> Restored:
+    """Put a backup in the place of a fabric folder. That `by` did so goes into the audit chain that is now there."""
+    done = restore_backup(file, root.absolute(), audit_key(os.environ), force=force, tell=tell)
+    detail = f"made at {done.manifest.created_at:.0f}"
+    _record(root, Act.of(by, Deed.BACKUP_RESTORED, at=SystemClock().now(), about=str(file.absolute()), detail=detail))
+    return done
+
+
+def _record(root: Path, act: Act) -> None:
+    try:
+        record_now(Layout(root.absolute()).database, audit_key(os.environ), act)
+    except StoreUnavailable as problem:  # the disk may be full: all the more is the backup worth
+        _log.warning("%s by %s could not be recorded: %s", act.deed, act.by, problem)
+
+
+def keys_apart(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Return what no backup holds and without which it is worth less: files with keys, and `$NAMES` of variables."""
+    folders = (base_folder(environ, "XDG_DATA_HOME", ".local", "share"), root)
+    found = [path for folder in folders if folder is not None for path in sorted(folder.glob("*.key*"))]
+    return [*(str(path) for path in found if path.is_file()), *(f"${name}" for name in sorted(OURS & environ.keys()))]

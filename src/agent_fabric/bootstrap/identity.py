@@ -1,0 +1,135 @@
+"""Who may use the server: the parts joined."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from agent_fabric.application.identity.authenticate import Authenticate
+from agent_fabric.application.identity.issue_token import IssueToken, LogIn
+from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
+from agent_fabric.application.identity.manage_users import ManageUsers
+from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
+from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.bootstrap.local import this_person
+from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords
+from agent_fabric.infrastructure.identity.jwks import ProviderTokens
+from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
+from agent_fabric.infrastructure.identity.key_set_source import key_set_source
+from agent_fabric.infrastructure.identity.local_token import LocalToken
+from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
+from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
+from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeys
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.users import SqliteUsers
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Finds out who is asking, and looks after people and keys."""
+
+    authenticate: Authenticate
+    login: LogIn
+    issue: IssueToken
+    users: ManageUsers
+    keys: ManageApiKeys
+    _provider: ForeignTokens | None
+    _passwords: Argon2Passwords
+    _looks: Store
+
+    async def has_people(self) -> bool:
+        """Tell whether anybody but the owner of the folder could come in: a user, a live key, another provider."""
+        if self._provider is not None:
+            return True
+        return any(not user.disabled for user in await self.users.list()) or bool(await self.keys.list())
+
+    def close(self) -> None:
+        """End threads and close the connection; the store that was given stays open."""
+        self._passwords.close()
+        self._looks.close()
+
+
+def open_identity(
+    root: Path,
+    config: IdentityConfig,
+    store: Store,
+    resolve: Resolve,
+    *,
+    environ: Mapping[str, str] | None = None,
+    at_once: bool = True,
+) -> Identity:
+    """Join the parts. Changes go through `store`; what every request asks is read on a connection of its own.
+
+    `resolve` gives the value of the reference `identity.jwt_secret`, if there is one: now, or unless `at_once` when
+    the first token needs it.
+
+    Raises:
+        ConfigError: a secret is missing, too short, or cannot be kept.
+        StoreUnavailable: the store cannot be opened.
+    """
+    variables = os.environ if environ is None else environ
+    clock, looks, passwords = SystemClock(), Store(store.path), Argon2Passwords()
+
+    def signer() -> JwtTokens:
+        named = config.jwt_secret
+        secret = jwt_secret(root, variables) if named is None else long_enough(_resolved(resolve, named), named)
+        return JwtTokens(secret, issuer=config.issuer, audience=config.audience)
+
+    tokens = signer() if at_once else _LateTokens(signer)
+    hasher = PepperedHash(key_pepper(root, variables))
+    provider = None if config.provider is None else _provider(config.provider)
+    key = audit_key(variables)
+    users, keys = SqliteUsers(store, looks, key), SqliteApiKeys(store, looks, key)
+    issue = IssueToken(users, tokens, SqliteActLog(store, key), clock, config.token_lifetime_s)
+    return Identity(
+        authenticate=Authenticate(
+            local_token=LocalToken(root),
+            local_name=this_person(),
+            users=users,
+            keys=keys,
+            hasher=hasher,
+            tokens=tokens,
+            provider=provider,
+            clock=clock,
+        ),
+        login=LogIn(users, passwords, issue),
+        issue=issue,
+        users=ManageUsers(users, passwords, clock),
+        keys=ManageApiKeys(keys, hasher, clock),
+        _provider=provider,
+        _passwords=passwords,
+        _looks=looks,
+    )
+
+
+class _LateTokens:
+    """TokenSigner that asks for its secret when the first token needs it: a vault may be down, and most need none."""
+
+    def __init__(self, make: Callable[[], TokenSigner]) -> None:
+        self._make = cache(make)
+
+    def sign(self, payload: TokenPayload) -> str:
+        return self._make().sign(payload)
+
+    def read(self, token: str) -> TokenPayload:
+        return self._make().read(token)
+
+
+def _resolved(resolve: Resolve, reference: str) -> str:
+    """Return what a reference stands for, at once: nothing can be served without it."""
+
+    async def value() -> str:
+        return await resolve(reference)
+
+    with ThreadPoolExecutor(1) as thread:  # the event loop, if there is one here, is not waited for
+        return thread.submit(lambda: asyncio.run(value())).result()
+
+
+def _provider(config: ProviderConfig) -> ProviderTokens:
+    return ProviderTokens(config, key_set_source(config.jwks, timeout_s=config.timeout_s), SystemClock())

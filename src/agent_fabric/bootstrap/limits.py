@@ -1,0 +1,69 @@
+"""Joins what limits those who ask over the network."""
+
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.limits import Limiter, Rate
+from agent_fabric.application.runs.run_quota import RunQuota
+from agent_fabric.config.schema.limits import LimitsConfig, how_often
+from agent_fabric.domain.identity import Kind, Principal
+from agent_fabric.domain.limits import RunCaps
+from agent_fabric.infrastructure.limits.counters import Counters
+from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
+from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
+from agent_fabric.infrastructure.persistence.rate_limits import SqliteCounters
+from agent_fabric.infrastructure.persistence.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What each who asks may ask for."""
+
+    settings: LimitsConfig
+    known: Limiter
+    """Counts those who have shown who they are."""
+    strangers: Limiter
+    """Counts addresses. Apart from the others: whoever has a million of them must not push anybody out."""
+    requests: Rate | None
+    starts: Rate | None
+    login: Rate | None
+    failures: Rate | None
+    runs: RunQuota | None
+    caps: RunCaps
+    _counters: tuple[Counters, ...]
+
+    def hold_for(self, principal: Principal) -> bool:
+        """Tell whether somebody is limited at all."""
+        return principal.kind is not Kind.LOCAL or self.settings.local
+
+    async def aclose(self) -> None:
+        """Keep what is to be kept."""
+        for counters in self._counters:
+            await counters.aclose()
+
+
+def build_limits(settings: LimitsConfig, store: Store, clock: Clock) -> Limits:
+    """Return the limits that the configuration describes."""
+    known, strangers = (
+        SqliteCounters(store, clock) if settings.storage == "sqlite" else MemoryCounters(clock) for _ in range(2)
+    )
+    return Limits(
+        settings=settings,
+        known=WindowLimiter(CounterStorage(known), clock.now),
+        strangers=WindowLimiter(CounterStorage(strangers), clock.now),
+        requests=_rate(settings.requests),
+        starts=_rate(settings.starts),
+        login=_rate(settings.login),
+        failures=_rate(settings.failures),
+        runs=None if settings.concurrent_runs is None else RunQuota(settings.concurrent_runs),
+        caps=RunCaps(
+            max_steps=settings.run.max_steps,
+            max_tokens=settings.run.max_tokens,
+            max_seconds=settings.run.max_seconds,
+        ),
+        _counters=(known, strangers),
+    )
+
+
+def _rate(text: str | None) -> Rate | None:
+    return None if text is None else Rate(*how_often(text))

@@ -1,0 +1,143 @@
+"""Joins what operators need of a server: whether it is ready, what it counts, alerts, backups, retention."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.application.audit.apply_retention import ApplyRetention
+from agent_fabric.application.observability.check_readiness import CheckReadiness
+from agent_fabric.application.observability.raise_alert import RaiseAlerts
+from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
+from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.bootstrap.alerting import build_alerts, webhooks_of
+from agent_fabric.bootstrap.audit import collect_garbage
+from agent_fabric.bootstrap.backup import back_up_here
+from agent_fabric.bootstrap.local import Records
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.retention import RetentionConfig
+from agent_fabric.domain.errors import ServerBusy
+from agent_fabric.domain.identity import Principal
+from agent_fabric.infrastructure.backup.make import Backup
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics
+from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.store_gauge import SqliteStoreGauge
+from agent_fabric.infrastructure.persistence.store_status import read_status
+from agent_fabric.infrastructure.web.alert_post import WebhookPost
+
+
+class Watchers:
+    """Those who hear of every event from the start: what counts, and what raises alerts."""
+
+    def __init__(self, config: FabricConfig, bus: Bus) -> None:
+        """Make them.
+
+        Raises:
+            ConfigError: one of the rules for alerts is none.
+        """
+        self._resolve: Resolve | None = None
+        clock = SystemClock()
+        self.metrics = RunMetrics()
+        self.post = WebhookPost(webhooks_of(config.alerts), self._secret, clock)
+        self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self.post, clock, operations_log("alerts"))
+
+    def learn(self, resolve: Resolve) -> None:
+        """Learn where secrets are; that is known only after those who watch."""
+        self._resolve = resolve
+
+    async def _secret(self, reference: str) -> str:
+        assert self._resolve is not None, "nothing is sent before the server runs"
+        return await self._resolve(reference)
+
+
+@dataclass
+class Operations:
+    """What operators need."""
+
+    watchers: Watchers
+    dispatch: DispatchRuns
+    records: Records
+    shown: Store
+    retention: RetentionConfig
+    _backing_up: bool = False
+
+    @cached_property
+    def vitals(self) -> TakeVitals:
+        """Tells how busy the server is, and how its store fares."""
+        return TakeVitals(self.dispatch, self._gauge, SystemClock())
+
+    @cached_property
+    def check_readiness(self) -> CheckReadiness:
+        """Tells whether work is welcome."""
+        return CheckReadiness(self._gauge, lambda: self.dispatch.stopping, SystemClock())
+
+    @cached_property
+    def _gauge(self) -> SqliteStoreGauge:
+        return SqliteStoreGauge(self.shown, self.records.store)
+
+    async def metrics_text(self, streams: int) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        values = await self.vitals()
+        readings = [Reading(f"fabric_{name}", MEANINGS[name], value) for name, value in values.items()]
+        firing = [(rule, alert) for rule, alert, _ in self.watchers.alerts.standing()]
+        readings += [
+            Reading("fabric_streams_open", "Readers that follow runs", streams),
+            *(
+                Reading("fabric_alert_firing", "1 while an alert fires", alert.stage == "firing", {"alert": rule.name})
+                for rule, alert in firing
+            ),
+        ]
+        return await asyncio.to_thread(self.watchers.metrics.text, readings)
+
+    async def watched(self) -> dict[str, float]:
+        """Return what alerts are about; unlike the vitals, it also finds out whether the store can be written."""
+        values = await self.vitals()
+        if "store" in await self.check_readiness():
+            values["store_unavailable"] = 1.0
+        return values
+
+    async def status(self, *, check: bool) -> StoreStatus:
+        """Tell how the store stands."""
+        return await read_status(self.shown, check=check)
+
+    async def back_up(self, *, by: Principal, workspaces: bool) -> Backup:
+        """Make a backup in the fabric folder.
+
+        Raises:
+            ServerBusy: one is being made already.
+            StoreFull, StoreUnavailable: it cannot be made.
+        """
+        if self._backing_up:
+            raise ServerBusy("A backup is being made already", hint="Ask again when it is done.")
+        self._backing_up = True
+        try:
+            root: Path = self.records.layout.root
+            kept = self.retention.backups
+            return await asyncio.to_thread(back_up_here, root, by=by, workspaces=workspaces, kept=kept)
+        finally:
+            self._backing_up = False
+
+    def duties(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what goes on for as long as the server runs."""
+        duties: list[Coroutine[Any, Any, None]] = [self.watchers.alerts(self.watched)]
+        if self.retention.older_than_days is not None:
+            retention = ApplyRetention(
+                collect_garbage(self.records),
+                self.retention.older_than_days,
+                self.retention.keep,
+                SystemClock(),
+                operations_log("retention"),
+            )
+            duties.append(retention())
+        return duties
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self.watchers.post.aclose()

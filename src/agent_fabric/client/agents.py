@@ -1,0 +1,114 @@
+"""Agents at a server: see them, run them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.client.transport import Query, Transport, segment
+from agent_fabric.client.wire import Json, json_from, result_from, run_id_from
+from agent_fabric.domain.errors import DefinitionNotFound
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult
+
+BASE = "/api/v1/agents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLine:
+    """One line about an agent, or about a file that is meant to be one."""
+
+    name: str
+    version: str | None
+    role: str | None
+    description: str
+    file: str
+    """On the server's machine."""
+    usable: bool
+    problems: tuple[str, ...]
+    """What is wrong with it."""
+
+
+class Agents:
+    """The agents of a server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Sequence[AgentLine]:
+        """Return every agent, also those that cannot be used."""
+        answer = await self._transport.get(BASE)
+        return await self._transport.understood(lambda value: [_line(each) for each in value["agents"]], answer)
+
+    async def everything(self) -> Json:
+        """Return all that `fabric agents list --json` prints."""
+        return await self._transport.understood(json_from("agents", "folders"), await self._transport.get(BASE))
+
+    async def validate(self, text: str | None = None, *, file: str = "agent.yaml") -> Json:
+        """Return what is wrong with a file of an agent, or without a text with any of the server's own.
+
+        `text` is what stands in it; `file` is only how problems call it.
+        """
+        body = {"file": file} if text is None else {"file": file, "text": text}
+        answer = await self._transport.post(f"{BASE}/validate", body)
+        return await self._transport.understood(json_from("valid", "files", "problems"), answer)
+
+    async def start(
+        self,
+        name: str,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        model_key: str | None = None,
+        network_allowed: bool = True,
+        encrypt: bool = False,
+    ) -> RunId:
+        """Start an agent and do not wait for it; unlike with `run`, what fails is not tried again.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+            InvalidInputs: the inputs do not fit what it takes.
+        """
+        query: Query = {
+            "wait": False,
+            "model_key": model_key,
+            "network_allowed": network_allowed,
+            "encrypt": encrypt,
+        }
+        answer = await self._transport.post(f"{_named(name)}/run", dict(inputs or {}), query)
+        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+
+    async def show(self, name: str) -> Json:
+        """Return everything about an agent: what it takes, what it gives, what it may do.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+        """
+        answer: Json = await self._transport.get(_named(name))
+        return answer
+
+    async def run(self, name: str, inputs: Mapping[str, Any] | None = None) -> RunResult:
+        """Run an agent; return its result when it has ended, or waits for somebody.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+            InvalidInputs: the inputs do not fit what it takes.
+        """
+        answer = await self._transport.post(f"{_named(name)}/run", dict(inputs or {}), timeout_s=math.inf)
+        return await self._transport.understood(result_from, answer)
+
+
+def _named(name: str) -> str:
+    missing = DefinitionNotFound(f"There is no agent {name!r}", hint="See them with `fabric agents list`.")
+    return f"{BASE}/{segment(name, missing)}"
+
+
+def _line(shown: Json) -> AgentLine:
+    return AgentLine(
+        name=shown["name"],
+        version=shown["version"],
+        role=shown["role"],
+        description=shown["description"],
+        file=shown["file"],
+        usable=shown["usable"],
+        problems=tuple(each["message"] for each in shown["problems"]),
+    )

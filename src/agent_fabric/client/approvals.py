@@ -1,0 +1,68 @@
+"""What runs at a server ask people."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_fabric.application.ports.approvals import ApprovalCard
+from agent_fabric.client.transport import Transport, segment
+from agent_fabric.client.wire import card_from
+from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.errors import ApprovalNotFound
+
+
+class Approvals:
+    """The questions of a server's runs. Where one is named, the beginning of its id is enough."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self, *, run_id: str = "", pending_only: bool = True) -> Sequence[ApprovalCard]:
+        """Return questions, the oldest first; with `run_id` only those of one run.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        query = {"run_id": run_id or None, "settled": not pending_only}
+        answer = await self._transport.get("/approvals", query)
+        return await self._transport.understood(lambda value: [card_from(each) for each in value["approvals"]], answer)
+
+    async def show(self, approval_id: str) -> ApprovalCard:
+        """Return one question.
+
+        Raises:
+            ApprovalNotFound: none, or more than one, begins so.
+        """
+        answer = await self._transport.get(_path(approval_id))
+        return await self._transport.understood(card_from, answer)
+
+    async def answer(
+        self,
+        approval_id: str,
+        decision: Decision,
+        *,
+        reason: str = "",
+        reach: Reach = Reach.ONCE,
+        args: Mapping[str, Any] | None = None,
+    ) -> ApprovalCard:
+        """Answer a question; the first answer counts, and the run goes on by itself. Return it as it stands then.
+
+        Raises:
+            ApprovalNotFound: there is no such question.
+            ApprovalSettled: somebody has answered already, or time has run out.
+            ApprovalRefused: the answer does not fit the question.
+        """
+        said: dict[str, Any] = {"decision": decision.value, "reason": reason, "scope": reach.value}
+        if args is not None:
+            said["args"] = dict(args)
+        answer = await self._transport.post(_path(approval_id), said)
+        return await self._transport.understood(card_from, answer)
+
+
+def _path(approval_id: str) -> str:
+    """Return where a server shows a question.
+
+    Raises:
+        ApprovalNotFound: none can have this id.
+    """
+    hint = "See them with `fabric approvals list`."
+    return f"/approvals/{segment(approval_id, ApprovalNotFound(f'No approval begins with {approval_id!r}', hint=hint))}"

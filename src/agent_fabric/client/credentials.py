@@ -1,0 +1,143 @@
+"""Who we are to a server: a token or a key, and where it comes from when nobody says."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.models import is_loopback
+
+TOKEN_FILE = "token"  # noqa: S105 - the name of a file
+FOLDER = ".fabric"
+MOST_BYTES = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What is shown to a server, and whence we have it."""
+
+    header: str
+    value: str = field(repr=False)
+    origin: str
+    """For people: where to change it."""
+
+
+def server_address(url: str) -> str:
+    """Return a server's address as requests begin with it.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    text = url.strip()
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{text!r} is no address of a server", hint="For example: http://127.0.0.1:8787")
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(
+            "The address of a server must not hold a password",
+            hint="Put what you log in with into FABRIC_TOKEN or FABRIC_API_KEY.",
+        )
+    if parts.query or parts.fragment:
+        raise ConfigError(f"{text!r} is no address of a server: it has a query", hint="End it behind the path.")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def is_local(address: str) -> bool:
+    """Tell whether an address is on this machine, so that what we send stays here."""
+    return is_loopback(urlsplit(address).hostname or "")
+
+
+def proxy_for(address: str, environment: Mapping[str, str]) -> str | None:
+    """Return the proxy that leads to a server, as `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` have it; None: go directly.
+
+    Not left to the HTTP library: it would also take passwords for the host from the user's `.netrc`, and send them.
+    """
+    parts = urlsplit(address)
+    proxies = {
+        name.lower().removesuffix("_proxy"): value
+        for name, value in environment.items()
+        if value and name.lower().endswith("_proxy")
+    }
+    if is_local(address) or _goes_directly(parts.hostname or "", proxies.get("no", "")):
+        return None
+    return proxies.get(parts.scheme) or None
+
+
+def _goes_directly(host: str, listed: str) -> bool:
+    names = [name.strip().lower().lstrip("*.") for name in listed.split(",") if name.strip()]
+    return listed.strip() == "*" or any(host == name or host.endswith(f".{name}") for name in names if name)
+
+
+def credential_for(
+    address: str,
+    *,
+    token: str | None = None,
+    key: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+    start: Path | None = None,
+) -> Credential | None:
+    """Return what to show to a server: what was given, what the environment holds, or this machine's own token.
+
+    The last is never shown to another machine: it opens everything here. It is looked for from `start` upwards, by
+    default from the current folder.
+
+    Raises:
+        ConfigError: it cannot be sent as it is.
+    """
+    if token:
+        return _bearer(token, "the token that was given")
+    if key:
+        return _api_key(key, "the key that was given")
+    if value := environment.get("FABRIC_TOKEN"):
+        return _bearer(value, "FABRIC_TOKEN")
+    if value := environment.get("FABRIC_API_KEY"):
+        return _api_key(value, "FABRIC_API_KEY")
+    if not is_local(address):
+        return None
+    return _own_token(start)
+
+
+def _bearer(value: str, origin: str) -> Credential:
+    return Credential("Authorization", f"Bearer {_one_line(value, origin)}", origin)
+
+
+def _api_key(value: str, origin: str) -> Credential:
+    return Credential("X-API-Key", _one_line(value, origin), origin)
+
+
+def _one_line(value: str, origin: str) -> str:
+    text = value.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigError(f"What to log in with, from {origin}, is not one word", hint="Copy it again, without blanks.")
+    return text
+
+
+def _own_token(start: Path | None) -> Credential | None:
+    """Return the token of the server of the nearest fabric folder, if it has one that we may read."""
+    try:
+        here = Path.cwd() if start is None else start
+        root = next((each / FOLDER for each in (here, *here.parents) if (each / FOLDER).is_dir()), None)
+        if root is None:
+            return None
+        return _bearer(_read_own(root / TOKEN_FILE), str(root / TOKEN_FILE))
+    except (OSError, UnicodeDecodeError, ConfigError):
+        return None
+
+
+def _read_own(path: Path) -> str:
+    """Return what a file of ours says; nothing if it is a link or somebody else's, and so may be any secret."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+            return ""
+        return os.read(file, MOST_BYTES).decode("ascii")
+    finally:
+        os.close(file)

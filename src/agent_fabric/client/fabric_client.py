@@ -1,0 +1,196 @@
+"""The way into a server for Python programs, and for the command line."""
+
+import ssl
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from agent_fabric.client.agents import Agents
+from agent_fabric.client.approvals import Approvals
+from agent_fabric.client.audit import Audit
+from agent_fabric.client.credentials import credential_for, server_address
+from agent_fabric.client.following import Happening
+from agent_fabric.client.models import Models
+from agent_fabric.client.people import Keys, Users
+from agent_fabric.client.policy import PolicyRules
+from agent_fabric.client.runs import Runs
+from agent_fabric.client.secrets import ServerSecrets
+from agent_fabric.client.store import ServerStore
+from agent_fabric.client.tool_servers import ToolServers
+from agent_fabric.client.transport import Transport
+from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wishes import TaskWish
+from agent_fabric.client.workflows import Workflows
+from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
+
+TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a server is."""
+
+    ok: bool
+    version: str
+    sandbox: str
+    """How strong the box around tools is."""
+    running: int
+    queued: int
+
+
+class FabricClient:
+    """A server of agent-fabric, as typed methods.
+
+    Who we are: `token`, or `key`; else the environment's `FABRIC_TOKEN` or `FABRIC_API_KEY`; else, for a server on
+    this machine, the token in the nearest fabric folder. What a server refuses is raised as the error that the same
+    thing would raise on this machine.
+
+    Example:
+        async with FabricClient("http://127.0.0.1:8787") as fabric:
+            result = await fabric.run("Write hello.py that prints the first ten primes, and run it.")
+            print(result.payload["summary"])
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        """Take an address; nothing is sent before the client is entered.
+
+        `trust` says which certificates of servers count; by default those that the system trusts.
+
+        Raises:
+            ConfigError: it is none, or what to log in with cannot be sent.
+        """
+        address = server_address(url)
+        self._transport = Transport(
+            address,
+            credential_for(address, token=token, key=key),
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            trust=trust,
+        )
+        self.runs = Runs(self._transport)
+        self.approvals = Approvals(self._transport)
+        self.workflows = Workflows(self._transport)
+        self.policy = PolicyRules(self._transport)
+        self.audit = Audit(self._transport)
+        self.store = ServerStore(self._transport)
+        self.agents = Agents(self._transport)
+        self.models = Models(self._transport)
+        self.tool_servers = ToolServers(self._transport)
+        self.users = Users(self._transport)
+        self.keys = Keys(self._transport)
+        self.secrets = ServerSecrets(self._transport)
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return self._transport.address
+
+    async def __aenter__(self) -> Self:
+        await self._transport.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._transport.aclose()
+
+    async def run(
+        self,
+        prompt: str,
+        *,
+        pack: str | None = None,
+        model_key: str | None = None,
+        network_allowed: bool = True,
+        max_steps: int | None = None,
+        task_force_mode: TaskForceMode | None = None,
+        priority: Priority = Priority.INTERACTIVE,
+    ) -> RunResult:
+        """Do a task; return when it has ended, or waits for somebody.
+
+        A run that fails is a result, too: see its `status` and `error`.
+        """
+        wish = TaskWish(
+            prompt=prompt,
+            pack=pack,
+            model_key=model_key,
+            network_allowed=network_allowed,
+            max_steps=max_steps,
+            task_force_mode=task_force_mode,
+            priority=priority,
+        )
+        return await self.runs.do(wish)
+
+    async def stream(
+        self,
+        prompt: str,
+        *,
+        pack: str | None = None,
+        model_key: str | None = None,
+        network_allowed: bool = True,
+        max_steps: int | None = None,
+        deltas: bool = False,
+    ) -> AsyncGenerator[Happening, None]:
+        """Do a task, and yield what happens as it happens; at last the result. See `Runs.follow`.
+
+        The run goes on when nobody listens any more; `runs.cancel` ends it.
+        """
+        wish = TaskWish(
+            prompt=prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, max_steps=max_steps
+        )
+        run_id: RunId = await self.runs.start(wish, deltas=deltas)
+        async with aclosing(self.runs.follow(run_id, deltas=deltas)) as happenings:
+            async for each in happenings:
+                yield each
+
+    async def health(self) -> Health:
+        """Tell how the server is. It says so to everybody."""
+        answer = await self._transport.get("/health", also=503)
+        return await self._transport.understood(_health, answer)
+
+    async def ready(self) -> bool:
+        """Tell whether the server takes on work at this moment."""
+        answer = await self._transport.get("/ready", also=503)
+        return await self._transport.understood(lambda value: bool(value["ready"]), answer)
+
+    async def not_ready_because(self) -> Sequence[str]:
+        """Return what keeps the server from taking on work: `store`, `disk`, `stopping`; nothing if it does."""
+        answer = await self._transport.get("/ready", also=503)
+        return await self._transport.understood(lambda value: list(map(str, value["failing"])), answer)
+
+    async def me(self) -> Principal:
+        """Tell who we are to the server, and what we may."""
+        return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
+
+    async def examine(self) -> Json:
+        """Let the server check whether a task could run there: `ok`, and `findings` as `fabric doctor` prints them."""
+        answer = await self._transport.get("/api/v1/doctor")
+        return await self._transport.understood(json_from("ok", "findings"), answer)
+
+
+def _principal(answer: Json) -> Principal:
+    return Principal(answer["name"], Kind(answer["kind"]), frozenset(Scope(each) for each in answer["scopes"]))
+
+
+def _health(answer: Json) -> Health:
+    runs = answer["runs"]
+    return Health(
+        ok=answer["ok"],
+        version=answer["version"],
+        sandbox=answer["sandbox"],
+        running=runs["running"],
+        queued=runs["queued"],
+    )

@@ -1,0 +1,126 @@
+"""Runs as they happen at a server, whatever becomes of the connection."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
+from agent_fabric.client.problems import error_from
+from agent_fabric.client.server_sent import Frame, frames
+from agent_fabric.client.transport import Broken, Query, Transport
+from agent_fabric.client.wire import event_from, loaded, result_from
+from agent_fabric.domain.errors import FabricError, ServerStopping
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.runs.task import RunResult
+
+PATIENCE_S: Final = 60.0
+"""How long a server may be away, for example while it is started anew, before whoever follows a run gives up."""
+PAUSE_S: Final = 0.2
+LONGEST_PAUSE_S: Final = 3.0
+_DONE, _ERROR = "_run_done_", "_run_error_"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of an answer, as the model writes it. Shown, never kept: the whole answer is an event."""
+
+    lane: LaneId
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What keeps a run waiting at this moment, for people."""
+
+    text: str
+
+
+Happening = Event | Delta | Notice | RunResult
+"""What a stream gives. The result is the last: there is no more to come."""
+
+
+class Follower:
+    """One who follows a run: gets every event behind `after` once, in order, also when the connection breaks.
+
+    Pieces of answers are not repeated: some are lost with a connection.
+    """
+
+    def __init__(self, transport: Transport, path: str, *, after: int, deltas: bool, patience_s: float) -> None:
+        self._transport = transport
+        self._path = path
+        self._deltas = deltas
+        self._patience_s = patience_s
+        self.after = after
+        """Sequence number of the newest event that was given."""
+
+    async def happenings(self) -> AsyncGenerator[Happening, None]:
+        """Yield what happens, and at last the result.
+
+        Raises:
+            FabricError: what the server said, or why it said nothing for too long.
+        """
+        loop = asyncio.get_running_loop()
+        seen_at, connected, pause_s = loop.time(), False, PAUSE_S
+        while True:
+            try:
+                async with aclosing(self._connection()) as happenings:
+                    async for each in happenings:
+                        seen_at, connected, pause_s = loop.time(), True, PAUSE_S
+                        yield each
+                        if isinstance(each, RunResult):
+                            return
+                broken: FabricError = ServerUnreachable(
+                    f"{self._transport.address} ended the stream",
+                    hint="See how the run stands with `fabric logs list`.",
+                )
+            except (ServerUnreachable, ServerTimedOut, ServerStopping) as problem:
+                broken = problem
+                if not connected and not isinstance(problem, ServerStopping | Broken):
+                    raise  # it never worked: there is nothing to wait for
+            if loop.time() - seen_at > self._patience_s:
+                raise broken
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _connection(self) -> AsyncGenerator[Happening, None]:
+        """Yield what one connection brings."""
+        query: Query = {"full": True, "deltas": self._deltas or None}
+        headers = {"Last-Event-ID": str(self.after)} if self.after >= 0 else {}
+        async with self._transport.stream(self._path, query, headers) as content:
+            async for frame in frames(content):
+                happening = self._understood(frame)
+                if isinstance(happening, Event):
+                    if happening.seq <= self.after:
+                        continue
+                    self.after = happening.seq
+                if happening is not None:
+                    yield happening
+
+    def _understood(self, frame: Frame) -> Happening | None:
+        try:
+            return self._happening(frame.name, loaded(frame.data))
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise AnswerUnusable(
+                f"An event from {self._transport.address} is not understood: {problem}",
+                hint="Use the same version of agent-fabric on both sides.",
+            ) from problem
+
+    def _happening(self, name: str, told: Any) -> Happening | None:
+        match name:
+            case "delta":
+                return Delta(LaneId(told["lane"]), told["text"])
+            case "notice":
+                return Notice(told["text"])
+            case "":
+                pass
+            case _:
+                return None  # of a newer server
+        if told["kind"] not in {_DONE, _ERROR}:
+            return event_from(told)
+        shown = told["payload"]
+        if shown["_meta"].get("status") is None:  # not how the run ended, but why nobody can say
+            raise error_from(shown["error"])
+        return result_from(shown)

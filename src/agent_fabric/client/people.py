@@ -1,0 +1,141 @@
+"""Who may use a server: people, keys of programs, and tokens."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from agent_fabric.client.transport import Query, Transport, segment
+from agent_fabric.client.wire import Json, json_from
+from agent_fabric.domain.accounts import key_name, password_for, user_name
+from agent_fabric.domain.errors import AccountNotFound
+
+USERS = "/api/v1/users"
+KEYS = "/api/v1/keys"
+
+
+class Users:
+    """People who can log in to a server. What is changed counts at once."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> list[Json]:
+        """Return everybody, by name."""
+        found: list[Json] = (await self._transport.understood(json_from("users"), await self._transport.get(USERS)))[
+            "users"
+        ]
+        return found
+
+    async def show(self, name: str) -> Json:
+        """Return what somebody may.
+
+        Raises:
+            AccountNotFound: there is no such user.
+        """
+        return await self._transport.understood(_USER, await self._transport.get(_user(name)))
+
+    async def add(
+        self, name: str, *, password: str | None = None, role: str = "viewer", scopes: Iterable[str] = ()
+    ) -> Json:
+        """Add somebody; without a password they cannot log in, only use tokens that were issued for them.
+
+        Raises:
+            InvalidInputs: the name or the password cannot be used.
+            NameTaken: there is one of this name.
+        """
+        body: dict[str, Any] = {"name": user_name(name), "role": role, "scopes": list(scopes)}
+        if password is not None:
+            body["password"] = password_for(name, password)
+        return await self._transport.understood(_USER, await self._transport.post(USERS, body))
+
+    async def change(
+        self,
+        name: str,
+        *,
+        role: str | None = None,
+        scopes: Iterable[str] | None = None,
+        disabled: bool | None = None,
+    ) -> Json:
+        """Change what somebody may; what is not given stays as it is. Their tokens count no more.
+
+        Raises:
+            AccountNotFound: there is no such user.
+            LastAdmin: nobody would be an admin any more.
+        """
+        wish = {"role": role, "scopes": None if scopes is None else list(scopes), "disabled": disabled}
+        body = {key: value for key, value in wish.items() if value is not None}
+        return await self._transport.understood(_USER, await self._transport.post(_user(name), body, method="PATCH"))
+
+    async def set_password(self, name: str, password: str) -> None:
+        """Give somebody a new password. Their tokens count no more.
+
+        Raises:
+            AccountNotFound: there is no such user.
+            InvalidInputs: the password cannot be used.
+        """
+        await self._transport.post(f"{_user(name)}/password", {"password": password_for(name, password)})
+
+    async def remove(self, name: str) -> None:
+        """Remove somebody. Their tokens count no more; keys that they have made stay.
+
+        Raises:
+            AccountNotFound: there is no such user.
+            LastAdmin: nobody would be an admin any more.
+        """
+        await self._transport.post(_user(name), method="DELETE")
+
+    async def issue_token(
+        self, name: str, *, scopes: Iterable[str] | None = None, lifetime_s: float | None = None
+    ) -> Json:
+        """Return a token for somebody's script, for all that they may or for less: `access_token`, `expires_in`.
+
+        Raises:
+            AccountNotFound: there is no such user.
+            Forbidden: they are disabled, or may less than that.
+        """
+        wish = {"scopes": None if scopes is None else list(scopes), "lifetime_s": lifetime_s}
+        body = {key: value for key, value in wish.items() if value is not None}
+        answer = await self._transport.post(f"{_user(name)}/tokens", body)
+        return await self._transport.understood(json_from("access_token", "expires_in", "scopes"), answer)
+
+
+class Keys:
+    """Keys of programs. What is changed counts at once."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self, *, also_dead: bool = False) -> list[Json]:
+        """Return keys, the newest first, without the keys themselves; `also_dead`: those that count no more, too."""
+        query: Query = {"all": also_dead}
+        found: list[Json] = (
+            await self._transport.understood(json_from("keys"), await self._transport.get(KEYS, query))
+        )["keys"]
+        return found
+
+    async def create(self, name: str, *, scopes: Iterable[str], lasts_s: float | Literal["never"]) -> Json:
+        """Make a key; `key` of the answer is shown this once.
+
+        Raises:
+            InvalidInputs: the name cannot be used.
+            NameTaken: there is a live one of this name.
+        """
+        body = {"name": key_name(name), "scopes": list(scopes), "expires_in_s": lasts_s}
+        return await self._transport.understood(json_from("id", "key"), await self._transport.post(KEYS, body))
+
+    async def revoke(self, key: str) -> Json:
+        """Let a key open nothing any more; it is named by its id, or a live one by its name.
+
+        Raises:
+            AccountNotFound: there is no such key.
+        """
+        missing = AccountNotFound(f"There is no key {key!r}", hint="See them with: fabric keys list")
+        answer = await self._transport.post(f"{KEYS}/{segment(key, missing)}", method="DELETE")
+        return await self._transport.understood(json_from("id", "name", "status"), answer)
+
+
+_USER = json_from("name", "role", "scopes")
+
+
+def _user(name: str) -> str:
+    missing = AccountNotFound(f"There is no user {name!r}", hint="See them with: fabric users list")
+    return f"{USERS}/{segment(name, missing)}"

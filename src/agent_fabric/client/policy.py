@@ -1,0 +1,41 @@
+"""The policy of a server: what may happen there, and why."""
+
+import math
+
+from agent_fabric.client.transport import Transport
+from agent_fabric.client.wire import Json, json_from
+
+BASE = "/api/v1/policy"
+
+
+class PolicyRules:
+    """The rules that a server has started with."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def show(self) -> Json:
+        """Return the rules in force, and where they are written."""
+        return await self._transport.understood(json_from("version", "rules"), await self._transport.get(BASE))
+
+    async def check(self, command: str, *, agent: str = "", level: str = "A") -> Json:
+        """Return what the policy says about a command line, part by part; nothing is run.
+
+        Raises:
+            ConfigError: there is no such level.
+        """
+        body = {"command": command, "agent": agent, "level": level}
+        answer = await self._transport.post(f"{BASE}/check", body)
+        return await self._transport.understood(json_from("verdict", "parts"), answer)
+
+    async def simulate(self, text: str, *, file: str = "policy.yaml", since_s: float = 30 * 86_400.0) -> Json:
+        """Return which past calls would be decided otherwise with the rules of a policy file added.
+
+        `text` is what stands in it; `file` is only how messages call it.
+
+        Raises:
+            ConfigError: the text holds no rules that can be used.
+        """
+        body = {"text": text, "file": file, "since_s": since_s}
+        answer = await self._transport.post(f"{BASE}/simulate", body, timeout_s=math.inf)
+        return await self._transport.understood(json_from("runs", "calls", "changes"), answer)

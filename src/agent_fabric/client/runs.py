@@ -1,0 +1,233 @@
+"""Runs at a server: start them, follow them, look at them, go on with them, end them."""
+
+import math
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.embeddings import FoundRun
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.runs.diff_run import RunDiff
+from agent_fabric.application.runs.undo_run import Undone
+from agent_fabric.application.runs.verify_run import Verification
+from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from, verification_from
+from agent_fabric.client.following import PATIENCE_S, Follower, Happening
+from agent_fabric.client.transport import Transport, segment
+from agent_fabric.client.wire import Json, event_from, record_from, records_from, result_from, run_id_from
+from agent_fabric.client.wishes import TaskWish
+from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.unified_diff import FileDiff
+
+PAGE = 200
+"""Most runs, and events, that are asked for at once."""
+MOST_MATCHING = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDetails:
+    """A run as it stands."""
+
+    result: RunResult
+    """As far as there is one."""
+    run_dir: str
+    """Its folder, on the server's machine."""
+    prompt: str
+    created_at: float
+    updated_at: float
+    queued: bool
+    """Whether it waits at the server for its turn."""
+    events: int
+    """How many events it has."""
+
+
+class Runs:
+    """The runs of a server. Wherever a run is named, the beginning of its id is enough if only one begins so."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def start(self, wish: TaskWish, *, deltas: bool = False) -> RunId:
+        """Start a run and do not wait for it; `deltas` says that it will be followed at once, with pieces of answers.
+
+        Raises:
+            RecruitError: there is no such pack.
+            ServerBusy: too many runs wait already.
+        """
+        answer = await self._transport.post("/runs", wish.body(), {"deltas": deltas or None})
+        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+
+    async def do(self, wish: TaskWish) -> RunResult:
+        """Start a run and wait until it has ended or waits for somebody."""
+        answer = await self._transport.post("/run", wish.body(), timeout_s=math.inf)
+        return await self._transport.understood(result_from, answer)
+
+    async def list(self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "") -> Sequence[RunRecord]:
+        """Return the newest runs, newest first."""
+        found: list[RunRecord] = []
+        query: dict[str, Any] = {"status": status, "pack": pack or None}
+        after: str | None = None
+        while len(found) < limit:
+            page = await self._transport.get("/runs", {**query, "after": after, "limit": min(limit - len(found), PAGE)})
+            found += await self._transport.understood(records_from, page)
+            after = await self._transport.understood(_next, page)
+            if after is None:
+                break
+        return found
+
+    async def search(self, words: str, *, limit: int = 20) -> Sequence[RunRecord]:
+        """Return the runs whose task or summary has the most of these words, the best match first."""
+        answer = await self._transport.get("/runs/matching", {"q": words, "limit": min(limit, MOST_MATCHING)})
+        return await self._transport.understood(records_from, answer)
+
+    async def search_by_meaning(self, question: str, *, limit: int = 20) -> tuple[Sequence[FoundRun], int]:
+        """Return the runs nearest to a question, and how many have not been read for it yet: ask again for those."""
+        answer = await self._transport.get(
+            "/runs/search", {"q": question, "limit": min(limit, PAGE)}, timeout_s=math.inf
+        )
+        return await self._transport.understood(_found, answer)
+
+    async def show(self, run_id: str) -> RunDetails:
+        """Return a run as it stands.
+
+        Raises:
+            RunNotFound: no run, or more than one, has an id that begins so.
+        """
+        return await self._transport.understood(_details, await self._transport.get(_path(run_id)))
+
+    async def find(self, run_id: str) -> RunId:
+        """Return the whole id of the run whose id begins so.
+
+        Raises:
+            RunNotFound: none, or more than one, begins so.
+        """
+        answer = await self._transport.get(_path(run_id, "/status"))
+        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+
+    async def newest(self) -> RunId:
+        """Return the run that was created last, but for those that work for another one.
+
+        Raises:
+            RunNotFound: there is none at all.
+        """
+        answer = await self._transport.get("/runs/newest")
+        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+
+    async def events(self, run_id: str, *, after: int = -1) -> Sequence[Event]:
+        """Return the events of a run that follow sequence number `after`, whole."""
+        found: list[Event] = []
+        while True:
+            query = {"after": after, "limit": PAGE, "full": True}
+            page = await self._transport.get(_path(run_id, "/events"), query)
+            found += await self._transport.understood(_events, page)
+            if page.get("next") is None or not found:
+                return found
+            after = found[-1].seq
+
+    def follow(
+        self, run_id: str, *, after: int = -1, deltas: bool = False, patience_s: float = PATIENCE_S
+    ) -> AsyncGenerator[Happening, None]:
+        """Yield the events of a run as they happen, each once and in order, and at last its result.
+
+        A connection that breaks is made again, and a server that is started anew is waited for, up to `patience_s`.
+        With `deltas` there are also pieces of answers as they are written.
+        """
+        return Follower(
+            self._transport, _path(run_id, "/events"), after=after, deltas=deltas, patience_s=patience_s
+        ).happenings()
+
+    async def resume(self, run_id: str, *, wait: bool = False) -> RunResult:
+        """Go on with a run; return how it stands then, or with `wait` how it ended.
+
+        Raises:
+            RunHeld: another process drives it.
+        """
+        limit_s = math.inf if wait else None
+        answer = await self._transport.post(_path(run_id, "/resume"), {}, {"wait": wait}, timeout_s=limit_s)
+        if set(answer) == {"run_id", "status"}:  # it is being driven
+            return (await self.show(answer["run_id"])).result
+        return await self._transport.understood(result_from, answer)
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> RunResult:
+        """End a run; return how it stands then. One that has ended stays as it is."""
+        answer = await self._transport.post(_path(run_id, "/cancel"), {"reason": reason})
+        return await self._transport.understood(result_from, answer)
+
+    async def diff(self, run_id: str) -> tuple[RunDiff, dict[str, FileDiff]]:
+        """Return what a run changed, and how each path changed.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        path = _path(run_id, "/diff")
+        answer = await self._transport.get(path, {"exact": True})
+        found = await self._transport.understood(diff_from, answer)
+        compared = await self._transport.understood(file_diffs_from, answer)
+        while len(compared) < len(found.changes):  # a server compares only so much at once
+            answer = await self._transport.get(path, {"exact": True, "skip": len(compared)})
+            more = await self._transport.understood(file_diffs_from, answer)
+            if not more:
+                break
+            compared |= more
+        return found, compared
+
+    async def undo(
+        self, run_id: str, *, paths: Sequence[str] = (), redo: bool = False, dry: bool = False, force: bool = False
+    ) -> Undone:
+        """Take back what a run changed; with `redo` put it back again, with `dry` only say what would happen.
+
+        Raises:
+            RunNotFound: there is no such run.
+            FolderHeld: a run works in the folder.
+        """
+        wish = {"paths": list(paths), "redo": redo, "dry_run": dry, "force": force}
+        answer = await self._transport.post(_path(run_id, "/undo"), wish, {"exact": True}, timeout_s=math.inf)
+        return await self._transport.understood(undone_from, answer)
+
+    async def verify(self, run_id: str) -> Verification:
+        """Check again what a run claims.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        answer = await self._transport.get(_path(run_id, "/verify"), timeout_s=math.inf)
+        return await self._transport.understood(verification_from, answer)
+
+
+def _path(run_id: str, what: str = "") -> str:
+    """Return where a server shows a run.
+
+    Raises:
+        RunNotFound: no run can have this id.
+    """
+    message = f"There is no run {run_id!r}" if run_id else "No run id was given"
+    missing = RunNotFound(message, hint="See all runs with `fabric logs list`.")
+    return f"/runs/{segment(run_id, missing)}{what}"
+
+
+def _next(page: Json) -> str | None:
+    following = page["next"]
+    return None if following is None else str(following).partition("after=")[2].partition("&")[0]
+
+
+def _found(answer: Json) -> tuple[Sequence[FoundRun], int]:
+    return [FoundRun(record_from(line), line["score"]) for line in answer["runs"]], int(answer["unread"])
+
+
+def _events(page: Json) -> Sequence[Event]:
+    return [event_from(line) for line in page["events"]]
+
+
+def _details(shown: Json) -> RunDetails:
+    meta = shown["_meta"]
+    return RunDetails(
+        result=result_from(shown),
+        run_dir=meta["run_dir"],
+        prompt=meta["prompt"],
+        created_at=meta["created_at"],
+        updated_at=meta["updated_at"],
+        queued=meta["queued"],
+        events=meta["events"],
+    )

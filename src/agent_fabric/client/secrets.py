@@ -1,0 +1,50 @@
+"""Secrets that a server keeps. Their values only ever go in."""
+
+import math
+import re
+
+from agent_fabric.client.transport import Transport
+from agent_fabric.client.wire import Json, json_from
+from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.errors import SecretNotFound
+
+BASE = "/api/v1/secrets"
+
+
+class ServerSecrets:
+    """What a server keeps sealed."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Json:
+        """Return which secrets there are, and when they were changed: `secrets`."""
+        return await self._transport.understood(json_from("secrets"), await self._transport.get(BASE))
+
+    async def set(self, name: str, value: str) -> bool:
+        """Keep a secret; tell whether it is a new one.
+
+        Raises:
+            SecretNotFound: there cannot be one of this name.
+        """
+        answer = await self._transport.post(_path(name), {"value": value}, method="PUT")
+        return await self._transport.understood(lambda shown: bool(shown["created_at"] == shown["updated_at"]), answer)
+
+    async def remove(self, name: str) -> None:
+        """Forget a secret.
+
+        Raises:
+            SecretNotFound: there is none of this name.
+        """
+        await self._transport.post(_path(name), method="DELETE")
+
+    async def rotate(self) -> Json:
+        """Let the server make a new key, and seal secrets and encrypted runs with it."""
+        answer = await self._transport.post(f"{BASE}/rotate", timeout_s=math.inf)
+        return await self._transport.understood(json_from("generation", "new_key", "keys"), answer)
+
+
+def _path(name: str) -> str:
+    if not re.fullmatch(FILE_NAME, name):
+        raise SecretNotFound(f"There is no secret {name!r} here", hint="`fabric secrets list` shows what there is.")
+    return f"{BASE}/{name}"

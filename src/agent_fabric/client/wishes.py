@@ -1,0 +1,34 @@
+"""What can be asked of a server, or of this machine."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.domain.runs.task import Priority, TaskForceMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWish:
+    """A task, with the options of `fabric run`. What is not set is as the server is configured."""
+
+    prompt: str
+    pack: str | None = None
+    """The specialist; several, separated by commas, share the task."""
+    model_key: str | None = None
+    network_allowed: bool = True
+    max_steps: int | None = None
+    task_force_mode: TaskForceMode | None = None
+    priority: Priority = Priority.INTERACTIVE
+    encrypt: bool = False
+    """Whether nothing of the run is kept in the clear."""
+
+    def body(self) -> dict[str, Any]:
+        """Return it as a server takes it."""
+        mode = None if self.task_force_mode is None else self.task_force_mode.value
+        wanted = {"pack": self.pack, "model_key": self.model_key, "max_steps": self.max_steps, "task_force_mode": mode}
+        return {
+            "prompt": self.prompt,
+            "network_allowed": self.network_allowed,
+            "priority": self.priority.value,
+            **({"encrypt": True} if self.encrypt else {}),
+            **{name: value for name, value in wanted.items() if value is not None},
+        }

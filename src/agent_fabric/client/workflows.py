@@ -1,0 +1,166 @@
+"""Workflows at a server: see them, run them, tell their runs what has happened."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.client.transport import Query, Transport, segment
+from agent_fabric.client.wire import Json, json_from, run_id_from, status_from
+from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+
+BASE = "/api/v1/workflows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowLine:
+    """One line about a workflow, or about a file that is meant to be one."""
+
+    name: str
+    version: str | None
+    description: str
+    file: str
+    """On the server's machine."""
+    usable: bool
+    problems: tuple[str, ...]
+    """What is wrong with it."""
+
+
+class Workflows:
+    """The workflows of a server, and their runs. What they take and give differs, so results are open objects."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def list(self) -> Sequence[WorkflowLine]:
+        """Return every workflow, also those that cannot be used."""
+        answer = await self._transport.get(BASE)
+        return await self._transport.understood(lambda value: [_line(each) for each in value["workflows"]], answer)
+
+    async def everything(self) -> Json:
+        """Return all that `fabric workflow list --json` prints."""
+        return await self._transport.understood(json_from("workflows"), await self._transport.get(BASE))
+
+    async def validate(self, text: str | None = None, *, file: str = "workflow.yaml", name: str | None = None) -> Json:
+        """Return what is wrong with a workflow's text, or with the server's own: one of them, or all.
+
+        `text` is what stands in a file; `file` is only how problems call it.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+        """
+        wish = {"text": text, "file": file, "name": name}
+        body = {key: value for key, value in wish.items() if value is not None}
+        answer = await self._transport.post(f"{BASE}/validate", body)
+        return await self._transport.understood(json_from("valid", "files", "problems"), answer)
+
+    async def show(self, name: str) -> Json:
+        """Return everything about a workflow: what it takes, what it gives, its definition.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+        """
+        answer: Json = await self._transport.get(_named(name))
+        return answer
+
+    async def start(
+        self,
+        name: str,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        model_key: str | None = None,
+        network_allowed: bool = True,
+        encrypt: bool = False,
+    ) -> RunId:
+        """Start a workflow and do not wait for it.
+
+        Raises:
+            DefinitionNotFound: there is none of this name.
+            InvalidInputs: the inputs do not fit what it takes.
+        """
+        query: Query = {
+            "wait": False,
+            "model_key": model_key,
+            "network_allowed": network_allowed,
+            "encrypt": encrypt,
+        }
+        answer = await self._transport.post(f"{_named(name)}/execute", dict(inputs or {}), query)
+        return await self._transport.understood(_run_id, answer)
+
+    async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
+        """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` tells which."""
+        path = f"{_named(name)}/execute"
+        answer: Json = await self._transport.post(path, dict(inputs or {}), timeout_s=math.inf)
+        return answer
+
+    async def run(self, run_id: str) -> Json:
+        """Return how a workflow's run stands: its result as far as there is one, and what it waits for.
+
+        Raises:
+            RunNotFound: there is no such run, or it is no workflow.
+        """
+        answer: Json = await self._transport.get(_of_run(run_id))
+        return answer
+
+    async def signal(self, run_id: str, name: str, data: Mapping[str, Any] | None = None) -> RunStatus:
+        """Tell a workflow that something has happened; return where its run stands.
+
+        Raises:
+            RunNotFound: there is no such run, or it is no workflow.
+            RunSettled: it has ended.
+        """
+        answer = await self._transport.post(_of_run(run_id, "/signal"), {"name": name, "data": dict(data or {})})
+        return await self._transport.understood(lambda value: status_from(value["status"]), answer)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        from_step: str | None = None,
+        current: bool = False,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> RunId:
+        """Go on with a workflow; return the run that does, which is a new one if it had failed.
+
+        With `current`, `inputs` are those that its file has since.
+
+        Raises:
+            RunNotFound: there is no such run, or it is no workflow.
+        """
+        wish: dict[str, Any] = {"current": current} | ({} if from_step is None else {"from": from_step})
+        wish |= {"inputs": dict(inputs)} if inputs else {}
+        return await self._transport.understood(
+            _run_id, await self._transport.post(_of_run(run_id, "/resume"), wish, {"wait": False})
+        )
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> Json:
+        """End a workflow and the runs that work for it; return how it stands then."""
+        answer: Json = await self._transport.post(_of_run(run_id, "/cancel"), {"reason": reason})
+        return answer
+
+
+def _named(name: str) -> str:
+    missing = DefinitionNotFound(f"There is no workflow {name!r}", hint="See them with `fabric workflow list`.")
+    return f"{BASE}/{segment(name, missing)}"
+
+
+def _of_run(run_id: str, what: str = "") -> str:
+    missing = RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
+    return f"{BASE}/runs/{segment(run_id, missing)}{what}"
+
+
+def _run_id(answer: Json) -> RunId:
+    return run_id_from(answer["run_id"])
+
+
+def _line(shown: Json) -> WorkflowLine:
+    return WorkflowLine(
+        name=shown["name"],
+        version=shown["version"],
+        description=shown["description"],
+        file=shown["file"],
+        usable=shown["usable"],
+        problems=tuple(each["message"] for each in shown["problems"]),
+    )

@@ -1,0 +1,14 @@
+"""Variables of the environment that open agent-fabric itself. Programs that it starts for itself never see them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+OURS: Final = frozenset(("ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN"))
+"""What opens agent-fabric itself, or other secrets."""
+CREDENTIALS: Final = frozenset(("FABRIC_TOKEN", "FABRIC_API_KEY"))
+"""What the command line shows to a server."""
+
+
+def without_own_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment for a program of the user's own choice, which has no business with ours."""
+    return {name: value for name, value in environ.items() if name not in OURS | CREDENTIALS}

@@ -1,0 +1,70 @@
+"""Who may use the server."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, Field, Strict
+
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.schema.values import SETTINGS, SecretReference, Text
+
+ScopeName = Literal["runs:read", "runs", "approvals", "workflows", "nodes", "admin"]
+"""What may be allowed."""
+
+
+def _key_set(location: str) -> str:
+    if location.startswith("/"):
+        return location
+    try:
+        parts = urlsplit(location)
+        host = parts.hostname or ""
+    except ValueError:
+        host, parts = "", urlsplit("")
+    plain = parts.scheme == "http" and host in {"127.0.0.1", "::1", "localhost"}
+    if not host or not (parts.scheme == "https" or plain) or "@" in parts.netloc or not location.isascii():
+        raise ConfigProblem(
+            "must be an https:// address, or the absolute path of a file",
+            hint="Over plain http:// anybody on the way could put in keys of their own; only this machine may be "
+            "asked so.",
+        )
+    return location
+
+
+class ProviderConfig(BaseModel):
+    """Another identity provider, whose tokens (RS256 or ES256) count here as well."""
+
+    model_config = SETTINGS
+
+    issuer: Text
+    """What its tokens say in `iss`, to the letter."""
+    audience: Text
+    """What its tokens say in `aud` when they are meant for this server."""
+    jwks: Annotated[str, AfterValidator(_key_set)]
+    """Where its public keys are: an https:// address, or the absolute path of a file."""
+    scope_claim: Text = "scope"
+    """The claim that says what somebody may: words separated by blanks, or a list."""
+    scopes: Mapping[Text, ScopeName] = {}
+    """What the words of that claim mean here, such as `fabric-operators: runs`. Others mean nothing."""
+    default_scopes: Annotated[tuple[ScopeName, ...], Strict(strict=False)] = ("runs:read",)
+    """What everybody may to whom it gives a token for this server."""
+    timeout_s: float = Field(default=10.0, gt=0, le=120)
+    """How long fetching its keys may take."""
+
+
+class IdentityConfig(BaseModel):
+    """Who may use the server, and how they show who they are."""
+
+    model_config = SETTINGS
+
+    jwt_secret: SecretReference | None = None
+    """Where the secret is that tokens are signed with, at least 32 bytes: `env:NAME`, `file:NAME` or
+    `vault:path#field`. Not set: the variable `JWT_SECRET`, and without it a file that is made in your data folder."""
+    issuer: Text = "agent-fabric"
+    """What our tokens say in `iss`."""
+    audience: Text = "agent-fabric"
+    """What our tokens say in `aud`. Servers that share a secret, but no users, need different ones."""
+    token_lifetime_s: float = Field(default=3_600.0, ge=60, le=30 * 86_400)
+    """How long a login lasts."""
+    provider: ProviderConfig | None = None
+    """Another identity provider; not set: none."""

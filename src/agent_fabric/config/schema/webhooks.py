@@ -1,0 +1,29 @@
+"""Deliveries that others send to the server."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from agent_fabric.config.schema.limits import RateText
+from agent_fabric.config.schema.values import SETTINGS, HeaderName, SecretReference, Text, Texts
+
+
+class WebhookConfig(BaseModel):
+    """A sender, whose deliveries come in at `POST /api/v1/webhooks/NAME`."""
+
+    model_config = SETTINGS
+
+    scheme: Literal["hmac-sha256", "github", "slack", "stripe", "telegram"]
+    """How the sender shows that a delivery is theirs."""
+    secret: SecretReference
+    """What the sender and this server share, such as `env:GITHUB_WEBHOOK_SECRET`."""
+    workflow: Text | None = None
+    """The workflow that a delivery starts; not set: it is only told on the bus."""
+    events: Texts = ()
+    """Start the workflow for these events only, such as `push`; empty: for all."""
+    header: HeaderName = "X-Signature-256"
+    """With `hmac-sha256`: the header that has the signature, in hexadecimal or base64."""
+    timestamp_header: HeaderName | None = None
+    """With `hmac-sha256`: a header with the time in seconds, if the signature is made over `TIME.BODY`."""
+    rate: RateText | None = "120/minute"
+    """How many deliveries are taken; null: any number."""

@@ -1,0 +1,135 @@
+"""People and keys that the server knows, and what may be done with them."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agent_fabric.domain.errors import Forbidden, InvalidInputs
+from agent_fabric.domain.identity import SCOPES_OF, Principal, Role, Scope, widened
+
+KEY_PREFIX = "a33_"
+"""Every API key begins so, so that people and scanners of leaked secrets know one when they see it."""
+SHORTEST_PASSWORD = 12
+LONGEST_PASSWORD = 1024
+_USER_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+_KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """A person who can log in."""
+
+    name: str
+    role: Role = Role.VIEWER
+    extra: frozenset[Scope] = frozenset()
+    """What they may beyond their role."""
+    disabled: bool = False
+    tokens_after: float = 0.0
+    """Tokens that were issued before this moment count no more."""
+    created_at: float = 0.0
+    password: str = field(default="", repr=False)
+    """How the password can be recognised; empty: there is none, and nobody can log in."""
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        """All that they may."""
+        return widened(SCOPES_OF[self.role] | self.extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key for a program. The key itself is nowhere; only what recognises it is kept."""
+
+    id: str
+    """Stands in the key, too, so that one that was found somewhere can be revoked."""
+    name: str
+    scopes: frozenset[Scope]
+    created_by: str
+    created_at: float
+    expires_at: float | None
+    """None: never."""
+    revoked_at: float | None = None
+    last_used_at: float | None = None
+    """Right to the minute."""
+    hash: bytes = field(default=b"", repr=False)
+
+    @property
+    def title(self) -> str:
+        """What people call it, and what tells it apart from others that were called so."""
+        return f"{self.name} ({self.id})"
+
+    def is_live(self, now: float) -> bool:
+        """Tell whether it still opens anything."""
+        return self.revoked_at is None and not self.is_expired(now)
+
+    def is_expired(self, now: float) -> bool:
+        """Tell whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+def is_user_name(text: str) -> bool:
+    """Tell whether there could be a user of this name."""
+    return _USER_NAME.fullmatch(text) is not None
+
+
+def user_name(text: str) -> str:
+    """Return a name for a person, checked.
+
+    Raises:
+        InvalidInputs: it cannot be one.
+    """
+    if not is_user_name(text):
+        raise InvalidInputs(
+            f"{text[:80]!r} cannot be the name of a user",
+            hint="Use at most 64 of a-z, 0-9, '.', '_', '-' and '@', and start with a letter or digit.",
+        )
+    return text
+
+
+def key_name(text: str) -> str:
+    """Return a name for a key, checked.
+
+    Raises:
+        InvalidInputs: it cannot be one.
+    """
+    if not _KEY_NAME.fullmatch(text):
+        raise InvalidInputs(
+            f"{text[:80]!r} cannot be the name of a key",
+            hint="Use at most 64 letters, digits, '.', '_', '-' and '@', and start with a letter or digit.",
+        )
+    return text
+
+
+def password_for(name: str, password: str) -> str:
+    """Return a password, checked.
+
+    Raises:
+        InvalidInputs: it is too easily guessed, or too long.
+    """
+    if len(password) < SHORTEST_PASSWORD:
+        raise InvalidInputs(
+            f"The password is shorter than {SHORTEST_PASSWORD} characters",
+            hint="Four or five words that nobody would put together are good, and easily remembered.",
+        )
+    if len(password) > LONGEST_PASSWORD:
+        raise InvalidInputs(f"The password is longer than {LONGEST_PASSWORD} characters", hint="Choose a shorter one.")
+    if name in password.casefold() or len(set(password)) < 5:
+        raise InvalidInputs(
+            "The password is too easily guessed",
+            hint="It must not contain the user's name, nor consist of the same few characters.",
+        )
+    return password
+
+
+def require_may_grant(by: Principal, scopes: Iterable[Scope]) -> None:
+    """Check that nobody gives what they do not have.
+
+    Raises:
+        Forbidden: they would.
+    """
+    beyond = sorted(widened(scopes) - by.scopes)
+    if beyond:
+        raise Forbidden(
+            f"{by.name} cannot give what they do not have: {', '.join(beyond)}",
+            hint="Ask somebody who has it, or leave it out.",
+        )

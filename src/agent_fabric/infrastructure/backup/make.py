@@ -1,0 +1,167 @@
+"""Makes a backup while runs go on."""
+
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric import __version__
+from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.backup.contents import DATABASE
+from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
+from agent_fabric.infrastructure.backup.manifest import Manifest
+from agent_fabric.infrastructure.backup.reading import read_archive
+from agent_fabric.infrastructure.backup.writing import Writing
+from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
+from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
+
+SUFFIX = ".tar.gz"
+
+Tell = Callable[[str], None]
+"""Shows a person what is going on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup that has been made and read again."""
+
+    path: Path
+    size_bytes: int
+    files: int
+    workspaces: bool
+    changed: tuple[str, ...]
+    """Files that somebody wrote while they were copied."""
+    seconds: float
+
+
+def backup_name(now: float) -> str:
+    """Return how a backup of this moment is called; names sort by age."""
+    return f"fabric-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{int(now * 1000) % 1000:03}{SUFFIX}"
+
+
+def make_backup(
+    root: Path, target: Path, key: AuditKey, *, workspaces: bool = True, tell: Tell = lambda _: None
+) -> Backup:
+    """Put a fabric folder into one file; `target` is that file, or a folder to put it into.
+
+    The store in it is that of one moment; files of runs are copied behind it. The file appears under its name only
+    when it is whole and has been read again.
+
+    Raises:
+        ConfigError: there is something under this name, or no such folder.
+        StoreFull, StoreUnavailable: it cannot be read or written.
+    """
+    started = time.monotonic()
+    target = _place(target)
+    remove_leftovers(target.parent, re.compile(rf"fabric-.*|{re.escape(target.name)}"), "part", "db")
+    fresh, copy = working_name(target, "part"), working_name(target, "db")
+    with _tidied(target, fresh, copy):
+        _require_room(root / DATABASE, target.parent)
+        copy_store(root / DATABASE, copy, lambda share: tell(f"copying the store: {100 * share:.0f} %"))
+        tell("checking the copy")
+        version = check_copy(copy)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            writing = Writing(file)
+            writing.add_store(copy)
+            copy.unlink()
+            writing.add_folder(root, workspaces=workspaces, tell=lambda count: tell(f"packing: {count} files"))
+            changed: list[tuple[str, ...]] = []
+
+            def manifest(digests: dict[str, str], unstable: tuple[str, ...]) -> bytes:
+                changed.append(unstable)
+                return Manifest(
+                    created_at=time.time(),
+                    fabric_version=__version__,
+                    store_format=version,
+                    workspaces=workspaces,
+                    files=digests,
+                    changed=unstable,
+                ).encoded(key)
+
+            files = writing.finish(manifest)
+            file.flush()
+            os.fsync(file.fileno())
+        tell("reading it again")
+        with fresh.open("rb") as whole:
+            read_archive(whole, key, _Nobody())
+        _give_name(fresh, target)
+    return Backup(
+        path=target,
+        size_bytes=target.stat().st_size,
+        files=files,
+        workspaces=workspaces,
+        changed=changed[0],
+        seconds=time.monotonic() - started,
+    )
+
+
+class _Nobody:
+    """Keeper that only wants to know whether everything is there."""
+
+    def folder(self, name: str) -> None: ...
+
+    def file(self, name: str, size: int, mode: int, content: Iterator[bytes]) -> None:  # noqa: ARG002 - a keeper's
+        for _ in content:
+            pass
+
+    def link(self, name: str, target: str) -> None: ...
+
+
+def _place(target: Path) -> Path:
+    if target.is_dir():
+        folder, target = target, target / backup_name(time.time())
+        while os.path.lexists(target):  # by somebody else, in the same millisecond
+            target = folder / backup_name(time.time())
+    if os.path.lexists(target):
+        raise ConfigError(f"{target} exists already", hint="Choose another name, or name a folder.")
+    if not target.parent.is_dir():
+        raise ConfigError(f"There is no folder {target.parent}", hint="Make it, or choose another one.")
+    return target
+
+
+def _require_room(store: Path, folder: Path) -> None:
+    needed = 2 * store.stat().st_size  # the copy, and the copy in the archive
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreFull(
+            f"There is room for {free / 1e6:.0f} MB in {folder}, and a backup may need {needed / 1e6:.0f} MB",
+            hint="Choose a folder on another disk.",
+        )
+
+
+@contextmanager
+def _tidied(target: Path, *leftovers: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFull(
+                f"The disk that holds {target.parent} is full", hint="Choose a folder on another disk."
+            ) from None
+        raise StoreUnavailable(
+            f"The backup cannot be written: {problem.strerror or problem}", hint="Check the folder that you named."
+        ) from None
+    finally:
+        for path in leftovers:
+            for end in ("", "-journal", "-wal", "-shm"):
+                with suppress(OSError):
+                    path.with_name(f"{path.name}{end}").unlink()
+
+
+def _give_name(fresh: Path, target: Path) -> None:
+    try:
+        os.link(fresh, target)  # unlike a rename, it never replaces what somebody else has just put there
+    except FileExistsError:
+        raise ConfigError(f"{target} exists already", hint="Choose another name, or name a folder.") from None
+    except OSError:  # not every file system has links
+        fresh.rename(target)
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,200 @@
+"""Puts a backup in the place of a fabric folder."""
+
+import errno
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from agent_fabric.domain.errors import ConfigError, RunHeld, StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.backup.contents import DATABASE
+from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
+from agent_fabric.infrastructure.backup.make import Tell
+from agent_fabric.infrastructure.backup.manifest import Manifest
+from agent_fabric.infrastructure.backup.reading import read_archive
+from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.snapshot import check_copy
+from agent_fabric.infrastructure.runlog.made_here import mark
+
+SPARE_BYTES = 16 * 1024 * 1024
+"""Room that is left on the disk, whatever a backup says that it needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What has been put in place."""
+
+    root: Path
+    manifest: Manifest
+    aside: Path | None
+    """Where what was there before is now."""
+
+
+def restore_backup(file: Path, root: Path, key: AuditKey, *, force: bool, tell: Tell = lambda _: None) -> Restored:
+    """Unpack a backup beside the folder, check all of it, and only then give it the folder's name.
+
+    A folder that this user's backup was restored to is obeyed as before; for anybody else's, somebody has to say so.
+
+    Raises:
+        ConfigError: there is no such file, or there are runs in the folder and nobody said `force`.
+        RunHeld: somebody uses the folder.
+        StoreFull, StoreUnavailable: it is no whole backup of ours, is of a newer program, or cannot be written.
+    """
+    _require_possible(root, force=force)
+    remove_leftovers(root.parent, re.compile(re.escape(root.name)), "restore")
+    stage = working_name(root, "restore")
+    with _removed(stage), _opened(file) as archive:
+        stage.mkdir(mode=0o700)
+        keeper = _Stage(stage, tell)
+        manifest = read_archive(archive, key, keeper)
+        keeper.make_links()
+        tell("checking the store")
+        check_copy(stage / DATABASE)
+        (stage / "runs").mkdir(exist_ok=True)
+        (stage / ".gitignore").write_text("*\n")
+        _require_possible(root, force=force)  # it took a while
+        with _held(root):
+            aside = _set_aside(root)
+            try:
+                stage.rename(root)
+            except OSError as problem:
+                raise StoreUnavailable(
+                    f"{root} cannot be put in place: {problem.strerror}",
+                    hint=f"Somebody may have started a run there. What was there before is in {aside}.",
+                ) from None
+        if manifest.ours:
+            with suppress(OSError):  # then it has to be trusted, like anybody's
+                mark(root, key)
+    return Restored(root=root, manifest=manifest, aside=aside)
+
+
+class _Stage:
+    """Keeper that unpacks into a folder that nobody knows yet."""
+
+    def __init__(self, folder: Path, tell: Tell) -> None:
+        self._folder = folder
+        self._tell = tell
+        self._links: dict[str, str] = {}
+        self._count = 0
+
+    def folder(self, name: str) -> None:
+        (self._folder / name).mkdir(parents=True, exist_ok=True)
+
+    def file(self, name: str, size: int, mode: int, content: Iterator[bytes]) -> None:
+        free = shutil.disk_usage(self._folder).free
+        if size > free - SPARE_BYTES:
+            raise StoreFull(
+                f"{name} in the backup has {size / 1e6:,.0f} MB, and there is room for {free / 1e6:,.0f} MB",
+                hint="Choose a folder on another disk.",
+            )
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = 0o600 if name == DATABASE else mode | 0o600
+        # There are no links yet, so nothing leads to elsewhere; and nothing is written twice.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, mode), "wb") as file:
+            for piece in content:
+                file.write(piece)
+            if name == DATABASE:
+                file.flush()
+                os.fsync(file.fileno())
+        self._count += 1
+        if self._count % 100 == 1:
+            self._tell(f"unpacking: {self._count} files")
+
+    def link(self, name: str, target: str) -> None:
+        self._links[name] = target
+
+    def make_links(self) -> None:
+        """Make the links, now that nothing can be written through them any more."""
+        for name, target in self._links.items():
+            path = self._folder / name
+            if path.parent.resolve() != self._folder.resolve() / Path(name).parent:
+                raise StoreUnavailable(
+                    f"The backup holds {name!r}, which no backup of ours does",
+                    hint="Do not use it: it may have been made to harm you.",
+                )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(target)
+
+
+def _require_possible(root: Path, *, force: bool) -> None:
+    if root.is_symlink():
+        raise ConfigError(f"{root} is a link", hint="Name the folder itself with --workspace.")
+    if not root.parent.is_dir():
+        raise ConfigError(f"There is no folder {root.parent}", hint="Make it first.")
+    if not root.exists():
+        return
+    if not root.is_dir():
+        raise ConfigError(f"{root} is not a folder", hint="Name another one with --workspace.")
+    with _held(root):
+        pass  # to say it before the work
+    if (root / DATABASE).exists() and not force:
+        raise ConfigError(
+            f"There are runs in {root}",
+            hint="Name a folder without any with --workspace, or move these aside with --force.",
+        )
+
+
+@contextmanager
+def _held(root: Path) -> Iterator[None]:
+    """Keep everybody else from driving runs of a folder."""
+    if not (root / "locks").exists():
+        yield
+        return
+    locks = RunLocks(root / "locks")
+    if not locks.acquire_all():
+        raise RunHeld(
+            f"A server or a run uses {root}", hint="Stop the server, and wait for runs or end them with Ctrl-C."
+        )
+    try:
+        yield
+    finally:
+        locks.let_go()
+
+
+def _set_aside(root: Path) -> Path | None:
+    if not root.exists():
+        return None
+    with suppress(OSError):
+        root.rmdir()
+        return None
+    aside = root.with_name(f"{root.name}.before-{time.strftime('%Y%m%d-%H%M%S')}")
+    if os.path.lexists(aside):
+        raise ConfigError(f"{aside} exists already", hint="Try again in a second.")
+    root.rename(aside)
+    return aside
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as problem:
+        raise ConfigError(f"{file} cannot be opened: {problem.strerror}", hint="Name a backup file.") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"{file} is not a file", hint="Name a backup file.")
+    return os.fdopen(descriptor, "rb")
+
+
+@contextmanager
+def _removed(stage: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StoreFull(
+                f"The disk that holds {stage.parent} is full", hint="Choose a folder on another disk."
+            ) from None
+        raise StoreUnavailable(
+            f"The backup cannot be restored: {problem.strerror or problem}", hint="Check that you may write there."
+        ) from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""Tokens that we sign ourselves: JWT with HS256, and with nothing else."""
+
+import math
+from typing import Any, Final
+
+import jwt
+
+from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.identity.own_secrets import SHORTEST
+
+ALGORITHM: Final = "HS256"
+LEEWAY_S: Final = 5.0
+"""How far two clocks may be apart."""
+NEEDED: Final = ("sub", "iat", "exp", "aud", "iss")
+
+
+class JwtTokens:
+    """TokenSigner. What a token says about its own algorithm is compared, never followed."""
+
+    def __init__(self, secret: bytes, *, issuer: str, audience: str) -> None:
+        if len(secret) < SHORTEST:
+            raise ConfigError(
+                f"The secret for tokens has {len(secret)} bytes: at least {SHORTEST} are needed",
+                hint="Set JWT_SECRET to a random value, such as that of: openssl rand -base64 48",
+            )
+        self._secret = secret
+        self._issuer = issuer
+        self._audience = audience
+
+    def sign(self, payload: TokenPayload) -> str:
+        claims: dict[str, Any] = {
+            "sub": payload.sub,
+            "scopes": sorted(payload.scopes),
+            "iat": payload.iat,
+            "exp": math.ceil(payload.exp),
+            "iss": self._issuer,
+            "aud": self._audience,
+        }
+        return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
+
+    def read(self, token: str) -> TokenPayload:
+        claims = checked_claims(token, self._secret, (ALGORITHM,), issuer=self._issuer, audience=self._audience)
+        scopes = claims.get("scopes")
+        if not isinstance(scopes, list):
+            raise invalid_credentials()
+        known = {scope.value for scope in Scope}
+        return TokenPayload(
+            sub=claims["sub"],
+            # One that we do not know any more, or not yet, allows nothing.
+            scopes=frozenset(Scope(scope) for scope in scopes if isinstance(scope, str) and scope in known),
+            iat=float(claims["iat"]),
+            exp=float(claims["exp"]),
+        )
+
+
+def checked_claims(
+    token: str, key: bytes | jwt.PyJWK, algorithms: tuple[str, ...], *, issuer: str, audience: str
+) -> dict[str, Any]:
+    """Return what a token says, once everything about it is right.
+
+    Raises:
+        Unauthenticated: something is not; that it is too old is said only about one that is genuine.
+    """
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=list(algorithms),
+            issuer=issuer,
+            audience=audience,
+            leeway=LEEWAY_S,
+            # When it was issued is compared with when tokens were last voided, and not with a clock.
+            options={"require": list(NEEDED), "verify_iat": False, "enforce_minimum_key_length": True},
+        )
+    except jwt.ExpiredSignatureError:
+        raise expired_credentials() from None
+    except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+        raise invalid_credentials() from None
+    if not _is_name(claims["sub"]) or not all(_is_moment(claims[name]) for name in ("iat", "exp")):
+        raise invalid_credentials()
+    return claims
+
+
+def header_of(token: str) -> dict[str, Any]:
+    """Return what a token says about how it is signed; empty if it is none. Nothing of it can be believed."""
+    try:
+        return jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,66 @@
+"""What people do to the fabric folder itself, as entries of the audit chain."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from agent_fabric.domain.acts import Act
+from agent_fabric.infrastructure.persistence.audit_chain import ADMIN, AuditKey, Sealed, seal
+from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.store import Store
+
+_TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
+
+
+class SqliteActLog:
+    """ActLog over the store."""
+
+    def __init__(self, store: Store, key: AuditKey) -> None:
+        self._store = store
+        self._key = key
+
+    async def record(self, act: Act) -> None:
+        await self._store.writer.write(lambda connection: add_act(connection, self._key, act))
+
+    async def recent(self, *, limit: int) -> Sequence[Act]:
+        query = "SELECT at, note FROM audit_chain WHERE kind = ? ORDER BY position DESC LIMIT ?"
+        return await self._store.read(
+            lambda connection: [_act(at, note) for at, note in connection.execute(query, (ADMIN, limit))]
+        )
+
+
+def add_act(connection: apsw.Connection, key: AuditKey, act: Act | None) -> None:
+    """Record an act in the caller's transaction: it is recorded if, and only if, what was done is."""
+    if act is not None:
+        texts = {name: text for name, text in asdict(act).items() if name in _TEXTS and text}
+        seal(connection, key, Sealed(act.at, ADMIN, 0, "", 0, b"", json.dumps(texts)))
+
+
+def record_now(database: Path, key: AuditKey, act: Act) -> None:
+    """Record an act at once, on a connection of its own.
+
+    Raises:
+        StoreFull, StoreUnavailable: it cannot be recorded.
+    """
+    with explained(database):
+        connection = connect(database)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            add_act(connection, key, act)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+
+
+def _act(at: float, note: str) -> Act:
+    """Return what an entry says; whether it is true is for the check of the chain to tell."""
+    try:
+        found: Any = json.loads(note)
+        texts = {name: str(found.get(name, "")) for name in _TEXTS}
+    except (ValueError, AttributeError, RecursionError):
+        texts = {**dict.fromkeys(_TEXTS, ""), "detail": note}
+    return Act(at=at, **texts)

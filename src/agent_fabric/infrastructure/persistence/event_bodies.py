@@ -1,0 +1,87 @@
+"""Reads what rows hold: bodies of events and the blobs that they refer to, sealed or not."""
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import apsw
+
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.events import Body
+from agent_fabric.infrastructure.persistence.codec import Blobs, decode, pack, unpack
+from agent_fabric.infrastructure.persistence.sealing import Cipher, event_place, is_sealed, key_missing, unsealed_json
+
+ReadBody = Callable[[int, str, int, bytes], Body]
+
+
+def body_reader(connection: apsw.Connection, number: int, cipher: Cipher | None) -> ReadBody:
+    """Return the function that reads an event's body, given its sequence number, kind, version and stored payload.
+
+    It raises ValueError for what is damaged, and RunKeyMissing for what is sealed if there is no cipher.
+    """
+    blob = blob_from(connection, cipher)
+    if cipher is None:
+
+        def read(seq: int, kind: str, version: int, payload: bytes) -> Body:  # noqa: ARG001 - as below
+            if is_sealed(payload):  # somebody has removed the run's key
+                raise key_missing(_id_of(connection, number))
+            return decode(kind, version, payload, blob)
+
+        return read
+
+    def unseal(seq: int, kind: str, version: int, payload: bytes) -> Body:
+        return decode(kind, version, unsealed_json(cipher, event_place(seq, kind), payload), blob)
+
+    return unseal
+
+
+def _id_of(connection: apsw.Connection, number: int) -> str:
+    row = connection.execute("SELECT run_id FROM runs WHERE number = ?", (number,)).fetchone()
+    return str(row[0]) if row else str(number)
+
+
+def blob_from(connection: apsw.Connection, cipher: Cipher | None = None) -> Callable[[bytes], bytes]:
+    """Return the function that gives a blob's content; it fails for one that is missing or not what it was."""
+    if cipher is not None:
+        return partial(_sealed_blob, connection, cipher)
+
+    def blob(digest: bytes) -> bytes:
+        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
+        content = b"" if row is None else unpack(row[0])
+        if hashlib.sha256(content).digest() != digest:
+            raise ValueError(f"blob {digest.hex()} is missing or not what it was")
+        return content
+
+    return blob
+
+
+def _sealed_blob(connection: apsw.Connection, cipher: Cipher, address: bytes) -> bytes:
+    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (address,)).fetchone()
+    if row is None:
+        raise ValueError(f"blob {address.hex()} is missing")
+    return unpack(cipher.unseal(blob_place(address), bytes(row[0])))
+
+
+def stored_blobs(blobs: Blobs, cipher: Cipher | None) -> Iterator[tuple[bytes, bytes]]:
+    """Return blobs as rows."""
+    for address, content in blobs.items():
+        data = pack(content)
+        yield address, data if cipher is None else cipher.seal(blob_place(address), data)
+
+
+def blob_place(address: bytes) -> str:
+    """Return where a blob's content belongs."""
+    return f"blob\0{address.hex()}"
+
+
+@contextmanager
+def damage_explained() -> Iterator[None]:
+    """Turn what damaged rows give into an error of ours."""
+    try:
+        yield
+    except (ValueError, zlib.error) as problem:
+        raise StoreUnavailable(
+            f"The store is damaged: {problem}", hint="Restore it from a backup; runlog.jsonl files keep what happened."
+        ) from problem

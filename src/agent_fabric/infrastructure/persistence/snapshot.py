@@ -1,0 +1,72 @@
+"""A consistent copy of the store while others write to it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, MIGRATIONS, connect, explained
+
+PAGES_AT_ONCE = 2_000
+"""Pages of 4 KB that are copied between two signs of life."""
+
+
+def copy_store(source: Path, target: Path, tell: Callable[[float], None] = lambda _: None) -> None:
+    """Copy the store as it stands at this moment into one file; `tell` learns which share of it is done.
+
+    Whoever writes meanwhile is not held up, and what they write is not in the copy.
+
+    Raises:
+        StoreFull, StoreUnavailable: it cannot be read, or the copy cannot be written.
+    """
+    reading = connect(source)
+    try:
+        with explained(target):
+            writing = apsw.Connection(str(target))
+            try:
+                # As long as this transaction is open, every step sees the same moment. Without it, each write of
+                # somebody else would make the copy begin again.
+                reading.execute("BEGIN")
+                reading.execute("SELECT count(*) FROM sqlite_master").fetchall()
+                with writing.backup("main", reading, "main") as backup:
+                    while not backup.done:
+                        backup.step(PAGES_AT_ONCE)
+                        tell(1 - backup.remaining / max(1, backup.page_count))
+                writing.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+            finally:
+                writing.close()
+    finally:
+        reading.close()
+
+
+def check_copy(path: Path) -> int:
+    """Read a copy from its beginning to its end; return its format.
+
+    Raises:
+        StoreUnavailable: it is damaged, is not ours, or was written by a newer program.
+    """
+    with explained(path):
+        # Nothing is made or changed beside it, whoever else looks at it.
+        connection = apsw.Connection(
+            f"{path.absolute().as_uri()}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        )
+        try:
+            if connection.execute("PRAGMA application_id").get != APPLICATION_ID:
+                raise StoreUnavailable("This is not a store of agent-fabric", hint="Choose another backup.")
+            version = int(str(connection.execute("PRAGMA user_version").get))
+            if version > len(MIGRATIONS):
+                raise StoreUnavailable(
+                    f"The store was written by a newer agent-fabric (format {version}; this one knows "
+                    f"{len(MIGRATIONS)})",
+                    hint="Upgrade agent-fabric, then try again.",
+                )
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+        finally:
+            connection.close()
+    if found != ["ok"]:
+        raise StoreUnavailable(
+            f"The copy of the store is damaged: {'; '.join(found)}",
+            hint="Check the store itself with `fabric db status --check`, and choose another backup.",
+        )
+    return version

@@ -1,0 +1,135 @@
+"""The table of users."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from agent_fabric.application.ports.identity import UserChange
+from agent_fabric.domain.accounts import User
+from agent_fabric.domain.acts import Act
+from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
+from agent_fabric.domain.identity import Role, Scope
+from agent_fabric.infrastructure.persistence.act_log import add_act
+from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.store import Store
+
+_SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
+
+
+class SqliteUsers:
+    """UserBook in the file that the runs are in, with the audit chain, whose key is `key`.
+
+    `looks` is a connection on which nothing but what takes microseconds is read, so that the event loop may do it.
+    """
+
+    def __init__(self, store: Store, looks: Store, key: AuditKey) -> None:
+        self._store = store
+        self._looks = looks
+        self._key = key
+
+    async def find(self, name: str) -> User | None:
+        return self._looks.read_now(lambda connection: _find(connection, name))
+
+    async def list(self) -> Sequence[User]:
+        return await self._store.read(
+            lambda connection: [_user(row) for row in connection.execute(f"{_SELECT} ORDER BY name")]
+        )
+
+    async def add(self, user: User, *, act: Act | None) -> None:
+        def write(connection: apsw.Connection) -> None:
+            if _find(connection, user.name) is not None:
+                raise NameTaken(
+                    f"There is a user {user.name!r} already",
+                    hint=f"Change them with: fabric users set {user.name}",
+                )
+            _put(connection, user)
+            add_act(connection, self._key, act)
+
+        await self._store.writer.write(write)
+
+    async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
+        def write(connection: apsw.Connection) -> User:
+            before = _require(connection, name)
+            after = User(
+                name=name,
+                role=before.role if change.role is None else change.role,
+                extra=before.extra if change.extra is None else change.extra,
+                disabled=before.disabled if change.disabled is None else change.disabled,
+                # Never back: what has been voided stays so, whatever the machine's clock says.
+                tokens_after=max(before.tokens_after, change.tokens_after or 0.0),
+                created_at=before.created_at,
+                password=before.password if change.password is None else change.password,
+            )
+            if keep_an_admin and _is_admin(before) and not _is_admin(after):
+                _require_another_admin(connection, name)
+            _put(connection, after)
+            add_act(connection, self._key, act)
+            return after
+
+        return await self._store.writer.write(write)
+
+    async def remove(self, name: str, *, keep_an_admin: bool, act: Act | None) -> None:
+        def write(connection: apsw.Connection) -> None:
+            if _is_admin(_require(connection, name)) and keep_an_admin:
+                _require_another_admin(connection, name)
+            connection.execute("DELETE FROM users WHERE name = ?", (name,))
+            add_act(connection, self._key, act)
+
+        await self._store.writer.write(write)
+
+
+def _find(connection: apsw.Connection, name: str) -> User | None:
+    row = connection.execute(f"{_SELECT} WHERE name = ?", (name,)).fetchone()
+    return None if row is None else _user(row)
+
+
+def _require(connection: apsw.Connection, name: str) -> User:
+    user = _find(connection, name)
+    if user is None:
+        raise AccountNotFound(f"There is no user {name!r}", hint="See them with: fabric users list")
+    return user
+
+
+def _is_admin(user: User) -> bool:
+    return Scope.ADMIN in user.scopes and not user.disabled
+
+
+def _require_another_admin(connection: apsw.Connection, name: str) -> None:
+    others = connection.execute(f"{_SELECT} WHERE name <> ?", (name,))
+    if not any(_is_admin(_user(row)) for row in others):
+        raise LastAdmin(
+            f"{name} is the last user with the scope 'admin'",
+            hint="Make somebody else an admin first. On the server's own machine, `fabric users` can do it anyway: "
+            "whoever has the token of the folder is always an admin.",
+        )
+
+
+def _put(connection: apsw.Connection, user: User) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO users (name, password, role, scopes, disabled, tokens_after, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            user.name,
+            user.password,
+            user.role,
+            dump_json(sorted(user.extra)).decode(),
+            int(user.disabled),
+            user.tokens_after,
+            user.created_at,
+        ),
+    )
+
+
+def _user(row: Sequence[Any]) -> User:
+    name, password, role, scopes, disabled, tokens_after, created_at = row
+    return User(
+        name=name,
+        password=password,
+        role=Role(role),
+        extra=frozenset(Scope(scope) for scope in load_json(scopes.encode())),
+        disabled=bool(disabled),
+        tokens_after=tokens_after,
+        created_at=created_at,
+    )

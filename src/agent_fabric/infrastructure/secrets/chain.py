@@ -1,0 +1,86 @@
+"""All places for secrets as one: names go through them in order, references say where to look."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from agent_fabric.application.ports.secrets import SecretSource
+from agent_fabric.config.secret_references import Reference, reference_in
+from agent_fabric.domain.errors import ConfigError, FabricError
+
+Learn = Callable[[Mapping[str, str]], None]
+"""Is told names and values of secrets that were looked up, so that they can be kept out of logs."""
+
+
+class SecretChain:
+    """SecretSource over several; the first that knows a name gives the value. And the one resolver of references."""
+
+    def __init__(self, sources: Mapping[str, SecretSource], order: Sequence[str], learn: Learn) -> None:
+        """Take sources by their name in references, and the order in which those are asked that only have a name."""
+        self._sources = sources
+        self._order = tuple(order)
+        self._learn = learn
+
+    async def get(self, name: str) -> str | None:
+        for source in self._asked():
+            value = await source.get(name)
+            if value:
+                self._learn({name: value})
+                return value
+        return None
+
+    def how_to_set(self, name: str) -> str:
+        ways = [source.how_to_set(name) for source in self._asked()]
+        return " Or: ".join(ways) or "No source of secrets is configured: see `secrets.sources`."
+
+    async def resolve(self, reference: str) -> str:
+        """Return what a reference such as `file:NAME` stands for, without blanks around it.
+
+        Raises:
+            ConfigError: there is no such secret, or it cannot be had.
+        """
+        found = reference_in(reference)
+        source = None if found is None else self._sources.get(found.source)
+        if found is None or source is None:
+            raise _no_such_source(reference, found)
+        try:
+            value = (await source.get(found.name) or "").strip()
+        except FabricError as problem:
+            raise ConfigError(f"{reference} cannot be had: {problem.message}", hint=problem.hint) from None
+        if not value:
+            raise ConfigError(f"{reference} is not set", hint=source.how_to_set(found.name))
+        self._learn({found.name: value})
+        return value
+
+    def _asked(self) -> list[SecretSource]:
+        return [self._sources[name] for name in self._order if name in self._sources]
+
+
+class AllowedSecrets:
+    """SecretSource that gives only what a person allowed: for workflows, which anybody may have written."""
+
+    def __init__(self, inner: SecretSource, allow: Sequence[str], never: frozenset[str]) -> None:
+        """Take patterns of names, and the names that are for nobody."""
+        self._inner = inner
+        self._allow = tuple(allow)
+        self._never = never
+
+    async def get(self, name: str) -> str | None:
+        return await self._inner.get(name) if self._is_allowed(name) else None
+
+    def how_to_set(self, name: str) -> str:
+        if name in self._never:
+            return "It opens agent-fabric itself, so it is for no workflow."
+        if not self._is_allowed(name):
+            return f"By `secrets.allow`, workflows may not use it. A person can add {name!r} there."
+        return self._inner.how_to_set(name)
+
+    def _is_allowed(self, name: str) -> bool:
+        return name not in self._never and any(fnmatchcase(name, pattern) for pattern in self._allow)
+
+
+def _no_such_source(reference: str, found: Reference | None) -> ConfigError:
+    if found is not None and found.source == "vault":
+        return ConfigError(f"{reference} is in a vault, but none is configured", hint="Set `secrets.vault.url`.")
+    return ConfigError(
+        f"{reference[:100]!r} refers to no secret", hint="Write env:NAME, file:NAME or vault:path#field."
+    )

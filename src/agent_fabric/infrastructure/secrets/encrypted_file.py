@@ -1,0 +1,211 @@
+"""Secrets in a file of our own, each one sealed. Names and dates are in clear, so that listing them needs no key."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.domain.secrets import SHORTEST_NAMED
+from agent_fabric.infrastructure.private_files import PrivateFile
+from agent_fabric.infrastructure.secrets.keyring import Keyring
+
+MAX_BYTES: Final = 65_536
+"""Of one secret."""
+MOST: Final = 1_000
+"""Secrets in one file."""
+
+_NAME: Final = re.compile(FILE_NAME)
+_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSecret:
+    """What may be known about a secret without its value."""
+
+    name: str
+    created_at: float
+    updated_at: float
+
+
+class EncryptedFile:
+    """SecretSource over one sealed file, which several processes read and change."""
+
+    def __init__(self, path: Path, keyring: Callable[[], Keyring], clock: Clock) -> None:
+        """Take where the file is, and what gives the keys: they are not looked for before one is needed."""
+        self._file = PrivateFile(path)
+        self._keyring = keyring
+        self._clock = clock
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._file.path
+
+    async def get(self, name: str) -> str | None:
+        if self._file.stamp() is None and not self.path.is_symlink():
+            return None  # as with most: a thread would cost more than the look
+        return await asyncio.to_thread(self.value, name)
+
+    def how_to_set(self, name: str) -> str:
+        return f"Keep it with: fabric secrets set {name}"
+
+    def value(self, name: str) -> str | None:
+        """Return a secret; None if there is no such one.
+
+        Raises:
+            FabricError: the file or the keys cannot be used.
+        """
+        entry = self._read().get(name)
+        if entry is None:
+            return None
+        found = json.loads(self._keyring().unseal(entry["sealed"].encode()))
+        # Sealed together: whoever can write the file must not give one secret out as another.
+        if found.get("name") != name or not isinstance(found.get("value"), str):
+            raise self._damaged(f"what is kept as {name!r} is something else")
+        value: str = found["value"]
+        return value
+
+    def stored(self) -> list[StoredSecret]:
+        """Return what is there, by name.
+
+        Raises:
+            StoreUnavailable: the file cannot be used.
+        """
+        return [
+            StoredSecret(name, entry["created_at"], entry["updated_at"]) for name, entry in sorted(self._read().items())
+        ]
+
+    def set(self, name: str, value: str) -> bool:
+        """Keep a secret; tell whether it is a new one.
+
+        Raises:
+            ConfigError: the name or the value cannot be used.
+            FabricError: the file or the keys cannot be used; what was there is still there.
+        """
+        require_usable(name, value)
+        sealed = self._keyring().seal(json.dumps({"name": name, "value": value}).encode()).decode()
+        with self._file.held():
+            entries = self._read()
+            before = entries.get(name)
+            if before is None and len(entries) >= MOST:
+                raise ConfigError(
+                    f"there are {MOST} secrets already", hint="Remove one with: fabric secrets remove NAME"
+                )
+            now = self._clock.now()
+            created = now if before is None else before["created_at"]
+            entries[name] = {"sealed": sealed, "created_at": created, "updated_at": now}
+            self._write(entries)
+        return before is None
+
+    def remove(self, name: str) -> bool:
+        """Forget a secret; tell whether there was one.
+
+        Raises:
+            StoreUnavailable: the file cannot be used.
+        """
+        if self._file.read() is None:
+            return False
+        with self._file.held():
+            entries = self._read()
+            if entries.pop(name, None) is None:
+                return False
+            self._write(entries)
+        return True
+
+    def reseal(self) -> int:
+        """Seal everything with the newest key; return how many secrets had an older one.
+
+        Raises:
+            FabricError: a secret cannot be opened, or the file not be written; nothing was changed.
+        """
+        if self._file.read() is None:
+            return 0
+        keyring = self._keyring()
+        with self._file.held():
+            entries = self._read()
+            changed = 0
+            for entry in entries.values():
+                before = entry["sealed"].encode()
+                after = keyring.reseal(before)
+                if after != before:
+                    entry["sealed"] = after.decode()
+                    changed += 1
+            if changed:
+                self._write(entries)
+        return changed
+
+    def generations(self) -> frozenset[str]:
+        """Return the short names of the keys that secrets are sealed with.
+
+        Raises:
+            FabricError: one cannot be opened.
+        """
+        entries = self._read()
+        if not entries:
+            return frozenset()
+        keyring = self._keyring()
+        return frozenset(keyring.generation_of(entry["sealed"].encode()) for entry in entries.values())
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        data = self._file.read()
+        if data is None:
+            return {}
+        try:
+            found = json.loads(data)
+            if found["format"] != _FORMAT:
+                raise self._damaged(f"it has the format {found['format']!r}; a newer agent-fabric may have written it")
+            return {str(name): _entry(entry) for name, entry in found["secrets"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise self._damaged("it is not what we wrote") from None
+
+    def _write(self, entries: dict[str, dict[str, Any]]) -> None:
+        self._file.replace(json.dumps({"format": _FORMAT, "secrets": entries}, indent=1, sort_keys=True).encode())
+
+    def _damaged(self, reason: str) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"the secrets in {self.path} cannot be read: {reason}",
+            hint="Bring the file back from a backup; or move it away and set the secrets again.",
+        )
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry["sealed"], str):
+        raise TypeError
+    return {
+        "sealed": entry["sealed"],
+        "created_at": float(entry["created_at"]),
+        "updated_at": float(entry["updated_at"]),
+    }
+
+
+def require_usable(name: str, value: str) -> None:
+    """Check that something can be kept.
+
+    Raises:
+        ConfigError: the name or the value cannot be used.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name[:100]!r} is no usable name for a secret",
+            hint="Use at most 128 letters, digits, _ and -, and start with a letter or _, as in GITHUB_TOKEN.",
+        )
+    if len(value.strip()) < SHORTEST_NAMED:
+        raise ConfigError(
+            f"the value of {name} is too short to be kept out of logs",
+            hint=f"A secret has at least {SHORTEST_NAMED} characters.",
+        )
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"the value of {name} is not text", hint="Encode it, for example in base64.") from None
+    if size > MAX_BYTES or "\0" in value:
+        raise ConfigError(
+            f"the value of {name} is longer than {MAX_BYTES} bytes, or has a null character in it",
+            hint="Keep large or binary things in a file of their own, and a key for it here.",
+        )

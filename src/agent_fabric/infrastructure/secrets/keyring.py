@@ -1,0 +1,157 @@
+"""Seals what we keep, so that a copied disk or backup tells nothing without the user's keys."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.secrets.key_files import Keys, Stamp, keys_from
+
+if TYPE_CHECKING:
+    from cryptography.fernet import MultiFernet
+
+_ID_LENGTH = 8
+
+
+class _Ring(NamedTuple):
+    stamp: Stamp
+    keys: tuple[str, ...]
+    fernet: "MultiFernet"
+
+
+class Keyring:
+    """Seals with the newest key and opens with any. A rotation by another process counts from the next call on.
+
+    Sealed data is a Fernet token (AES-128-CBC and HMAC-SHA256, with the time at which it was sealed): printable, a
+    third longer than what it holds, and useless when changed. Nothing is read or made before the first call.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._known: _Ring | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the keys are, for people."""
+        return self._keys.place
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether a rotation makes a key; else whoever gives the keys does."""
+        return self._keys.ours
+
+    @property
+    def generation(self) -> str:
+        """A short name of the newest key, safe to show. A key is made if there is none.
+
+        Raises:
+            FabricError: there is no usable key, and none can be made.
+        """
+        return _id_of(self._ring().keys[0])
+
+    def generations(self) -> tuple[str, ...]:
+        """Return the short names of all keys, the newest first; empty if none was needed yet.
+
+        Raises:
+            FabricError: what is there cannot be used.
+        """
+        return tuple(map(_id_of, self._keys.read()))
+
+    def seal(self, data: bytes) -> bytes:
+        """Return `data` sealed with the newest key, which is made if there is none.
+
+        Raises:
+            FabricError: there is no usable key, and none can be made.
+        """
+        return self._ring().fernet.encrypt(data)
+
+    def unseal(self, data: bytes) -> bytes:
+        """Return what was sealed.
+
+        Raises:
+            StoreUnavailable: no key fits, or the sealed data was damaged: one cannot tell which.
+        """
+        return self._open(data)[1]
+
+    def reseal(self, data: bytes) -> bytes:
+        """Return sealed data sealed with the newest key; the same bytes if it is so already.
+
+        Raises:
+            StoreUnavailable: no key fits, or the sealed data was damaged.
+        """
+        which, content = self._open(data)
+        return data if which == self.generation else self.seal(content)
+
+    def generation_of(self, data: bytes) -> str:
+        """Return the short name of the key that sealed this.
+
+        Raises:
+            StoreUnavailable: no key fits, or the sealed data was damaged.
+        """
+        return self._open(data)[0]
+
+    def rotate(self) -> str:
+        """Make a new key, with which everything is sealed from now on; return its short name. Old keys still open.
+
+        Raises:
+            ConfigError: the keys are given from outside.
+            StoreUnavailable: the new key cannot be kept.
+        """
+        self._keys.add()
+        return self.generation
+
+    def drop_old(self) -> None:
+        """Forget all keys but the newest. Only what was sealed with it can be opened afterwards.
+
+        Raises:
+            ConfigError: the keys are given from outside, or were changed only just now.
+            StoreUnavailable: the file cannot be changed.
+        """
+        self._keys.keep(self._ring().keys[:1])
+
+    def _ring(self, *, make: bool = True) -> _Ring:
+        stamp = self._keys.stamp()
+        if self._known is not None and self._known.stamp == stamp:
+            return self._known
+        keys = self._keys.read()
+        if not keys and make:
+            self._keys.add(unless_any=True)
+            stamp, keys = self._keys.stamp(), self._keys.read()
+        if not keys:
+            raise StoreUnavailable(
+                f"there is no key in {self.place}, but something was sealed with one",
+                hint="Bring the key file back from a backup, or set ENCRYPTION_KEY.",
+            )
+        # Costs 20 ms, and most commands seal nothing.
+        from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415
+
+        self._known = _Ring(stamp, keys, MultiFernet([Fernet(key) for key in keys]))
+        return self._known
+
+    def _open(self, data: bytes) -> tuple[str, bytes]:
+        from cryptography.fernet import Fernet, InvalidToken  # noqa: PLC0415 - as above
+
+        keys = self._ring(make=False).keys
+        for key in keys:
+            try:
+                return _id_of(key), Fernet(key).decrypt(data)
+            except (InvalidToken, ValueError):
+                continue
+        known = ", ".join(map(_id_of, keys))
+        raise StoreUnavailable(
+            f"no key in {self.place} opens this: it was sealed with another key, or is damaged (keys here: {known})",
+            hint="Bring the key file back from a backup, or put the key it was sealed with last in ENCRYPTION_KEY.",
+        )
+
+
+def open_keyring(environ: Mapping[str, str]) -> Keyring:
+    """Return the keys of `ENCRYPTION_KEY` (several with commas, the newest first), else those of the user's key file.
+
+    Raises:
+        ConfigError: the variable holds no key, or the user has no home to keep one in.
+    """
+    return Keyring(keys_from(environ))
+
+
+def _id_of(key: str) -> str:
+    return hashlib.sha256(b"agent-fabric key " + key.encode()).hexdigest()[:_ID_LENGTH]

@@ -1,0 +1,37 @@
+"""What is wrong with definitions, wherever they were checked: as lines for people, and put together for programs."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.definitions.problems import Problem
+from agent_fabric.interfaces.cli.output import from_here, plain_lines
+from agent_fabric.interfaces.workflow_views import problem_from
+
+
+def print_problems(problems: Iterable[Json]) -> None:
+    """Print each with its file and line."""
+    for each in problems:
+        sys.stdout.write(f"{plain_lines(str(_seen_from_here(each)))}\n")
+
+
+def count_checked(checked: Json) -> str:
+    """Say how many files were looked at, and how many of them are wrong."""
+    number = len(checked["files"])
+    wrong = len({each["file"] for each in checked["problems"]})
+    said = f"{wrong} wrong" if wrong else "no problems"
+    return f"{number} {'file' if number == 1 else 'files'} checked: {said}"
+
+
+def joined(checks: Iterable[Json]) -> Json:
+    """Return several checks as one."""
+    parts = list(checks)
+    lists: dict[str, Sequence[object]] = {
+        key: [value for part in parts for value in part[key]] for key in parts[0] if key != "valid"
+    }
+    return {"valid": all(part["valid"] for part in parts), **lists}
+
+
+def _seen_from_here(shown: Json) -> Problem:
+    return replace(problem_from(shown), file=from_here(shown["file"]))

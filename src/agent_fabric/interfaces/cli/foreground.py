@@ -1,0 +1,120 @@
+"""Runs that a command drives, or sees driven, while somebody looks on: on this machine, or at a server."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.application.ports.events import EventSink
+from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.observers import build_observers
+from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import fold
+from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.interfaces.cli.place import Questions, RunLogs
+
+OnCreated = Callable[[RunId], None]
+"""Told a run's id as soon as it has one."""
+
+
+class Foreground(Protocol):
+    """Where a run is driven."""
+
+    @property
+    def runs(self) -> RunLogs:
+        """Reads what happened."""
+        ...
+
+    @property
+    def approvals(self) -> Questions:
+        """What runs ask people."""
+        ...
+
+    async def answer(self, approval_id: str, answer: Answer) -> object:
+        """Answer a question.
+
+        Raises:
+            ApprovalRefused, ApprovalSettled: it cannot be answered so, or any more.
+        """
+        ...
+
+    async def go_on(self, run_id: RunId) -> RunResult:
+        """Go on with a run whose questions have been answered, until it ends or waits again."""
+        ...
+
+    async def leave(self, run_id: RunId) -> RunResult:
+        """Tell how a run stands that nobody looks at any more because Ctrl-C was pressed; say what becomes of it."""
+        ...
+
+    async def run_dir(self, run_id: RunId) -> str:
+        """Return a run's folder."""
+        ...
+
+
+class Ready(NamedTuple):
+    """Something that can be begun."""
+
+    fabric: Foreground
+    begin: Callable[[OnCreated], Awaitable[RunResult]]
+    """Drives a run until it ends or waits for somebody."""
+
+
+Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]
+"""Gets ready to drive something. The sink is shown what happens; the second tells whether anybody can be asked."""
+
+
+def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated], Awaitable[RunResult]]) -> Job:
+    """Return a job for this machine."""
+
+    @asynccontextmanager
+    async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
+        observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
+        fabric = build_local(
+            root,
+            loaded.config,
+            sink=observers.sink,
+            left_out=loaded.left_out,
+            origins=loaded.origins,
+            asks_here=asks,
+        )
+        observers.be_discreet_about(fabric.records.runs.encrypted)
+        try:
+            await fabric.records.runs.catch_up()
+            yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
+        finally:
+            await fabric.aclose()
+            await observers.aclose()
+
+    return opened
+
+
+class LocalForeground:
+    """Foreground on this machine: the run is driven by this process."""
+
+    def __init__(self, fabric: LocalFabric) -> None:
+        self.fabric = fabric
+
+    @property
+    def runs(self) -> SqliteRunRepository:
+        return self.fabric.records.runs
+
+    @property
+    def approvals(self) -> SqliteApprovalBook:
+        return self.fabric.records.approvals
+
+    async def answer(self, approval_id: str, answer: Answer) -> object:
+        return await self.fabric.decide_approval(approval_id, answer)
+
+    async def go_on(self, run_id: RunId) -> RunResult:
+        return await self.fabric.resume_run(run_id)
+
+    async def leave(self, run_id: RunId) -> RunResult:
+        return result_of(fold(run_id, await self.runs.read(run_id)))
+
+    async def run_dir(self, run_id: RunId) -> str:
+        return self.fabric.records.layout.run_dir(run_id)

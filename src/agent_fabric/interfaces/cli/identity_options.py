@@ -1,0 +1,63 @@
+"""What the commands about people, keys and tokens have in common."""
+
+import asyncio
+import getpass
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity, open_identity
+from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.domain.accounts import LONGEST_PASSWORD
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.cli.options import configuration, fabric_root
+
+T = TypeVar("T")
+
+Scopes = Annotated[
+    list[Scope] | None, typer.Option("--scope", help="What may be done; give it several times for several.")
+]
+PasswordStdin = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from standard input instead of asking for it.")
+]
+
+
+def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[Any, Any, T]]) -> T:
+    """Do something with the people and keys of a fabric folder; a server that runs there sees it at once."""
+    root = fabric_root(workspace)
+    config = configuration(root).config
+    records = open_records(root)
+    try:
+        resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
+        identity = open_identity(records.layout.root, config.identity, records.store, resolve, at_once=False)
+        try:
+            return asyncio.run(work(identity))
+        finally:
+            identity.close()
+    finally:
+        records.close()
+
+
+def read_password(name: str, *, from_stdin: bool) -> str:
+    """Return a password that somebody types twice, unseen, or that a program sends.
+
+    Never one of the command line, which every process of the machine can read.
+
+    Raises:
+        ConfigError: there is nobody to ask, or they typed two different ones.
+    """
+    if from_stdin:
+        return sys.stdin.readline(LONGEST_PASSWORD + 2).rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "There is no terminal to ask for a password", hint="Send it on standard input, with --password-stdin."
+        )
+    password = getpass.getpass(f"Password for {name}: ")
+    if getpass.getpass("Once more: ") != password:
+        raise ConfigError("The two passwords are not the same", hint="Try again; nothing was changed.")
+    return password

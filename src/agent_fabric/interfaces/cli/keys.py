@@ -1,0 +1,130 @@
+"""`fabric keys`: which programs may use the server, and for what."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.identity_views import key_object
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Look after the keys of programs: list, create, revoke.")
+
+NEVER = "never"
+
+
+@app.command("list")
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Those that count no more, too.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """List keys, the newest first; the keys themselves are kept nowhere."""
+    now = time.time()
+
+    async def go(identity: Identity) -> list[Json]:
+        found = await identity.keys.list(also_dead=everything)
+        return [key_object(key, now=now, usable=identity.keys.is_usable(key)) for key in found]
+
+    url = server_of(workspace, server)
+    if url is None:
+        keys = with_identity(workspace, go)
+    else:
+        keys = with_client(url, lambda client: client.keys.list(also_dead=everything))
+    if as_json:
+        print_json(keys)
+    else:
+        sys.stdout.write("".join(_line(key) + "\n" for key in keys) or "There are no keys.\n")
+        if any(key["status"] == "foreign" for key in keys):
+            sys.stdout.write(
+                "foreign: made with another identity.key or API_KEY_PEPPER than the one here; bring that back, or "
+                "make new keys.\n"
+            )
+    return COMPLETED
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, such as ci.")],
+    scopes: Scopes = None,
+    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it counts: 30d, 12h, 2w, or never.")] = "90d",
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a key and print it, this once. Without --scope it can only look at runs."""
+    require_a_person()
+    lasts_s = None if expires == NEVER else seconds_in(expires)
+
+    wanted = scopes or (Scope.RUNS_READ,)
+
+    async def go(identity: Identity) -> Json:
+        made = await identity.keys.create(name, scopes=wanted, lasts_s=lasts_s, by=owner_here())
+        return {**key_object(made.key, now=made.key.created_at), "key": made.secret}
+
+    async def go_there(client: "FabricClient") -> Json:
+        return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
+
+    url = server_of(workspace, server)
+    made = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    if as_json:
+        print_json(made)
+        return COMPLETED
+    sys.stderr.write(
+        f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. It counts {_until(made)}.\n"
+        "Keep it now: it is shown this once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
+    )
+    sys.stderr.flush()
+    sys.stdout.write(f"{plain(made['key'])}\n")
+    return COMPLETED
+
+
+@app.command()
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The id of a key, or the name of a live one.")],
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Let a key open nothing any more, at once."""
+    require_a_person()
+
+    async def go(identity: Identity) -> Json:
+        return key_object(await identity.keys.revoke(key, by=owner_here()), now=time.time())
+
+    url = server_of(workspace, server)
+    revoked = with_identity(workspace, go) if url is None else with_client(url, lambda client: client.keys.revoke(key))
+    if as_json:
+        print_json(revoked)
+    else:
+        sys.stdout.write(f"The key {plain(revoked['name'])} ({plain(revoked['id'])}) is revoked.\n")
+    return COMPLETED
+
+
+def _line(key: Json) -> str:
+    used = "never used" if key["last_used_at"] is None else f"used {_day(key['last_used_at'])}"
+    scopes, status = plain(",".join(sorted(key["scopes"]))), plain(key["status"])
+    return f"{plain(key['id'])}  {plain(key['name']):<20}  {status:<7}  {scopes:<24}  {_until(key):<16}  {used}"
+
+
+def _until(key: Json) -> str:
+    return "for ever" if key["expires_at"] is None else f"until {_day(key['expires_at'])}"
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))

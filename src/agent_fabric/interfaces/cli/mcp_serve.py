@@ -1,0 +1,65 @@
+"""`fabric mcp serve`: agent-fabric as a tool server for other programs."""
+
+import asyncio
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.place import Server, server_of
+
+
+def serve(
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, as `fabric serve` does, at /mcp.")] = False,
+    port: Annotated[int | None, typer.Option(min=0, max=65_535, help="With --http: the port.")] = None,
+    answer: Annotated[bool, typer.Option(help="Whether callers may answer what runs ask.")] = True,
+    workspace: Workspace = None,
+    server: Server = None,
+) -> int:
+    """Let other programs run tasks here, over MCP: on standard input and output, or over HTTP.
+
+    \b
+    In the configuration of a program that speaks MCP:
+      {"mcpServers": {"fabric": {"command": "fabric", "args": ["mcp", "serve"]}}}
+
+    A run of agent-fabric itself can start others through it, but answer nothing.
+    """  # noqa: D301 - the mark makes lines stay as they are
+    if http:
+        from agent_fabric.interfaces.cli.serve import serve as listen  # noqa: PLC0415 - most callers do not listen
+
+        return listen(port=port, workspace=workspace)
+    url = server_of(workspace, server)
+    may_answer = answer and "FABRIC_RUN_ID" not in os.environ
+    if url is not None:
+        asyncio.run(_over_stdio(url, None, may_answer=may_answer))
+    else:
+        root = fabric_root(workspace)
+        asyncio.run(_inside(root, configuration(root), may_answer=may_answer))
+    return COMPLETED
+
+
+async def _inside(root: Path, loaded: Loaded, *, may_answer: bool) -> None:
+    """Serve this machine's own runs."""
+    from agent_fabric.infrastructure.identity.local_token import local_token  # noqa: PLC0415 - as below
+    from agent_fabric.interfaces.http.inside import serving_inside  # noqa: PLC0415 - `--help` needs no web framework
+
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving_inside(root, loaded))
+        await _over_stdio(url, local_token(root), may_answer=may_answer)
+
+
+async def _over_stdio(url: str, token: str | None, *, may_answer: bool) -> None:
+    """Talk to whoever started us until they leave."""
+    try:
+        from agent_fabric.interfaces.mcp.over_stdio import tools_over_stdio  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").startswith("agent_fabric"):
+            raise
+        raise MissingExtra("mcp", needed_for="`fabric mcp serve`") from None
+    await tools_over_stdio(url, token, may_answer=may_answer)

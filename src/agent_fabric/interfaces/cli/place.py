@@ -1,0 +1,245 @@
+"""What a command works on: the runs of a folder on this machine, or those of a server. It need not know which.
+
+A command takes the options `Workspace` and `Server`, hands both to `at_place`, and gets a `Place`. What differs between
+the two stands in `place_local` and `place_remote`, and nowhere else.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
+
+import typer
+
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult
+
+if TYPE_CHECKING:  # few commands need these
+    from agent_fabric.application.ports.embeddings import FoundRun
+    from agent_fabric.application.runs.diff_run import RunDiff
+    from agent_fabric.application.runs.search_runs import OnProgress
+    from agent_fabric.application.runs.undo_run import Undone
+    from agent_fabric.application.runs.verify_run import Verification
+    from agent_fabric.client import FabricClient
+    from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.unified_diff import FileDiff
+    from agent_fabric.infrastructure.runlog.layout import Layout
+
+T = TypeVar("T")
+FABRIC_URL = "FABRIC_URL"
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help=f"Work on the runs of this server; by default {FABRIC_URL}, else of this folder.",
+    ),
+]
+
+
+class Catalogue(Protocol):
+    """Finds runs."""
+
+    async def recent(self, *, limit: int) -> Sequence[RunRecord]:
+        """Return the newest runs, newest first; a negative limit is none."""
+        ...
+
+    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+        """Return the runs whose task or summary fits the words best."""
+        ...
+
+    async def find(self, prefix: str) -> RunId:
+        """Return the one run whose id begins so.
+
+        Raises:
+            RunNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    async def newest(self) -> RunId:
+        """Return the run that was created last, but for those that work for another one.
+
+        Raises:
+            RunNotFound: there is none at all.
+        """
+        ...
+
+
+class RunLogs(Protocol):
+    """Reads what happened to runs."""
+
+    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        """Return the events that follow sequence number `after`.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
+
+class Questions(Protocol):
+    """What runs ask people."""
+
+    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
+        """Return questions, the oldest first."""
+        ...
+
+    async def find(self, prefix: str) -> ApprovalCard:
+        """Return the one question whose id begins so.
+
+        Raises:
+            ApprovalNotFound: none, or more than one, begins so.
+        """
+        ...
+
+
+class Answered(NamedTuple):
+    """A question after it was answered."""
+
+    card: ApprovalCard
+    goes_on_with: RunId | None
+    """The run that somebody has to go on with; None: it goes on by itself."""
+
+
+class Changes(Protocol):
+    """What runs did to files."""
+
+    async def diff(self, run_id: RunId) -> "RunDiff":
+        """Return what a run changed."""
+        ...
+
+    def compared(self, found: "RunDiff", change: "Change") -> "FileDiff":
+        """Return how one path changed."""
+        ...
+
+    async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
+        """Take back what a run changed; paths may lie below the folder that it worked in, or be counted from there."""
+        ...
+
+
+class Place(Protocol):
+    """The runs of a folder, or of a server."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Finds runs."""
+        ...
+
+    @property
+    def runs(self) -> RunLogs:
+        """Reads what happened to them."""
+        ...
+
+    @property
+    def approvals(self) -> Questions:
+        """What they ask people."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """What they did to files."""
+        ...
+
+    @property
+    def exports(self) -> "Layout":
+        """Where log files are written that somebody asks for."""
+        ...
+
+    async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
+        """End a run."""
+        ...
+
+    async def answer(self, approval_id: str, answer: Answer) -> Answered:
+        """Answer a question."""
+        ...
+
+    async def verify(self, run_id: RunId) -> "Verification":
+        """Check again what a run claims."""
+        ...
+
+    async def search_by_meaning(self, question: str, *, limit: int, on_progress: "OnProgress") -> "Sequence[FoundRun]":
+        """Return the runs nearest to a question."""
+        ...
+
+    async def run_dir(self, run_id: RunId) -> str:
+        """Return a run's folder, where it is."""
+        ...
+
+    def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of a run, those that are there and then those that come, until it has settled."""
+        ...
+
+
+Work = Callable[[Place], Coroutine[Any, Any, T]]
+
+
+def server_of(workspace: str | None, server: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the address of the server to work on; None: this machine.
+
+    A folder that is named counts more than the environment, a server that is named as much as a folder.
+
+    Raises:
+        ConfigError: both are named.
+    """
+    if server is not None and workspace is not None:
+        raise ConfigError("--server and --workspace exclude each other", hint="A server has a folder of its own.")
+    if server is None and workspace is None:
+        return environment.get(FABRIC_URL) or None
+    if server == "":
+        raise ConfigError("--server needs an address", hint="For example: --server http://127.0.0.1:8787")
+    return server
+
+
+def at_place(workspace: str | None, server: str | None, work: Work[T], *, without: T | None = None) -> T:
+    """Let a command do its work where it is told to; `without` is the answer of a folder that has no runs.
+
+    Raises:
+        RunNotFound: the folder has no runs, and there is no answer for that.
+        FabricError: what the work raised.
+    """
+    url = server_of(workspace, server)
+    if url is not None:
+        from agent_fabric.interfaces.cli.place_remote import remote_place  # noqa: PLC0415 - aiohttp takes its time
+
+        return asyncio.run(_at(remote_place(url), work))
+    from agent_fabric.interfaces.cli.place_local import local_place  # noqa: PLC0415 - those at servers do not need it
+
+    try:
+        place = local_place(workspace)
+    except RunNotFound:
+        if without is None:
+            raise
+        return without
+    return asyncio.run(_at(place, work))
+
+
+async def _at(opened: AbstractAsyncContextManager[Place], work: Work[T]) -> T:
+    async with opened as place:
+        return await work(place)
+
+
+def with_client(url: str, work: "Callable[[FabricClient], Coroutine[Any, Any, T]]") -> T:
+    """Ask a server for something that is not about runs."""
+    from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
+
+    async def go() -> T:
+        async with FabricClient(url) as client:
+            return await work(client)
+
+    return asyncio.run(go())
+
+
+def refuse_if(asked: bool, message: str, *, hint: str) -> None:
+    """Refuse what does not go together.
+
+    Raises:
+        ConfigError: it was asked for.
+    """
+    if asked:
+        raise ConfigError(message, hint=hint)

@@ -1,0 +1,151 @@
+"""The runs of a folder on this machine, as commands work on them."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, this_person
+from agent_fabric.domain.events import Event, RunCreated
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.evolve import evolve
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.made_here import require_made_here
+from agent_fabric.interfaces.changes_view import within
+from agent_fabric.interfaces.cli.options import configuration, existing_root
+from agent_fabric.interfaces.cli.place import Answered, Place
+
+if TYPE_CHECKING:  # few commands need these
+    from agent_fabric.application.ports.embeddings import FoundRun
+    from agent_fabric.application.runs.diff_run import RunDiff
+    from agent_fabric.application.runs.search_runs import OnProgress
+    from agent_fabric.application.runs.undo_run import Undone
+    from agent_fabric.application.runs.verify_run import Verification
+    from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.unified_diff import FileDiff
+
+FOLLOW_S = 0.3
+"""How often whoever follows a run looks again."""
+
+
+def local_place(workspace: str | None) -> AbstractAsyncContextManager[Place]:
+    """Open the runs of a fabric folder.
+
+    Raises:
+        RunNotFound: there are none.
+    """
+    return _opened(existing_root(workspace))
+
+
+@asynccontextmanager
+async def _opened(root: Path) -> AsyncIterator[Place]:
+    records = open_records(root)
+    try:
+        yield LocalPlace(records)
+    finally:
+        records.close()
+
+
+class LocalPlace:
+    """Place over a fabric folder."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+
+    @property
+    def catalogue(self) -> SqliteRunCatalogue:
+        return self.records.catalogue
+
+    @property
+    def runs(self) -> SqliteRunRepository:
+        return self.records.runs
+
+    @property
+    def approvals(self) -> SqliteApprovalBook:
+        return self.records.approvals
+
+    @property
+    def changes(self) -> "LocalChanges":
+        return LocalChanges(self.records)
+
+    @property
+    def exports(self) -> Layout:
+        return self.records.layout
+
+    async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
+        return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)
+
+    async def answer(self, approval_id: str, answer: Answer) -> Answered:
+        decide = decide_approval(self.records, lambda: configuration(self.records.layout.root))
+        card = await decide(approval_id, answer)
+        top = None if self.records.has_server() else await self._uppermost(card.run_id)
+        return Answered(await self.records.approvals.find(card.approval_id), top)
+
+    async def verify(self, run_id: RunId) -> "Verification":
+        from agent_fabric.bootstrap.audit import verify_run  # noqa: PLC0415 - one command needs it
+
+        return await verify_run(self.records)(run_id)
+
+    async def search_by_meaning(self, question: str, *, limit: int, on_progress: "OnProgress") -> "Sequence[FoundRun]":
+        from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - nothing else needs what this imports
+
+        search = search_runs(self.records, configuration(self.records.layout.root).config)
+        return (await search(question, limit=limit, on_progress=on_progress)).runs
+
+    async def run_dir(self, run_id: RunId) -> str:
+        return self.records.layout.run_dir(run_id)
+
+    async def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+        state = RunState(run_id)
+        while True:
+            events = await self.records.runs.read(run_id, after=state.next_seq - 1)
+            for event in events:
+                evolve(state, event)
+            yield events
+            if state.status.settled:
+                return
+            await asyncio.sleep(FOLLOW_S)
+
+    async def _uppermost(self, run_id: RunId) -> RunId:
+        """Return the run that others work for: going on with it goes on with all of them."""
+        reader = SqliteRunReader(self.records.store)
+        while True:
+            (created,) = await reader.page(run_id, after=-1, limit=1)
+            if not isinstance(created.body, RunCreated) or created.body.parent is None:
+                return run_id
+            run_id = created.body.parent.run_id
+
+
+class LocalChanges:
+    """Changes over a fabric folder."""
+
+    def __init__(self, records: Records) -> None:
+        from agent_fabric.bootstrap.changes import diff_run, undo_run  # noqa: PLC0415 - two commands need it
+
+        self._records = records
+        self._look, self._take_back = diff_run(records), undo_run(records)
+
+    async def diff(self, run_id: RunId) -> "RunDiff":
+        return await self._look(run_id)
+
+    def compared(self, found: "RunDiff", change: "Change") -> "FileDiff":
+        from agent_fabric.domain.unified_diff import file_diff  # noqa: PLC0415 - as above
+
+        return file_diff(change, *self._look.content(found, change))
+
+    async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
+        # Files are changed because of what is recorded, so it must not be made up by somebody else.
+        require_made_here(self._records.layout.root, audit_key(os.environ))
+        folder = await self._look.folder(run_id)
+        inside = [within(path, folder) for path in paths]
+        return await self._take_back(run_id, by=this_person(), paths=inside, redo=redo, dry=dry, force=force)

@@ -1,0 +1,233 @@
+"""`fabric secrets`: keep secrets sealed, and change the keys that seal them."""
+
+import asyncio
+import getpass
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_fabric.application.secrets.change_secrets import ChangeSecrets
+from agent_fabric.bootstrap.audit import change_secrets
+from agent_fabric.bootstrap.local import open_records, owner_here
+from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
+from agent_fabric.client.wire import Json
+from agent_fabric.config.schema.secrets import SecretsConfig
+from agent_fabric.domain.errors import ConfigError, SecretNotFound
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.made_here import require_made_here
+from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json, styled
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.secret_views import rotation_object, secret_object
+
+app = new_app("Keep secrets sealed, and change the keys: set, list, remove, rotate.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, as in `file:NAME`.")]
+
+
+@app.command("set")
+def set_secret(
+    name: Name,
+    stdin: Annotated[bool, typer.Option("--stdin", help="Read the value from standard input.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Keep a secret, sealed, in the fabric folder. Its value is asked for, and shown nowhere.
+
+    Settings then refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`.
+
+    \b
+    Examples:
+      fabric secrets set OPENAI_API_KEY
+      pass show openai | fabric secrets set OPENAI_API_KEY --stdin
+    """  # noqa: D301 - the mark makes lines stay as they are
+    require_a_person()
+    url = server_of(workspace, server)
+    if url is None:
+        root = _root(workspace)
+        value = _from_stdin() if stdin else _typed(name)
+        is_new = _changed(root, lambda change: change.set(name, value, by=owner_here()))
+    else:
+        value = _from_stdin() if stdin else _typed(name)
+        require_usable(name, value)
+        is_new = with_client(url, lambda client: client.secrets.set(name, value))
+    if as_json:
+        print_json({"name": name, "new": is_new})
+    else:
+        sys.stdout.write(f"{name} is kept. Refer to it as file:{name}.\n" if is_new else f"{name} is changed.\n")
+    return COMPLETED
+
+
+@app.command("list")
+def list_secrets(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Show which secrets are kept, and when they were changed; never what they are.
+
+    Example: fabric secrets list
+    """
+    url = server_of(workspace, server)
+    if url is None:
+        kept = _secrets(_root(workspace)).file.stored()
+        shown: Json = {"secrets": [secret_object(each) for each in kept]}
+    else:
+        shown = with_client(url, lambda client: client.secrets.list())
+    if as_json:
+        print_json(shown)
+        return COMPLETED
+    stored = shown["secrets"]
+    width = max((len(each["name"]) for each in stored), default=0)
+    for each in stored:
+        date = styled(_date(each["updated_at"]), "dim", sys.stdout)
+        sys.stdout.write(f"{plain(each['name']):<{width}}  file  {date}\n")
+    if not stored:
+        sys.stdout.write("No secret is kept here. Keep one with: fabric secrets set NAME\n")
+    return COMPLETED
+
+
+@app.command()
+def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Forget a secret.
+
+    Example: fabric secrets remove OPENAI_API_KEY
+    """
+    require_a_person()
+    url = server_of(workspace, server)
+    if url is None:
+        _remove_here(workspace, name)
+    else:
+        with_client(url, lambda client: client.secrets.remove(name))
+    if as_json:
+        print_json({"name": name, "removed": True})
+    else:
+        sys.stdout.write(f"{name} is removed.\n")
+    return COMPLETED
+
+
+def _remove_here(workspace: str | None, name: str) -> None:
+    root = _root(workspace)
+    if not root.exists() or not _changed(root, lambda change: change.remove(name, by=owner_here())):
+        raise SecretNotFound(f"There is no secret {name!r} here", hint="`fabric secrets list` shows what there is.")
+
+
+@app.command("rotate")
+def rotate_keys(
+    drop_old: Annotated[
+        bool, typer.Option("--drop-old", help="Make no new key; forget all but the newest, once nothing needs them.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a new key, and seal the secrets and encrypted runs of this folder with it.
+
+    Old keys stay, for other fabric folders and for backups, until --drop-old. Runs may go on meanwhile.
+
+    \b
+    Examples:
+      fabric secrets rotate
+      fabric secrets rotate --drop-old
+    """  # noqa: D301 - the mark makes lines stay as they are
+    require_a_person()
+    url = server_of(workspace, server)
+    if url is not None:
+        refuse_if(drop_old, "--drop-old does not work with a server", hint="Forget keys at the server's own terminal.")
+        there: Json = with_client(url, lambda client: client.secrets.rotate())
+        return _tell_rotated({**there, "dropped_old": False}, "its key", as_json=as_json)
+    root = _root(workspace)
+    secrets = _secrets(root)
+    if drop_old and not yes and not _agreed():
+        sys.stderr.write("Nothing was dropped.\n")
+        return FAILED
+    done = rotation_object(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
+    keyring = secrets.keyring()
+    here: Json = {**done, "dropped_old": drop_old, "keys": list(keyring.generations())}
+    return _tell_rotated(here, str(keyring.place), as_json=as_json)
+
+
+def _tell_rotated(done: Json, place: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json(done)
+        return COMPLETED
+    generation = plain(done["generation"])
+    key = f"a new key, {generation}," if done["new_key"] else f"the key {generation}"
+    changed = f"{done['secrets']} secrets, {done['runs']} runs changed"
+    sys.stdout.write(f"Everything here is sealed with {key} now ({changed}).\n")
+    if done["dropped_old"]:
+        sys.stdout.write("All other keys are forgotten.\n")
+    elif done["new_key"]:
+        sys.stdout.write(f"Back up {place}: without it, nothing that is sealed can be read.\n")
+    return COMPLETED
+
+
+async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
+    records = open_records(root)
+    change = drop_old_keys if drop_old else rotate
+    try:
+        return await change(secrets, records.store, by=owner_here())
+    finally:
+        records.close()
+
+
+def _changed(root: Path, change: Callable[[ChangeSecrets], Coroutine[Any, Any, bool]]) -> bool:
+    records = open_records(root)
+    try:
+        return asyncio.run(change(change_secrets(_secrets(root), records)))
+    finally:
+        records.close()
+
+
+def _root(workspace: str | None) -> Path:
+    root = fabric_root(workspace)
+    require_made_here(root, audit_key(os.environ))
+    return root
+
+
+def _secrets(root: Path) -> Secrets:
+    return open_secrets(SecretsConfig(), root, os.environ)
+
+
+def _typed(name: str) -> str:
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "there is nobody at the terminal to type a secret", hint="Send it to standard input, and add --stdin."
+        )
+    try:
+        value = getpass.getpass(f"Value of {plain(name)}: ")
+        again = getpass.getpass("Once more: ")
+    except EOFError:
+        raise typer.Abort from None
+    if value != again:
+        raise ConfigError("the two are not the same", hint="Nothing was changed. Try again.")
+    return value
+
+
+def _from_stdin() -> str:
+    data = sys.stdin.buffer.read(4 * MAX_BYTES)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ConfigError("what came is not text", hint="Encode it, for example in base64.") from None
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise ConfigError("There is nobody to ask", hint="If no other folder or backup needs old keys, say --yes.")
+    sys.stderr.write(
+        "What is sealed with older keys in other fabric folders, or in backups, cannot be read afterwards.\n"
+        "Run `fabric secrets rotate --workspace DIR` for each of them first.\n"
+    )
+    return typer.confirm("Forget the older keys?", err=True)
+
+
+def _date(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,104 @@
+"""`fabric token`: the token of this folder, and tokens for people's scripts."""
+
+import asyncio
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.audit import act_log
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.local import open_records, owner_here
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
+from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.made_here import require_ours
+from agent_fabric.interfaces.cli.durations import seconds_in
+from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import from_here, plain, print_json
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.identity_views import token_object
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Look after tokens: show, rotate, issue.")
+
+
+@app.command()
+def show(
+    reveal: Annotated[bool, typer.Option("--reveal", help="Print the token itself, and nothing else.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say where the token of this folder is, with which programs of this machine use the server."""
+    root = fabric_root(workspace)
+    if reveal:
+        require_a_person()
+    token = read_local_token(root)
+    if as_json:
+        print_json({"path": str(token_file(root)), "exists": token is not None, "token": token if reveal else None})
+    elif token is None:
+        sys.stdout.write("There is none yet: the first `fabric serve`, or `fabric token rotate`, makes it.\n")
+    else:
+        sys.stdout.write(f"{token if reveal else from_here(token_file(root))}\n")
+    return COMPLETED
+
+
+@app.command()
+def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Put a new token in the place of this folder's old one, which counts no more, at once."""
+    require_a_person()
+    root = fabric_root(workspace)
+    require_ours(root, audit_key(os.environ))
+    records = open_records(root)
+    try:
+        rotate_local_token(root)
+        act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
+        asyncio.run(act_log(records).record(act))
+    finally:
+        records.close()
+    if as_json:
+        print_json({"path": str(token_file(root)), "rotated": True})
+    else:
+        sys.stdout.write(f"{from_here(token_file(root))} is new; what used the old one needs it.\n")
+    return COMPLETED
+
+
+@app.command()
+def issue(
+    user: Annotated[str, typer.Argument(metavar="USER", help="Whom it is for: a user of `fabric users`.")],
+    scopes: Scopes = None,
+    lifetime: Annotated[
+        str | None, typer.Option(metavar="AGE", help="How long it counts, such as 12h; by default as long as a login.")
+    ] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Print a token for somebody's script: for all that they may, or with --scope for less."""
+    require_a_person()
+    lifetime_s = None if lifetime is None else seconds_in(lifetime)
+
+    async def go(identity: Identity) -> Json:
+        return token_object(await identity.issue(user, by=owner_here(), scopes=scopes, lifetime_s=lifetime_s))
+
+    async def go_there(client: "FabricClient") -> Json:
+        return await client.users.issue_token(user, scopes=scopes, lifetime_s=lifetime_s)
+
+    url = server_of(workspace, server)
+    issued = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    if as_json:
+        print_json(issued)
+        return COMPLETED
+    until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))
+    sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. It counts until {until}.\n")
+    sys.stderr.flush()
+    sys.stdout.write(f"{plain(issued['access_token'])}\n")
+    return COMPLETED

@@ -1,0 +1,198 @@
+"""`fabric users`: who can log in to the server, and what they may."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.client.wire import Json
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import SCOPES_OF, Role, Scope
+from agent_fabric.interfaces.cli.identity_options import PasswordStdin, Scopes, read_password, with_identity
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.identity_views import user_object
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
+
+app = new_app("Look after who can log in to the server: list, add, set, password, remove.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user.")]
+_ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in Role)
+
+
+@app.command("list")
+def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """List everybody who can log in."""
+    url = server_of(workspace, server)
+    users = (
+        with_identity(workspace, _everybody) if url is None else with_client(url, lambda client: client.users.list())
+    )
+    if as_json:
+        print_json(users)
+    else:
+        sys.stdout.write("".join(_line(user) + "\n" for user in users) or "There are no users.\n")
+    return COMPLETED
+
+
+@app.command()
+def add(
+    name: Name,
+    role: Annotated[Role, typer.Option(help=f"What they may. {_ROLES}.")] = Role.VIEWER,
+    scopes: Scopes = None,
+    password_stdin: PasswordStdin = False,
+    no_password: Annotated[
+        bool, typer.Option("--no-password", help="They cannot log in, only use tokens of `fabric token issue`.")
+    ] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Add somebody; the password is asked for. --scope gives them more than their role does."""
+    require_a_person()
+    if no_password and password_stdin:
+        raise ConfigError("--no-password and --password-stdin exclude each other", hint="Use one of the two.")
+    password = None if no_password else read_password(name, from_stdin=password_stdin)
+
+    async def go(identity: Identity) -> Json:
+        return user_object(
+            await identity.users.add(name, password=password, role=role, extra=scopes or (), by=owner_here())
+        )
+
+    url = server_of(workspace, server)
+    if url is None:
+        user = with_identity(workspace, go)
+    else:
+        user = with_client(
+            url, lambda client: client.users.add(name, password=password, role=role, scopes=scopes or ())
+        )
+    return _told(user, "added", as_json=as_json)
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    role: Annotated[Role | None, typer.Option(help=f"What they may. {_ROLES}.")] = None,
+    scopes: Scopes = None,
+    no_scopes: Annotated[bool, typer.Option("--no-scopes", help="Nothing beyond their role.")] = False,
+    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Whether they are kept out.")] = None,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Change what somebody may; it counts at once, and they log in again. --scope gives more than the role does."""
+    require_a_person()
+    if scopes and no_scopes:
+        raise ConfigError("--scope and --no-scopes exclude each other", hint="Use one of the two.")
+    extra = () if no_scopes else scopes
+    if role is None and extra is None and disabled is None:
+        raise ConfigError(
+            "There is nothing to change", hint="Give --role, --scope, --no-scopes, --disable or --enable."
+        )
+
+    async def go(identity: Identity) -> Json:
+        before = user_object(await identity.users.get(name))
+        user = await identity.users.change(name, role=role, extra=extra, disabled=disabled, by=owner_here())
+        _warn_if_it_was_the_last_admin(before, await _everybody(identity))
+        return user_object(user)
+
+    async def go_there(client: "FabricClient") -> Json:
+        before = await client.users.show(name)
+        user = await client.users.change(name, role=role, scopes=extra, disabled=disabled)
+        _warn_if_it_was_the_last_admin(before, await client.users.list())
+        return user
+
+    url = server_of(workspace, server)
+    user = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    return _told(user, "changed", as_json=as_json)
+
+
+@app.command()
+def password(
+    name: Name,
+    password_stdin: PasswordStdin = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """Give somebody a new password; it is asked for. They log in again."""
+    require_a_person()
+    fresh = read_password(name, from_stdin=password_stdin)
+
+    async def go(identity: Identity) -> Json:
+        return user_object(await identity.users.set_password(name, fresh, by=owner_here()))
+
+    async def go_there(client: "FabricClient") -> Json:
+        await client.users.set_password(name, fresh)
+        return await client.users.show(name)
+
+    url = server_of(workspace, server)
+    user = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    return _told(user, "given a new password", as_json=as_json)
+
+
+@app.command()
+def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
+    """Remove somebody. Their tokens count no more; keys that they have made stay."""
+    require_a_person()
+
+    async def go(identity: Identity) -> None:
+        before = user_object(await identity.users.get(name))
+        await identity.users.remove(name, by=owner_here())
+        _warn_if_it_was_the_last_admin(before, await _everybody(identity))
+
+    async def go_there(client: "FabricClient") -> None:
+        before = await client.users.show(name)
+        await client.users.remove(name)
+        _warn_if_it_was_the_last_admin(before, await client.users.list())
+
+    url = server_of(workspace, server)
+    if url is None:
+        with_identity(workspace, go)
+    else:
+        with_client(url, go_there)
+    if as_json:
+        print_json({"name": name, "removed": True})
+    else:
+        sys.stdout.write(f"{name} has been removed.\n")
+    return COMPLETED
+
+
+async def _everybody(identity: Identity) -> list[Json]:
+    return [user_object(user) for user in await identity.users.list()]
+
+
+def _warn_if_it_was_the_last_admin(before: Json, users: Sequence[Json]) -> None:
+    if _is_admin(before) and not any(map(_is_admin, users)):
+        print_warning("No user is an admin any more. The machine itself still is one, with the token of the folder.")
+
+
+def _is_admin(user: Json) -> bool:
+    return Scope.ADMIN in user["scopes"] and not user["disabled"]
+
+
+def _told(user: Json, what: str, *, as_json: bool) -> int:
+    if as_json:
+        print_json(user)
+    else:
+        may = "They are disabled." if user["disabled"] else f"They may: {_scopes(user)}"
+        sys.stdout.write(f"{plain(user['name'])} has been {what}. {may}\n")
+    return COMPLETED
+
+
+def _line(user: Json) -> str:
+    notes = ["disabled"] if user["disabled"] else []
+    notes += [] if user["has_password"] else ["no password"]
+    about = f"  ({', '.join(notes)})" if notes else ""
+    return f"{plain(user['name']):<20}  {plain(user['role']):<9}  {_scopes(user)}{about}"
+
+
+def _scopes(user: Json) -> str:
+    return plain(", ".join(sorted(user["scopes"])))

@@ -1,0 +1,174 @@
+"""What becomes of a message: a new run, or the answer to what a run has asked."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fastapi import Request
+
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.errors import FabricError, RunNotFound, TooManyRequests
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.approval_form import filled_in
+from agent_fabric.interfaces.http.a2a.contexts import Contexts
+from agent_fabric.interfaces.http.a2a.error_shape import (
+    INVALID_PARAMS,
+    PUSH_NOT_SUPPORTED,
+    UNSUPPORTED_OPERATION,
+    RpcError,
+)
+from agent_fabric.interfaces.http.a2a.params import Sending, checked_text
+from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
+from agent_fabric.interfaces.http.a2a.standing import context_of
+from agent_fabric.interfaces.http.a2a.tasks import Tasks
+from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
+from agent_fabric.interfaces.http.openai.answers import told
+from agent_fabric.interfaces.http.openai.conversation import Asked, Turn, turns_of
+from agent_fabric.interfaces.http.openai.job import Job
+from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
+from agent_fabric.interfaces.http.starting import begun, resumed
+from agent_fabric.interfaces.http.views import RunView, look_at
+
+
+def no_push() -> RpcError:
+    """Return why nobody is told about tasks who does not ask."""
+    hint = "Follow them with SubscribeToTask, or ask with GetTask."
+    return RpcError(PUSH_NOT_SUPPORTED, "Tasks are not announced to other addresses here", hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Takes messages."""
+
+    fabric: ServerFabric
+    models: Models
+    contexts: Contexts
+    tasks: Tasks
+
+    async def begin(self, request: Request, sending: Sending) -> Job:
+        """Make a run of a message, or tell it to the run that it is for.
+
+        Raises:
+            RpcError: the message cannot be taken.
+            FabricError: there is no such task or skill, or whoever asks may not.
+        """
+        if sending.options.push is not None:
+            raise no_push()
+        if sending.message.role in ("agent", "ROLE_AGENT"):
+            raise RpcError(INVALID_PARAMS, "message.role: a message to an agent is of the role ROLE_USER")
+        text = checked_text(sending.message)
+        if sending.message.task_id:
+            return await self._go_on(request, sending, text)
+        principal, context = who_asks(request), sending.message.context_id
+        before = await self._before(context, principal) if context else None
+        skill = sending.skill or (CHOOSES if before is None else model_of(before.task))
+        asked = Asked(text, () if before is None else await self._said(before))
+        task = await self.models.task(skill, asked, principal)
+        secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
+        task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
+        await self._require_rate(principal)
+        started = await begun(self.fabric, request, task)
+        if not request.scope["state"].get("is_attached"):
+            self.contexts.remember(task.conversation, started.run_id)
+        # An agent is not tried again here: another attempt would be another task.
+        return Job(self.fabric, request, skill, task, started, is_followed=True)
+
+    async def _before(self, context: str, principal: Principal) -> RunView | None:
+        """Return the run that a conversation goes on from.
+
+        Raises:
+            RpcError: the conversation is somebody else's.
+        """
+        newest = await self.contexts.newest(context)
+        if newest is None:
+            return None
+        try:
+            view = await look_at(self.fabric, newest)
+        except RunNotFound:  # it has been cleared away
+            return None
+        if context_of(newest, view.task) != context:
+            return None
+        if view.task.requested_by not in ("", principal.name):
+            raise RpcError(
+                INVALID_PARAMS,
+                "contextId: this conversation is somebody else's",
+                hint="Leave it out to begin one of your own, or choose another.",
+            )
+        return view
+
+    async def _said(self, before: RunView) -> tuple[Turn, ...]:
+        """Return a conversation up to a run, and what came of that."""
+        turns, result = turns_of(before.prompt), before.result
+        if result.status.settled:
+            said = (await told(self.fabric, result)).text or (result.error.message if result.error else "")
+            turns.append(Turn("assistant", said))
+        return tuple(turn for turn in turns if turn.text.strip())
+
+    async def _go_on(self, request: Request, sending: Sending, text: str) -> Job:
+        message = sending.message
+        view = await self.tasks.find(message.task_id)
+        run_id, model = view.result.run_id, model_of(view.task)
+        if message.context_id not in ("", context_of(run_id, view.task)):
+            raise RpcError(INVALID_PARAMS, "contextId: the task belongs to another conversation", hint="Leave it out.")
+        match view.result.status:
+            case RunStatus.WAITING:
+                must_be_allowed(who_asks(request), Scope.APPROVALS)
+                return await self._answer(request, view, reply_in(text, message.data))
+            case RunStatus.INTERRUPTED if says_go_on(text):
+                must_be_allowed(who_asks(request), right_for(model))
+                started = await resumed(self.fabric, request, run_id)
+                return Job(self.fabric, request, model, view.task, started, is_followed=True)
+            case RunStatus.INTERRUPTED:
+                raise RpcError(UNSUPPORTED_OPERATION, "This task was interrupted", hint="Say: resume")
+            case RunStatus.RUNNING:
+                hint = "Wait until it has ended, or end it with CancelTask."
+                raise RpcError(UNSUPPORTED_OPERATION, "This task is at work, and takes no messages", hint=hint)
+            case _:
+                hint = "To go on with the conversation, send the message with its contextId, and without a taskId."
+                raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint=hint)
+
+    async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
+        """Answer what a run asks, and go on with it."""
+        run_id = view.result.run_id
+        card = await self._asked(reply, (await told(self.fabric, view.result)).approvals)
+        args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
+        answer = Answer(decision=reply.decision, by=who_asks(request).name, via="a2a", reason=reply.reason, args=args)
+        await self.fabric.decide_approval(card.approval_id, answer)
+        started = None
+        if card.run_id == run_id:
+            try:
+                started = await resumed(self.fabric, request, run_id)
+            except FabricError:  # the answer is given: it goes on as soon as there is room
+                started = None
+        going_on = started or replace(view.result, status=RunStatus.RUNNING, waiting_for=())
+        return Job(self.fabric, request, model_of(view.task), view.task, going_on, is_followed=True)
+
+    async def _asked(self, reply: Reply, approvals: Sequence[str]) -> ApprovalCard:
+        """Return the question that is answered.
+
+        Raises:
+            RpcError: there is none, or it is not clear which one is meant.
+        """
+        if not approvals:
+            raise RpcError(UNSUPPORTED_OPERATION, "This task waits, but not for a person", hint="See its status.")
+        chosen = [each for each in approvals if each == reply.approval] if reply.approval else list(approvals)
+        if len(chosen) != 1:
+            raise RpcError(
+                INVALID_PARAMS,
+                "It is not clear which question is answered",
+                hint=f'Give data: {{"approval": ID, "decision": "approve"}}, with one of: {", ".join(approvals)}',
+            )
+        return await self.fabric.local.records.approvals.find(chosen[0])
+
+    async def _require_rate(self, principal: Principal) -> None:
+        """Count a run that is started; the gate counts these requests as any others, because few of them start one."""
+        limits = self.fabric.limits
+        if limits.starts is None or not limits.hold_for(principal):
+            return
+        found = await limits.known.hit(f"{principal.id} runs", limits.starts)
+        if not found.allowed:
+            hint = f"Ask again in {max(1, round(found.reset_s))} seconds."
+            raise TooManyRequests("You have started too many runs for now", hint=hint, retry_after_s=found.reset_s)

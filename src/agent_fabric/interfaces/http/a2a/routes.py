@@ -1,0 +1,147 @@
+"""The doors that other agents know: a card that says what we can do, and one address for all calls (A2A, JSON-RPC)."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, ValidationError
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.a2a.calls import VERSION_HEADER, Call, Method, body_in, call_in, id_in
+from agent_fabric.interfaces.http.a2a.card import CARD_PATH, card
+from agent_fabric.interfaces.http.a2a.contexts import Contexts
+from agent_fabric.interfaces.http.a2a.error_shape import (
+    NO_EXTENDED_CARD,
+    PATH,
+    RpcError,
+    RpcId,
+    problem_answer,
+    refused_call,
+    status_for,
+)
+from agent_fabric.interfaces.http.a2a.messages import Messages, no_push
+from agent_fabric.interfaces.http.a2a.objects import event_in, task_in, task_object
+from agent_fabric.interfaces.http.a2a.params import Listing, OneTask, Sending, wrong_params
+from agent_fabric.interfaces.http.a2a.standing import opening, standing
+from agent_fabric.interfaces.http.a2a.stream import TaskVoice
+from agent_fabric.interfaces.http.a2a.tasks import Tasks
+from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.openai.job import Job
+from agent_fabric.interfaces.http.openai.models import Models
+from agent_fabric.interfaces.http.openai.stream import AnswerStream
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.views import look_at
+
+Params = TypeVar("Params", bound=BaseModel)
+_log = logging.getLogger(__name__)
+
+
+def add_a2a(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    """Add the routes."""
+    models, tasks = Models(fabric), Tasks(fabric)
+    answers = _Answers(fabric, live, tasks, Messages(fabric, models, Contexts(fabric), tasks))
+
+    @app.get(
+        CARD_PATH,
+        summary="Show the agent card of A2A",
+        response_model=dict[str, Any],
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["a2a"],
+    )
+    async def show_card(request: Request) -> Response:
+        """Who we are, where to call, and a skill for each pack, agent and workflow that can be used."""
+        return json_answer(card(_base_url(request), await models.all()))
+
+    # Not in the schema: all methods share one path, which OpenAPI cannot tell apart, and errors are JSON-RPC's.
+    @app.post(PATH, include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
+    async def call(request: Request) -> Response:
+        """Answer one call. A pack needs the scope `runs`, an agent or a workflow `workflows`, an answer `approvals`."""
+        rpc_id: RpcId = None
+        try:
+            body = body_in(await request.body())
+            rpc_id = id_in(body)
+            return await answers(request, call_in(body, request.headers.get(VERSION_HEADER, "")))
+        except RpcError as refused:
+            return json_answer(refused_call(rpc_id, refused))
+        except (FabricError, AboutRun) as refused:
+            return _problem(rpc_id, refused)
+        except Exception:  # noqa: BLE001 - callers understand nothing but JSON-RPC
+            _log.exception("A call of A2A failed")
+            return _problem(rpc_id, InternalError())
+
+
+class _Answers:
+    """Answers calls, each by one deed with tasks."""
+
+    def __init__(self, fabric: ServerFabric, live: LiveRuns, tasks: Tasks, messages: Messages) -> None:
+        self._fabric, self._live, self._tasks, self._messages = fabric, live, tasks, messages
+
+    async def __call__(self, request: Request, call: Call) -> Response:
+        match call.method:
+            case Method.SEND:
+                return await self._send(request, call)
+            case Method.STREAM:
+                sending = _checked(Sending, call)
+                job = await self._messages.begin(request, sending)
+                return await self._stream(call, job, sending.options.history_length)
+            case Method.SUBSCRIBE:
+                wish = _checked(OneTask, call)
+                return await self._stream(call, await self._tasks.follow(request, wish.id), 0)
+            case Method.GET:
+                wish = _checked(OneTask, call)
+                view = await self._tasks.find(wish.id)
+                shown = await standing(self._fabric, view.result.run_id)
+                return _result(call, task_in(call.version, task_object(shown, history=wish.history_length)))
+            case Method.CANCEL:
+                shown = await self._tasks.cancel(request, _checked(OneTask, call).id)
+                return _result(call, task_in(call.version, task_object(shown)))
+            case Method.LIST:
+                page = await self._tasks.page(_checked(Listing, call))
+                return _result(call, {**page, "tasks": [task_in(call.version, task) for task in page["tasks"]]})
+            case Method.PUSH:
+                raise no_push()
+            case Method.CARD:
+                raise RpcError(NO_EXTENDED_CARD, "There is one card for all", hint=f"GET {CARD_PATH}")
+
+    async def _send(self, request: Request, call: Call) -> Response:
+        sending = _checked(Sending, call)
+        job = await self._messages.begin(request, sending)
+        result = await job.result() if sending.options.waits else None
+        shown = await standing(self._fabric, job.run_id, result)
+        task = task_object(shown, history=sending.options.history_length)
+        return _result(call, event_in(call.version, {"task": task}))
+
+    async def _stream(self, call: Call, job: Job, history: int | None) -> Response:
+        shown = opening(await look_at(self._fabric, job.run_id))
+        return AnswerStream(job, self._live, TaskVoice(call, shown, history=history))
+
+
+def _checked(model: type[Params], call: Call) -> Params:
+    try:
+        return model.model_validate(call.params)
+    except ValidationError as wrong:
+        raise wrong_params(wrong) from None
+
+
+def _result(call: Call, value: Mapping[str, Any]) -> Response:
+    return json_answer({"jsonrpc": "2.0", "id": call.id, "result": value})
+
+
+def _problem(rpc_id: RpcId, refused: FabricError | AboutRun) -> Response:
+    known = refused.problem if isinstance(refused, AboutRun) else refused
+    answer = problem(known, run_id=refused.run_id if isinstance(refused, AboutRun) else None)
+    status = status_for(answer.problem)
+    retry = answer.headers.get("retry-after")
+    return json_answer(problem_answer(answer.problem, rpc_id), status, {"retry-after": retry} if retry else None)
+
+
+def _base_url(request: Request) -> str:
+    """Return where the caller found us. Behind a proxy that speaks TLS for us, it is not we who know the scheme."""
+    secure = request.headers.get("x-forwarded-proto", "").strip().lower() == "https"
+    return f"{'https' if secure else request.url.scheme}://{request.headers['host']}"

@@ -1,0 +1,178 @@
+"""What the routes about people, keys and tokens take and give."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
+
+from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
+from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
+from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from agent_fabric.domain.identity import Kind, Role, Scope
+
+_OUT = ConfigDict(use_attribute_docstrings=True)
+
+UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
+KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
+FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
+
+
+def _taken(example: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [example]},
+    )
+
+
+class LoginRequest(BaseModel):
+    """Who somebody says they are, and what only they know."""
+
+    model_config = _taken({"username": "ada", "password": "correct horse battery staple"})
+
+    username: Annotated[str, StringConstraints(max_length=255)]
+    password: Secret
+
+
+class Token(BaseModel):
+    """A token, shown once. Send it as `Authorization: Bearer TOKEN`."""
+
+    model_config = _OUT
+
+    access_token: str
+    token_type: Literal["bearer"]
+    expires_in: int
+    """Seconds until it counts no more."""
+    scopes: list[Scope]
+
+
+class Me(BaseModel):
+    """Who is asking, and what they may."""
+
+    model_config = _OUT
+
+    name: str
+    kind: Kind
+    """How they showed who they are."""
+    scopes: list[Scope]
+
+
+class NewUser(BaseModel):
+    """A person who shall be able to log in."""
+
+    model_config = _taken({"name": "ada", "password": "correct horse battery staple", "role": "member"})
+
+    name: UserName
+    password: FreshSecret | None = None
+    """At least 12 characters. Without one they cannot log in, only use tokens that were issued for them."""
+    role: Role = Role.VIEWER
+    scopes: list[Scope] = []
+    """What they may beyond their role."""
+
+
+class UserUpdate(BaseModel):
+    """What becomes different; what is left out stays as it is."""
+
+    model_config = _taken({"role": "operator"})
+
+    role: Role | None = None
+    scopes: list[Scope] | None = None
+    """What they may beyond their role."""
+    disabled: bool | None = None
+
+
+class NewPassword(BaseModel):
+    """A new password for somebody."""
+
+    model_config = _taken({"password": "correct horse battery staple"})
+
+    password: FreshSecret
+
+
+class OwnPassword(BaseModel):
+    """A new password for oneself."""
+
+    model_config = _taken({"old_password": "the one until now", "new_password": "correct horse battery staple"})
+
+    old_password: Secret
+    new_password: FreshSecret
+
+
+class TokenRequest(BaseModel):
+    """A token for somebody's script."""
+
+    model_config = _taken({"scopes": ["runs:read"], "lifetime_s": 43_200})
+
+    scopes: list[Scope] | None = None
+    """What it allows; by default all that they may."""
+    lifetime_s: Annotated[float, Field(gt=0, le=LONGEST_LIFETIME_S, allow_inf_nan=False)] | None = None
+    """How long it counts; by default as long as a login."""
+
+
+class UserDetails(BaseModel):
+    """A person who can log in."""
+
+    model_config = _OUT
+
+    name: str
+    role: Role
+    scopes: list[Scope]
+    """All that they may."""
+    extra_scopes: list[Scope]
+    """Of these, what they may beyond their role."""
+    disabled: bool
+    has_password: bool
+    created_at: float
+
+
+class UserList(BaseModel):
+    """Every user, by name."""
+
+    users: list[UserDetails]
+
+
+class NewKeyRequest(BaseModel):
+    """A key for a program."""
+
+    model_config = _taken({"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S})
+
+    name: KeyName
+    scopes: Annotated[list[Scope], Field(min_length=1)] = [Scope.RUNS_READ]
+    expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
+    """How long it counts; `never` has to be said."""
+
+
+class KeyDetails(BaseModel):
+    """A key, without the key itself."""
+
+    model_config = _OUT
+
+    id: str
+    """Stands in the key, too."""
+    name: str
+    scopes: list[Scope]
+    status: Literal["live", "expired", "revoked", "foreign"]
+    """`foreign`: it was made with another `identity.key`, so that nobody can use it here."""
+    created_by: str
+    created_at: float
+    expires_at: float | None
+    """null: never."""
+    revoked_at: float | None
+    last_used_at: float | None
+    """Right to the minute."""
+
+
+class CreatedKey(KeyDetails):
+    """A key that was just made."""
+
+    model_config = _OUT
+
+    key: str
+    """The key itself. It is shown this once, and kept nowhere."""
+
+
+class KeyList(BaseModel):
+    """Keys, the newest first."""
+
+    keys: list[KeyDetails]

@@ -1,0 +1,192 @@
+"""Nobody asks too often, and nobody guesses fast.
+
+Two parts, because they know different things: what stands before the gate sees the credentials that it refuses; what
+stands behind it knows who is asking. Both are plain ASGI, for the same reason as the gate.
+"""
+
+import math
+from collections import Counter
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_fabric.application.ports.limits import Rate, Standing
+from agent_fabric.bootstrap.limits import Limits
+from agent_fabric.domain.errors import TooManyRequests
+from agent_fabric.domain.identity import Principal
+from agent_fabric.interfaces.http.addresses import Addresses
+from agent_fabric.interfaces.http.errors import problem
+from agent_fabric.interfaces.http.gate import PUBLIC_PATHS, SIGNED_PREFIX, canonical
+
+LOGIN: Final = "/api/v1/login"
+UNAUTHENTICATED: Final = 401
+STREAM_RETRY_AFTER_S: Final = 5.0
+"""Nobody knows when a stream ends."""
+_STREAM: Final = b"text/event-stream"
+_STARTING: Final = ("/execute", "/run", "/resume", "/run/stream")
+"""How the paths end below which runs are started or go on."""
+
+
+class FailureLimit:
+    """Stands before the gate: an address that shows wrong credentials again and again has to wait.
+
+    Only that address: the same credential from anywhere else is none of its business. A program of this machine that
+    uses an old token must not lock out its owner, so those are not counted unless the configuration says so. Nor is
+    what is signed: many senders share an address there, and one of them may be anybody's. Where no credential is looked
+    at, there is nothing to guess: whoever watches over the server must not take it for dead.
+    """
+
+    def __init__(self, app: ASGIApp, *, limits: Limits, addresses: Addresses) -> None:
+        self._app = app
+        self._limits = limits
+        self._addresses = addresses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        rate = self._limits.failures
+        if scope["type"] != "http" or rate is None or _nothing_to_guess(canonical(scope["path"])):
+            await self._app(scope, receive, send)
+            return
+        source = self._addresses.source(scope)
+        if not source and not self._limits.settings.local:
+            await self._app(scope, receive, send)
+            return
+        key = f"failures {source}"
+        standing = await self._limits.strangers.look(key, rate)
+        if not standing.allowed:
+            await _refuse("Too many wrong credentials have come from this address", standing, scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            refused = message["type"] == "http.response.start" and message["status"] == UNAUTHENTICATED
+            if refused and _shows_something(scope):
+                await self._limits.strangers.hit(key, rate)
+            await send(message)
+
+        await self._app(scope, receive, watched)
+
+
+class Limiting:
+    """Stands behind the gate: each who asks has a number of requests, of runs to start and of streams to watch."""
+
+    def __init__(self, app: ASGIApp, *, limits: Limits, addresses: Addresses) -> None:
+        self._app = app
+        self._limits = limits
+        self._addresses = addresses
+        self._streams: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        principal: Principal | None = scope.get("state", {}).get("user")
+        if principal is None:
+            await self._log_in(scope, receive, send)
+        elif self._limits.hold_for(principal):
+            await self._limited(principal.id, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let nobody try many passwords. Attempts count before they are made, or all at once would be one."""
+        rate = self._limits.login
+        if rate is None or scope["path"] != LOGIN or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        key = f"login {self._addresses.source(scope)}"
+        standing = await self._limits.strangers.hit(key, rate)
+        if not standing.allowed:
+            await _refuse("Too many logins have failed from this address", standing, scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] != UNAUTHENTICATED:
+                await self._limits.strangers.hit(key, rate, cost=-1)
+            await send(message)
+
+        await self._app(scope, receive, watched)
+
+    async def _limited(self, who: str, scope: Scope, receive: Receive, send: Send) -> None:
+        group = group_of(scope["method"], scope["path"])
+        rate = self._limits.starts if group == "runs" else self._limits.requests
+        told: list[tuple[bytes, bytes]] = []
+        if rate is not None:
+            standing = await self._limits.known.hit(f"{who} {group}", rate)
+            if not standing.allowed:
+                what = "started too many runs" if group == "runs" else "asked too often"
+                await _refuse(f"You have {what} for now", standing, scope, receive, send, rate=rate)
+                return
+            told = _headers(rate, standing)
+        most = self._limits.settings.streams
+        streams = most is not None and _wants_stream(scope)
+        if streams and most is not None and self._streams[who] >= most:
+            refused = TooManyRequests(
+                f"{most} streams of yours are open, and no more may be",
+                hint="Close one. The limit is `limits.streams`.",
+                retry_after_s=STREAM_RETRY_AFTER_S,
+            )
+            await problem(refused)(scope, receive, send)
+            return
+        self._streams[who] += streams
+
+        async def telling(message: Message) -> None:
+            nonlocal streams
+            if message["type"] == "http.response.start":
+                message["headers"] = headers = [*message.get("headers", ()), *told]
+                if streams != _is_stream(headers):  # some only turn out to be one, and some not to be
+                    self._streams[who] += -1 if streams else 1
+                    streams = not streams
+            await send(message)
+
+        try:
+            await self._app(scope, receive, telling)
+        finally:
+            self._streams[who] -= streams
+            if self._streams[who] <= 0:
+                del self._streams[who]
+
+
+def _nothing_to_guess(path: str) -> bool:
+    return (path in PUBLIC_PATHS and path != LOGIN) or path.startswith(SIGNED_PREFIX)
+
+
+def _shows_something(scope: Scope) -> bool:
+    """Tell whether a refused request was a guess, and did not just forget its credentials."""
+    return scope["path"] == LOGIN or any(name in {b"authorization", b"x-api-key"} for name, _ in scope["headers"])
+
+
+def group_of(method: str, path: str) -> str:
+    """Return which requests count together: those that start runs, that read, or that change something."""
+    if method in {"GET", "HEAD"}:
+        return "read"
+    if method != "POST":
+        return "write" if method in {"PUT", "PATCH", "DELETE"} else "other"
+    return "runs" if path.endswith(_STARTING) or path.startswith("/v1/") else "write"
+
+
+def _wants_stream(scope: Scope) -> bool:
+    if scope["path"].endswith("/stream"):
+        return True
+    return any(name == b"accept" and _STREAM in value for name, value in scope["headers"])
+
+
+def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-type" and value.startswith(_STREAM) for name, value in headers)
+
+
+def _headers(rate: Rate, standing: Standing) -> list[tuple[bytes, bytes]]:
+    return [
+        (b"ratelimit-limit", b"%d" % rate.amount),
+        (b"ratelimit-remaining", b"%d" % standing.remaining),
+        (b"ratelimit-reset", b"%d" % math.ceil(standing.reset_s)),
+    ]
+
+
+async def _refuse(
+    message: str, standing: Standing, scope: Scope, receive: Receive, send: Send, *, rate: Rate | None = None
+) -> None:
+    seconds = max(1, math.ceil(standing.reset_s))
+    refused = TooManyRequests(message, hint=f"Ask again in {seconds} seconds.", retry_after_s=standing.reset_s)
+    response = problem(refused)
+    if rate is not None:
+        response.raw_headers.extend(_headers(rate, standing))
+    await response(scope, receive, send)

@@ -1,0 +1,144 @@
+"""What came of a run, in words: for people who see nothing but the answer in a chat."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from agent_fabric.application.ports.approvals import ApprovalCard
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.interfaces.approval_form import fields_of
+from agent_fabric.interfaces.http.views import state_of
+from agent_fabric.interfaces.workflow_result import workflow_object
+
+MOST_FILES = 50
+MOST_CHARS = 500
+"""Of what a question is about."""
+NOTHING_SAID = "The task is done; nothing was said about it."
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A run as an answer."""
+
+    result: RunResult
+    text: str
+    approvals: tuple[str, ...] = ()
+    """What it waits for."""
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What stands under `fabric`."""
+        shown: dict[str, Any] = {"run_id": self.result.run_id, "status": self.result.status.value}
+        return {**shown, "approvals": list(self.approvals)} if self.approvals else shown
+
+
+async def told(fabric: ServerFabric, result: RunResult) -> Told:
+    """Return what a run that completed gave, or what one that has not ended waits for."""
+    if result.status is RunStatus.COMPLETED:
+        return Told(result, answer_in(result.payload))
+    if result.status is not RunStatus.WAITING:
+        going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
+        return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")
+    waits, approvals = await _waits(fabric, result)
+    cards = [await fabric.local.records.approvals.find(each) for each in approvals]
+    return Told(result, waiting_text(result.run_id, cards, waits), tuple(approvals))
+
+
+def answer_in(payload: Mapping[str, Any]) -> str:
+    """Return the summary with the files below it; without a summary, what was given, as text or as JSON."""
+    if "step_results" in payload:
+        return _said(payload.get("result", payload.get("outputs")))
+    summary = payload.get("summary")
+    if not isinstance(summary, str):
+        return _said({name: value for name, value in payload.items() if name != "action"})
+    files = payload.get("artifacts")
+    listed = [_name(file) for file in files] if isinstance(files, Sequence) and not isinstance(files, str) else []
+    shown = [f"- {name}" for name in listed[:MOST_FILES]]
+    if len(listed) > MOST_FILES:
+        shown.append(f"- and {len(listed) - MOST_FILES} more")
+    return "\n\n".join(filter(None, [summary.strip(), "\n".join(["Files:", *shown]) if shown else ""])) or NOTHING_SAID
+
+
+def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[Mapping[str, Any]]) -> str:
+    """Return what a run waits for, and how to answer it."""
+    lines = ["This run waits for a person." if cards else "This run waits.", ""]
+    for card in cards:
+        why = "" if card.question is Question.ANSWER or not card.reason else f" ({card.reason})"
+        lines.append(f"- {card.tool}: {_shortened(_about(card))}{why}")
+        fields = [f" --set {field.name}=…" for field in fields_of(card) if not field.has_default]
+        words = "approve|done|deny" if card.question is Question.DID_IT_HAPPEN else "approve|deny"
+        lines.append(f"  All of it: `fabric approvals show {card.approval_id}`, or GET /approvals/{card.approval_id}")
+        lines.append(
+            f"  Answer: `fabric approvals {words} {card.approval_id}{''.join(fields)}`, "
+            f"or POST /approvals/{card.approval_id}"
+        )
+    for each in waits:
+        if each["kind"] == "signal":
+            lines.append(
+                f"- the signal {each['name']!r}: `fabric workflow signal {run_id} {each['name']}`, "
+                f"or POST /api/v1/workflows/runs/{run_id}/signal"
+            )
+        elif each["kind"] == "time":
+            lines.append(f"- time: the step {each['step_id']!r} goes on by itself")
+    lines += ["", f"Then it goes on by itself. Its result: {_where(run_id)}"]
+    return "\n".join(lines)
+
+
+async def _waits(fabric: ServerFabric, result: RunResult) -> tuple[Sequence[Mapping[str, Any]], Sequence[str]]:
+    state = await state_of(fabric, result.run_id)
+    if state.workflow is None:
+        return (), result.waiting_for
+    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(result.run_id), status=result.status)
+    return shown["_meta"]["waiting_for"], shown["_meta"]["approvals"]
+
+
+def chat_usage(usage: Usage) -> dict[str, Any]:
+    """Return tokens as the chat API counts them."""
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping) and len(value) == 1:
+        (only,) = value.values()
+        if isinstance(only, str) and only.strip():
+            return only.strip()
+    if not value:
+        return NOTHING_SAID
+    return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False, default=str)}\n```"
+
+
+def _name(file: Any) -> str:
+    if isinstance(file, str):
+        return file
+    path = file.get("path") if isinstance(file, Mapping) else None
+    return path if isinstance(path, str) else _compact(file)
+
+
+def _where(run_id: RunId) -> str:
+    return f"`fabric logs show {run_id}`, or GET /runs/{run_id}"
+
+
+def _about(card: ApprovalCard) -> str:
+    """Return what a question is about."""
+    main = next((card.args[name] for name in ("command", "path", "url", "message") if name in card.args), None)
+    return main if isinstance(main, str) else _compact(dict(card.args))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _shortened(text: str) -> str:
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…"

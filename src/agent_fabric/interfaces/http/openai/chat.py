@@ -1,0 +1,118 @@
+"""`POST /v1/chat/completions`: a task as a conversation."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.errors import failed_run
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openai.answers import Told, chat_usage, told
+from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
+from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
+from agent_fabric.interfaces.http.openai.job import Job, Jobs
+from agent_fabric.interfaces.http.openai.models import Models
+from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
+from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
+from agent_fabric.interfaces.http.openapi import takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
+
+DONE = b"data: [DONE]\n\n"
+
+
+def add_chat(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models, jobs: Jobs) -> None:
+    """Add the route."""
+
+    @app.post(
+        "/v1/chat/completions",
+        summary="Do a task, as a chat completion",
+        response_model=ChatCompletion,
+        responses={200: STREAM_OR_ANSWER, **openai_errors(404, 409, 413, 415, 502, 503, 504, 507)},
+        openapi_extra=needs(Scope.RUNS_READ, takes(ChatRequest)),
+        tags=["openai"],
+    )
+    async def complete(request: Request, x_fabric_progress: Progress = False) -> Response:
+        """Answer with the summary of the run. It goes on when the client leaves; `X-Fabric-Run-Id` names it.
+
+        A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
+        """
+        wish = await body_of(request, ChatRequest)
+        task = await models.task(wish.model, wish.asked, who_asks(request))
+        job = await jobs.begin(request, wish.model, task)
+        if wish.stream:
+            return AnswerStream(job, live, ChatVoice(job, wish.options.with_progress(x_fabric_progress)))
+        result = await job.result()
+        if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
+            return failed_run(result)
+        return json_answer(_completion(job, await told(fabric, result)), 200, {RUN_ID_HEADER: result.run_id})
+
+
+def _completion(job: Job, told: Told) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{told.result.run_id}",
+        "object": "chat.completion",
+        "created": int(SystemClock().now()),
+        "model": job.model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": told.text, "refusal": None},
+                "finish_reason": "stop",
+                "logprobs": None,
+            }
+        ],
+        "usage": chat_usage(told.result.usage),
+        "fabric": told.note,
+    }
+
+
+class ChatVoice:
+    """Voice of the chat API: chunks, and at the end `[DONE]`."""
+
+    def __init__(self, job: Job, options: StreamOptions) -> None:
+        self._options = options
+        self._head = {
+            "id": f"chatcmpl-{job.run_id}",
+            "object": "chat.completion.chunk",
+            "created": int(SystemClock().now()),
+            "model": job.model,
+        }
+        self._note = {"run_id": job.run_id, "status": RunStatus.RUNNING.value}
+
+    def opening(self) -> Iterator[bytes]:
+        yield self._chunk({"role": "assistant", "content": ""}, fabric=self._note)
+
+    def progress(self, line: str) -> bytes:
+        if line and self._options.include_progress:
+            return self._chunk({"reasoning_content": f"{line}\n"})
+        # Not a comment: many clients take a comment for something they should understand.
+        return self._chunk({}, fabric={**self._note, "progress": line} if line else self._note)
+
+    def ending(self, told: Told) -> Iterator[bytes]:
+        for piece in pieces(told.text):
+            yield self._chunk({"content": piece})
+        yield self._chunk({}, finish_reason="stop", fabric=told.note)
+        if self._options.include_usage:
+            yield _data({**self._head, "choices": [], "usage": chat_usage(told.result.usage), "fabric": told.note})
+        yield DONE
+
+    def failure(self, problem: Mapping[str, Any]) -> Iterator[bytes]:
+        note = {"run_id": problem.get("run_id"), "status": problem.get("run_status")}
+        yield _data({"error": error_object(problem), "fabric": note})
+        yield DONE
+
+    def _chunk(self, delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+        return _data({**self._head, "choices": [choice], **more})
+
+
+def _data(value: Mapping[str, Any]) -> bytes:
+    return b"data: %s\n\n" % dump_json(value).strip()

@@ -1,0 +1,158 @@
+"""Who does tasks, as models: `pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, and `fabric`, which chooses."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from agent_fabric.application.agents.brief_agent import brief_for
+from agent_fabric.application.packs.recruit import parse_pack_names
+from agent_fabric.bootstrap.agents import task_for_agent
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.workflows import Workflows, open_workflows
+from agent_fabric.domain.definitions.problems import did_you_mean
+from agent_fabric.domain.errors import DefinitionNotFound, FabricError
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.runs.task import Task
+from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.interfaces.http.locks import must_be_allowed
+from agent_fabric.interfaces.http.openai.conversation import Asked, inputs_in, transcript
+
+T = TypeVar("T")
+CHOOSES = "fabric"
+PACK, AGENT, WORKFLOW = "pack/", "agent/", "workflow/"
+OWNER = "agent-fabric"
+
+
+class ModelNotFound(FabricError):
+    """Nobody of this name does tasks."""
+
+    code = "model_not_found"
+
+
+class Offered(NamedTuple):
+    """Somebody who does tasks."""
+
+    id: str
+    description: str
+
+
+class Models:
+    """All who do tasks. Files are looked at with every question, so that a change counts at once."""
+
+    def __init__(self, fabric: ServerFabric) -> None:
+        self._fabric = fabric
+        self._workflows = open_workflows(fabric.local.records.layout.root, fabric.config)
+        self._lock = asyncio.Lock()  # workflows remember what they have read, and are asked by one at a time
+        self._since = int(SystemClock().now())
+
+    async def all(self) -> list[Offered]:
+        """Return everybody who can be asked; files that are wrong are left out."""
+        agents = await on_own_thread(self._fabric.agents.all)
+        workflows = await self._ask(lambda workflows: workflows.files.list())
+        return [
+            Offered(CHOOSES, "Chooses the specialist, or several, whom a task needs."),
+            *(Offered(f"{PACK}{name}", each.description) for name, each in self._fabric.config.specialists.items()),
+            *(Offered(f"{AGENT}{each.name}", each.definition.description) for each in agents if each.definition),
+            *(
+                Offered(f"{WORKFLOW}{each.name}", each.definition.description)
+                for each in workflows
+                if each.definition and each.definition.triggers.manual
+            ),
+        ]
+
+    def shown(self, offered: Offered) -> dict[str, Any]:
+        """Return somebody as OpenAI's API shows a model."""
+        return {
+            "id": offered.id,
+            "object": "model",
+            "created": self._since,
+            "owned_by": OWNER,
+            "name": offered.id,
+            "description": offered.description,
+        }
+
+    async def find(self, model: str) -> Offered:
+        """Return somebody by id; of a pack, the bare name will do.
+
+        Raises:
+            ModelNotFound: there is nobody.
+        """
+        offered = await self.all()
+        for each in offered:
+            if each.id in (model, f"{PACK}{model}"):
+                return each
+        raise _unknown(model, [each.id for each in offered])
+
+    async def task(self, model: str, asked: Asked, principal: Principal) -> Task:
+        """Return the task that somebody is to do.
+
+        Raises:
+            ModelNotFound: there is nobody of this name.
+            Forbidden: whoever asks may not.
+            InvalidInputs: an agent or a workflow needs other inputs.
+            FabricError: its file is wrong.
+        """
+        must_be_allowed(principal, right_for(model))
+        if model.startswith((AGENT, WORKFLOW)):
+            kind, _, name = model.partition("/")
+            try:
+                task = await (self._agent(name, asked) if kind == "agent" else self._workflow(name, asked))
+            except DefinitionNotFound as problem:
+                raise ModelNotFound(problem.message, hint=problem.hint) from None
+        else:
+            task = self._fabric.task(
+                asked.prompt,
+                pack=await self._packs(model),
+                model_key=None,
+                network_allowed=True,
+                max_steps=None,
+                task_force_mode=None,
+            )
+        return task.asked_by(principal)
+
+    async def _packs(self, model: str) -> str | None:
+        """Return the packs that a model's id names; None: somebody is to be chosen."""
+        named, known = parse_pack_names(model.removeprefix(PACK)), self._fabric.config.specialists
+        if named and all(name in known for name in named):
+            return ",".join(named)
+        if model == CHOOSES:
+            return None
+        raise _unknown(model, [*known, *(each.id for each in await self.all())])
+
+    async def _agent(self, name: str, asked: Asked) -> Task:
+        agent = await on_own_thread(lambda: self._fabric.agents.get(name))
+        inputs = inputs_in(asked.text, agent.inputs, of=f"The agent {name!r}")
+        brief = brief_for(agent, inputs, context=transcript(asked.background))
+        return task_for_agent(self._fabric.config, brief)
+
+    async def _workflow(self, name: str, asked: Asked) -> Task:
+        def task(workflows: Workflows) -> Task:
+            workflow = workflows.get(name)
+            inputs = inputs_in(asked.text, workflow.definition.inputs, of=f"The workflow {name!r}")
+            return workflows.task(workflow, inputs)
+
+        return await self._ask(task)
+
+    async def _ask(self, question: Callable[[Workflows], T]) -> T:
+        async with self._lock:
+            return await asyncio.to_thread(question, self._workflows)
+
+
+def model_of(task: Task) -> str:
+    """Return the id of the model that was asked for a task."""
+    if task.workflow is not None:
+        return f"{WORKFLOW}{task.workflow.definition['name']}"
+    if task.agent is not None:
+        return f"{AGENT}{task.agent.name}"
+    return f"{PACK}{','.join(task.specialist_ids)}" if task.specialist_ids else CHOOSES
+
+
+def right_for(model: str) -> Scope:
+    """Return what must be allowed to those who let a model work."""
+    return Scope.WORKFLOWS if model.startswith((AGENT, WORKFLOW)) else Scope.RUNS
+
+
+def _unknown(model: str, known: Sequence[str]) -> ModelNotFound:
+    shown = model if len(model) <= 100 else f"{model[:100]}…"
+    return ModelNotFound(f"There is no model {shown!r}", hint=did_you_mean(model, known))

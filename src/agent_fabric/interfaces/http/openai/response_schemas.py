@@ -1,0 +1,159 @@
+"""The bodies of OpenAI's Responses API, as far as a run can honour them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic.functional_validators import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from agent_fabric.interfaces.http.openai.conversation import ROLES, USER, Asked, Turn
+from agent_fabric.interfaces.http.openai.schemas import (
+    Content,
+    Only,
+    RunNote,
+    StreamOptions,
+    asks_for_something,
+    text_of,
+)
+
+_IN = ConfigDict(extra="ignore", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+_OPEN = ConfigDict(extra="allow", use_attribute_docstrings=True)
+_OWN_TOOLS = "specialists, agents and workflows have tools of their own, and take none from clients"
+
+
+def _message(item: Any) -> Any:
+    kind = item.get("type", "message") if isinstance(item, dict) else None
+    if isinstance(kind, str) and kind != "message":
+        raise PydanticCustomError(
+            "unsupported_content", "only messages are understood here, not {kind}", {"kind": repr(kind[:100])}
+        )
+    return item
+
+
+class InputMessage(BaseModel):
+    """One message of a conversation."""
+
+    model_config = _IN
+
+    type: Literal["message"] = "message"
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Content
+
+    @property
+    def turn(self) -> Turn:
+        """The same, as the conversation knows it."""
+        return Turn(ROLES[self.role], text_of(self.content))
+
+
+Item = Annotated[InputMessage, BeforeValidator(_message)]
+Input = str | Annotated[list[Item], Field(min_length=1, max_length=10_000)]
+
+
+def _turns(given: Input) -> list[Turn]:
+    return [Turn(USER, given)] if isinstance(given, str) else [item.turn for item in given]
+
+
+def _asking(given: Input) -> Input:
+    asks_for_something(_turns(given))
+    return given
+
+
+class TextOptions(BaseModel):
+    """How the answer is written."""
+
+    model_config = _IN
+
+    format: Annotated[
+        Any, Only((None, {"type": "text"}), "an answer is text; an agent with declared outputs answers with JSON")
+    ] = None
+
+
+class ResponseRequest(BaseModel):
+    """A conversation whose last word is the task. Parameters that are not listed are taken and left aside."""
+
+    model_config = _IN | ConfigDict(
+        json_schema_extra={"examples": [{"model": "pack/engineering", "input": "Write hello.py, and run it."}]}
+    )
+
+    model: Annotated[str, StringConstraints(min_length=1, max_length=300)]
+    """Who does it: see `GET /v1/models`."""
+    input: Annotated[Input, AfterValidator(_asking)]
+    """The task, or a conversation in which the newest message of the role `user` is the task."""
+    instructions: str | None = None
+    """Given along as background."""
+    previous_response_id: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The response that this conversation goes on from."""
+    stream: bool | None = None
+    """Whether to send the answer as Server-Sent Events."""
+    stream_options: StreamOptions | None = None
+    background: bool | None = None
+    """Whether to answer at once; `GET /v1/responses/{response_id}` tells how it stands."""
+    text: TextOptions | None = None
+    tools: Annotated[Any, Only((None, []), _OWN_TOOLS)] = None
+    tool_choice: Annotated[Any, Only((None, "none", "auto"), _OWN_TOOLS)] = None
+    conversation: Annotated[Any, Only((None,), "use previous_response_id, or send the conversation as input")] = None
+    prompt: Annotated[Any, Only((None,), "there are no stored prompts: send the task as input")] = None
+
+    def asked(self, before: list[Turn]) -> Asked:
+        """Return what is to be done, after what was said before."""
+        notes = [Turn(ROLES["system"], self.instructions)] if self.instructions else []
+        return asks_for_something([*before, *notes, *_turns(self.input)])
+
+
+class OutputText(BaseModel):
+    """What was said."""
+
+    model_config = _OPEN
+
+    type: Literal["output_text"]
+    text: str
+    annotations: list[Any]
+
+
+class OutputMessage(BaseModel):
+    """The one message of a response."""
+
+    model_config = _OPEN
+
+    type: Literal["message"]
+    id: str
+    role: Literal["assistant"]
+    status: str
+    content: list[OutputText]
+
+
+class ResponseProblem(BaseModel):
+    """Why a run failed."""
+
+    model_config = _OPEN
+
+    code: str
+    message: str
+
+
+class ResponseUsage(BaseModel):
+    """Tokens of all model answers of the run together."""
+
+    model_config = _OPEN
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+
+
+class ResponseObject(BaseModel):
+    """A run, as a response."""
+
+    model_config = _OPEN
+
+    id: str
+    """`resp_` and the id of the run."""
+    object: Literal["response"]
+    created_at: float
+    status: Literal["completed", "failed", "in_progress", "cancelled", "incomplete"]
+    """`incomplete` means that somebody has to do something first: see `incomplete_details` and the answer."""
+    model: str
+    output: list[OutputMessage]
+    error: ResponseProblem | None
+    usage: ResponseUsage | None
+    fabric: RunNote

@@ -1,0 +1,136 @@
+"""A run as a stream of one answer: signs of life while it works, then what came of it."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.http.errors import AboutRun, InternalError, ProblemAnswer, failed_run, problem
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER
+from agent_fabric.interfaces.http.openai.job import Job
+from agent_fabric.interfaces.http.openai.progress import progress_in
+from agent_fabric.interfaces.http.sse import PING, Reader
+
+PIECE_CHARS = 400
+"""Of an answer are sent together."""
+
+_log = logging.getLogger(__name__)
+
+
+class Voice(Protocol):
+    """Says in the words of one API what happens to a run."""
+
+    def opening(self) -> Iterable[bytes]:
+        """Say that it has begun."""
+        ...
+
+    def progress(self, line: str) -> bytes:
+        """Say what it does; without a line, that it is still at work."""
+        ...
+
+    def ending(self, told: Told) -> Iterable[bytes]:
+        """Say what came of it, or what it waits for."""
+        ...
+
+    def failure(self, problem: Mapping[str, Any]) -> Iterable[bytes]:
+        """Say why there is no answer."""
+        ...
+
+
+class AnswerStream(Response):
+    """Sends what becomes of a job. The run goes on when the client leaves."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, job: Job, live: LiveRuns, voice: Voice) -> None:
+        self.status_code = 200
+        self.background = None
+        self._job, self._live, self._voice = job, live, voice
+        self._reader: Reader | None = None
+        self._left = False
+        self.init_headers({"cache-control": "no-cache", "x-accel-buffering": "no", RUN_ID_HEADER: job.run_id})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        gone = asyncio.ensure_future(_disconnected(receive))
+        gone.add_done_callback(self._leave)
+        try:
+            async with aclosing(self._frames()) as frames:
+                async for frame in frames:
+                    await send({"type": "http.response.body", "body": frame, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def _frames(self) -> AsyncGenerator[bytes, None]:
+        for frame in self._voice.opening():
+            yield frame
+        try:
+            while True:
+                async with aclosing(self._progress()) as lines:
+                    async for line in lines:
+                        yield line
+                if self._left:
+                    return
+                if not await self._job.try_again():
+                    break
+            last = await self._last()
+        except Exception as error:  # noqa: BLE001 - the stream has begun: this is the only way left to tell
+            last = self._voice.failure(self._problem_of(error).problem)
+        for frame in last:
+            yield frame
+
+    async def _progress(self) -> AsyncGenerator[bytes, None]:
+        """Yield signs of life until there is an answer, or nobody waits for it."""
+        drive = self._job.drive
+        if drive is None:
+            return
+        reader = self._reader = Reader(self._job.fabric, self._live, drive.run_id, drive)
+        drive.outcome.add_done_callback(reader.leave)
+        try:
+            async with aclosing(reader.chunks()) as chunks:
+                async for chunk in chunks:
+                    for frame in chunk.split(b"\n\n"):
+                        if frame == PING.strip():
+                            yield self._voice.progress("")
+                        elif line := progress_in(frame):
+                            yield self._voice.progress(line)
+        finally:
+            drive.outcome.remove_done_callback(reader.leave)
+
+    async def _last(self) -> Iterable[bytes]:
+        result = await self._job.result()
+        if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
+            return self._voice.failure(failed_run(result).problem)
+        return self._voice.ending(await told(self._job.fabric, result))
+
+    def _problem_of(self, error: Exception) -> ProblemAnswer:
+        known = error.problem if isinstance(error, AboutRun) else error
+        if not isinstance(known, FabricError):
+            _log.error("The answer of run %s could not be sent", self._job.run_id, exc_info=error)
+            known = InternalError()
+        return problem(known, run_id=self._job.run_id)
+
+    def _leave(self, _: object) -> None:
+        self._left = True
+        if self._reader is not None:
+            self._reader.leave()
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut an answer into pieces."""
+    for start in range(0, len(text), PIECE_CHARS):
+        yield text[start : start + PIECE_CHARS]
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

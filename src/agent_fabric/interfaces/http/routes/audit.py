@@ -1,0 +1,68 @@
+"""The record of what was done: whether it is whole, and taking old parts of it away."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.audit import act_log, audit_chain, collect_garbage
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.audit_views import act_object, chain_object, collected_object
+from agent_fabric.interfaces.http.audit_schemas import AdminActs, ChainVerification, GarbageCollected, GarbageRequest
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import Flag, json_answer
+
+
+def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. Who did what within runs stands in their events."""
+    records = fabric.local.records
+
+    @app.get(
+        "/api/v1/audit/verify",
+        summary="Check that the record is whole",
+        response_model=ChainVerification,
+        responses=problems(503),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["operations"],
+    )
+    async def verify(
+        expect: Annotated[
+            str, Query(max_length=200, description="A head that was noted down before and must still be there.")
+        ] = "",
+        shared: Annotated[Flag, Query(description="Whether entries with other keys are in order.")] = False,
+    ) -> Response:
+        """The same as `fabric audit verify --json`: recompute every log, and the chain over all of them."""
+        return json_answer(await chain_object(audit_chain(records), expect=expect, shared=shared))
+
+    @app.get(
+        "/api/v1/audit/acts",
+        summary="List what people did to the server itself",
+        response_model=AdminActs,
+        responses=problems(503),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["operations"],
+    )
+    async def acts(
+        limit: Annotated[int, Query(ge=1, le=10_000, description="How many, the newest first.")] = 100,
+    ) -> Response:
+        """Users, keys, tokens, secrets (by name), backups: who changed what, and when. The check covers it."""
+        return json_answer({"acts": [act_object(act) for act in await act_log(records).recent(limit=limit)]})
+
+    @app.post(
+        "/api/v1/gc",
+        summary="Take old runs away",
+        response_model=GarbageCollected,
+        responses=problems(413, 415, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(GarbageRequest, required=False)),
+        tags=["operations"],
+    )
+    async def gc(request: Request) -> Response:
+        """Remove runs that settled long ago, with their files. Each leaves a tombstone for the check above."""
+        wish = await body_of(request, GarbageRequest, absent=GarbageRequest())
+        done = await collect_garbage(records)(
+            older_than_s=wish.older_than_s, by=who_asks(request).name, keep=wish.keep, dry_run=wish.dry_run
+        )
+        return json_answer(collected_object(done, dry_run=wish.dry_run))

@@ -1,0 +1,42 @@
+"""Whether a task could run at the server, and what to do about what is in its way."""
+
+import asyncio
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from agent_fabric.application.models.check_health import Finding, Level
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.operation_schemas import Diagnosis
+from agent_fabric.interfaces.http.routes.runs import json_answer
+
+
+def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the route. It is for administrators: it tells about the machine."""
+
+    @app.get(
+        "/api/v1/doctor",
+        summary="Check whether a task could run",
+        response_model=Diagnosis,
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["operations"],
+    )
+    async def doctor() -> Response:
+        """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
+        from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
+        from agent_fabric.interfaces import examination as look  # noqa: PLC0415 - as above
+
+        root, config = fabric.local.records.layout.root, fabric.config
+        findings = [
+            await asyncio.to_thread(look.python_finding),
+            Finding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
+            await asyncio.to_thread(look.encryption_finding, root, config),
+        ]
+        try:
+            findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))
+        except ConfigError as problem:
+            findings.append(Finding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
+        return json_answer(look.findings_object(findings))

@@ -1,0 +1,89 @@
+"""Log in, and see who one is; people and keys."""
+
+import logging
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.identity_schemas import LoginRequest, Me, OwnPassword, Token
+from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.keys import add_keys
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.routes.users import add_users
+from agent_fabric.interfaces.identity_views import principal_object, token_object
+
+_NOT_KEPT = {"cache-control": "no-store"}
+
+_log = logging.getLogger(__name__)
+
+
+def add_identity(app: FastAPI, identity: Identity) -> None:
+    """Add the routes about who may use this server."""
+    _add_login(app, identity)
+    add_users(app, identity)
+    add_keys(app, identity)
+
+
+def _add_login(app: FastAPI, identity: Identity) -> None:
+    @app.post(
+        "/api/v1/login",
+        summary="Log in with a name and a password",
+        response_model=Token,
+        responses=problems(401, 413, 415, 429, 503),
+        openapi_extra=needs(PUBLIC, takes(LoginRequest)),
+        tags=["identity"],
+    )
+    async def log_in(request: Request) -> Response:
+        """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same."""
+        wish = await body_of(request, LoginRequest)
+        issued = await identity.login(wish.username, wish.password.get_secret_value())
+        _log.info("%s has logged in", issued.name)
+        answer = json_answer(token_object(issued))
+        answer.headers.update(_NOT_KEPT)
+        return answer
+
+    @app.get(
+        "/api/v1/me",
+        summary="Show who is asking",
+        response_model=Me,
+        responses=problems(401),
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["identity"],
+    )
+    async def me(request: Request) -> Response:
+        """Tell who the credential belongs to, and what it allows."""
+        return json_answer(principal_object(who_asks(request)))
+
+    @app.put(
+        "/api/v1/me/password",
+        summary="Choose a new password",
+        status_code=204,
+        responses=problems(401, 413, 415, 429, 503),
+        openapi_extra=needs(Scope.RUNS_READ, takes(OwnPassword)),
+        tags=["identity"],
+    )
+    async def change_password(request: Request) -> Response:
+        """For people who have logged in. All of their tokens count no more: they log in again."""
+        wish = await body_of(request, OwnPassword)
+        user = await identity.users.change_own_password(
+            who_asks(request), old=wish.old_password.get_secret_value(), new=wish.new_password.get_secret_value()
+        )
+        _log.info("%s has chosen a new password", user.name)
+        return Response(status_code=204)
+
+    @app.post(
+        "/api/v1/me/logout",
+        summary="Log out everywhere",
+        status_code=204,
+        responses=problems(401, 503),
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["identity"],
+    )
+    async def log_out(request: Request) -> Response:
+        """For people who have logged in. All of their tokens count no more, wherever they are."""
+        await identity.users.log_out(who_asks(request))
+        return Response(status_code=204)

@@ -1,0 +1,75 @@
+"""Keys of programs."""
+
+import logging
+import time
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Query, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.identity_schemas import CreatedKey, KeyDetails, KeyList, NewKeyRequest
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.identity_views import key_object
+
+_log = logging.getLogger(__name__)
+
+
+def add_keys(app: FastAPI, identity: Identity) -> None:
+    """Add the routes. What they change counts at once."""
+    keys = identity.keys
+
+    @app.get(
+        "/api/v1/keys",
+        summary="List API keys, the newest first",
+        response_model=KeyList,
+        responses=problems(401),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["identity"],
+    )
+    async def list_keys(
+        all: Annotated[bool, Query(description="Whether to list those that count no more, too.")] = False,  # noqa: A002
+    ) -> Response:
+        """The keys themselves are not among it: nobody can see them again."""
+        now, found = time.time(), await keys.list(also_dead=all)
+        return json_answer({"keys": [key_object(key, now=now, usable=keys.is_usable(key)) for key in found]})
+
+    @app.post(
+        "/api/v1/keys",
+        summary="Make an API key",
+        status_code=201,
+        response_model=CreatedKey,
+        responses=problems(401, 409, 413, 415, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(NewKeyRequest)),
+        tags=["identity"],
+    )
+    async def create(request: Request) -> Response:
+        """Answer with the key, this once. Nobody can give what they do not have themselves."""
+        wish, who = await body_of(request, NewKeyRequest), who_asks(request)
+        lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
+        made = await keys.create(wish.name, scopes=wish.scopes, lasts_s=lasts_s, by=who)
+        _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
+        answer = json_answer({**key_object(made.key, now=made.key.created_at), "key": made.secret}, status=201)
+        answer.headers["cache-control"] = "no-store"
+        return answer
+
+    @app.delete(
+        "/api/v1/keys/{key_id}",
+        summary="Revoke an API key",
+        response_model=KeyDetails,
+        responses=problems(401, 404, 503, 507),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["identity"],
+    )
+    async def revoke(
+        key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], request: Request
+    ) -> Response:
+        """It opens nothing from now on, and stays in the list of all keys."""
+        who = who_asks(request)
+        key = await keys.revoke(key_id, by=who)
+        _log.info("%s has revoked the key %s (%s)", who.name, key.name, key.id)
+        return json_answer(key_object(key, now=time.time()))

@@ -1,0 +1,84 @@
+"""MCP over HTTP: the tools of `interfaces.mcp`, for whoever has credentials."""
+
+import asyncio
+import importlib
+from contextlib import AbstractAsyncContextManager
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI, Request
+
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.plain_route import PlainRoute
+
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.mcp.over_http import Application
+
+PATH = "/mcp"
+
+
+class McpDoor:
+    """The tools, made when somebody first asks for them: what they are made of takes a second to import."""
+
+    def __init__(self, own_url: str) -> None:
+        self._own_url = own_url
+        self._opening = asyncio.Lock()
+        self._application: Application | None = None
+        self._open: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    async def application(self) -> "Application":
+        """Return what answers.
+
+        Raises:
+            MissingExtra: it is not installed.
+        """
+        async with self._opening:
+            if self._application is None:
+                over_http = await asyncio.to_thread(_imported)
+                application, running = over_http.tools_over_http(self._own_url)
+                opened = asyncio.Event()
+                self._open = asyncio.create_task(self._hold(running, opened))
+                await opened.wait()
+                self._application = application
+            return self._application
+
+    async def aclose(self) -> None:
+        """End what is under way."""
+        self._closing.set()
+        if self._open is not None:
+            await self._open
+
+    async def _hold(self, running: AbstractAsyncContextManager[None], opened: asyncio.Event) -> None:
+        """Keep open what must be opened and closed by one and the same task."""
+        async with running:
+            opened.set()
+            await self._closing.wait()
+
+
+def add_mcp(app: FastAPI, door: McpDoor) -> None:
+    """Add the route."""
+
+    async def mcp(_: Request) -> "Application":
+        return await door.application()
+
+    app.router.add_api_route(
+        PATH,
+        mcp,
+        methods=["GET", "POST", "DELETE"],
+        route_class_override=PlainRoute,
+        openapi_extra=needs(Scope.RUNS_READ),
+        response_model=None,
+        include_in_schema=False,  # MCP describes itself
+    )
+
+
+def _imported() -> ModuleType:
+    try:
+        return importlib.import_module("agent_fabric.interfaces.mcp.over_http")
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").startswith("agent_fabric"):
+            raise
+        raise MissingExtra("mcp", needed_for="MCP") from None

@@ -1,0 +1,143 @@
+"""For those who run the server: whether it is ready, what it counts, alerts, the store and its backups."""
+
+from functools import partial
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.live import LiveRuns
+from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.operation_schemas import (
+    AlertList,
+    BackupMade,
+    BackupRequest,
+    Readiness,
+    StoreStanding,
+)
+from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.store_view import status_object
+
+JSON = "application/json"
+
+
+def add_operations(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    """Add the routes."""
+    _add_ready(app, fabric)
+    _add_metrics(app, fabric, live)
+    _add_alerts(app, fabric)
+    _add_store(app, fabric)
+
+
+def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
+    async def ready(_: Request) -> Response:
+        """Tell whether new work is welcome; `failing` names what is not as it should be: `store`, `disk`, `stopping`.
+
+        What exactly is wrong is not told here, where anybody may ask: see the metrics and the alerts.
+        """
+        failing = sorted(await fabric.operations.check_readiness())
+        body = {"ready": not failing, "failing": failing}
+        return Response(dump_json(body), 503 if failing else 200, media_type=JSON)
+
+    add = partial(
+        app.router.add_api_route, "/ready", ready, route_class_override=PlainRoute, openapi_extra=needs(PUBLIC)
+    )
+    add(
+        methods=["GET"],
+        summary="Tell whether work is welcome",
+        tags=["health"],
+        response_model=Readiness,
+        responses={503: {"model": Readiness, "description": "Not now."}},
+    )
+    add(methods=["HEAD"], include_in_schema=False)
+
+
+def _add_metrics(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
+    @app.get(
+        "/metrics",
+        summary="Metrics for Prometheus",
+        tags=["operations"],
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics"}},
+        openapi_extra=needs(Scope.RUNS_READ),
+    )
+    async def metrics() -> Response:
+        """Return what this server has counted since it started, and how things stand now."""
+        streams = sum(feed.readers for feed in live.feeds())
+        return Response(await fabric.operations.metrics_text(streams), media_type=CONTENT_TYPE)
+
+
+def _add_alerts(app: FastAPI, fabric: ServerFabric) -> None:
+    @app.get(
+        "/api/v1/alerts",
+        summary="Show alerts",
+        tags=["operations"],
+        response_model=AlertList,
+        openapi_extra=needs(Scope.ADMIN),
+    )
+    async def alerts() -> Response:
+        """List all rules, and how each stands; those that fire come first."""
+        standing = sorted(fabric.operations.watchers.alerts.standing(), key=lambda each: each[1].stage != "firing")
+        listed = [
+            {
+                "name": rule.name,
+                "status": alert.stage.value,
+                "severity": rule.severity.value,
+                "when": str(rule.when),
+                "for_s": rule.for_s,
+                "value": alert.value,
+                "since": since,
+            }
+            for rule, alert, since in standing
+        ]
+        return Response(dump_json({"alerts": listed}), media_type=JSON)
+
+
+def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
+    @app.get(
+        "/api/v1/db",
+        summary="Show how the store stands",
+        tags=["operations"],
+        response_model=StoreStanding,
+        responses=problems(503),
+        openapi_extra=needs(Scope.ADMIN),
+    )
+    async def status(check: bool = False) -> Response:
+        """Tell its size and what is in it; with `check`, read the whole file and look for damage."""
+        return Response(dump_json(status_object(await fabric.operations.status(check=check))), media_type=JSON)
+
+    @app.post(
+        "/api/v1/db/backup",
+        summary="Make a backup",
+        tags=["operations"],
+        status_code=201,
+        response_model=BackupMade,
+        responses=problems(413, 415, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(BackupRequest, required=False)),
+    )
+    async def back_up(request: Request) -> Response:
+        """Write a backup into `.fabric/backups` at the server, while runs go on, and tell where it is.
+
+        Keys and the local token are never in it.
+        """
+        try:
+            asked = BackupRequest.model_validate_json(await request.body() or b"{}")
+        except ValidationError as problem:
+            errors = problem.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+        made = await fabric.operations.back_up(by=who_asks(request), workspaces=asked.workspaces)
+        body = {
+            "path": str(made.path),
+            "size_bytes": made.size_bytes,
+            "files": made.files,
+            "workspaces": made.workspaces,
+            "changed": len(made.changed),
+            "seconds": round(made.seconds, 3),
+        }
+        return Response(dump_json(body), 201, media_type=JSON)

@@ -1,0 +1,77 @@
+"""What may happen, and why. Nothing is run, and nothing changed."""
+
+import time
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from agent_fabric.application.policy.simulate_policy import SimulatePolicy
+from agent_fabric.bootstrap.local import policy_of
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.policy.rule_files import rules_from
+from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.policy_schemas import (
+    CheckedCommand,
+    CommandToCheck,
+    PolicyInForce,
+    PolicySimulation,
+    RulesToTry,
+)
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.policy_views import checked_object, policy_object, simulation_object, with_added
+
+
+def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. The policy is the one that the server has started with."""
+    in_force = policy_of(fabric.local.records, fabric.config)
+    simulate_policy = SimulatePolicy(fabric.catalogue, fabric.local.records.runs)
+
+    @app.get(
+        "/api/v1/policy",
+        summary="Show the rules in force",
+        response_model=PolicyInForce,
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["policy"],
+    )
+    async def show() -> Response:
+        """The same as `fabric policy show --json`."""
+        return json_answer(policy_object(in_force))
+
+    @app.post(
+        "/api/v1/policy/check",
+        summary="Explain what the policy says about a command line",
+        response_model=CheckedCommand,
+        responses=problems(413, 415),
+        openapi_extra=needs(Scope.RUNS_READ, takes(CommandToCheck)),
+        tags=["policy"],
+    )
+    async def check(request: Request) -> Response:
+        """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
+        wish = await body_of(request, CommandToCheck)
+        return json_answer(checked_object(in_force, wish.command, agent=wish.agent, level=wish.level))
+
+    @app.post(
+        "/api/v1/policy/simulate",
+        summary="Decide about past calls once more, with more rules",
+        response_model=PolicySimulation,
+        responses=problems(413, 415, 503),
+        openapi_extra=needs(Scope.RUNS_READ, takes(RulesToTry)),
+        tags=["policy"],
+    )
+    async def simulate(request: Request) -> Response:
+        """The same as `fabric policy simulate --json`: what would change. Nothing is run."""
+        wish = await body_of(request, RulesToTry)
+        try:
+            # Not here: whoever may only look must not hold up everybody else with a long text.
+            after = await on_own_thread(lambda: with_added(in_force, rules_from(wish.text, Path(wish.file))))
+        except ConfigProblem as problem:
+            raise ConfigError(problem.message, hint=problem.hint) from None
+        result = await simulate_policy(in_force, after, since=time.time() - wish.since_s)
+        return json_answer(simulation_object(result))

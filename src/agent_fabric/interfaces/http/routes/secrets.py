@@ -1,0 +1,98 @@
+"""Secrets: keep them, forget them, change the keys that seal them. Their values only ever come in."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.audit import change_secrets
+from agent_fabric.bootstrap.secrets import Secrets, rotate
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.config.secret_references import FILE_NAME
+from agent_fabric.domain.errors import SecretNotFound
+from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.secret_schemas import RotationDone, Secret, SecretList, SecretValue
+from agent_fabric.interfaces.secret_views import rotation_object, secret_object
+
+Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secret is called, as in `file:NAME`.")]
+
+
+def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. All are for administrators."""
+    secrets = fabric.local.secrets
+    file, change = secrets.file, change_secrets(secrets, fabric.local.records)
+
+    @app.get(
+        "/api/v1/secrets",
+        summary="List the secrets that are kept here, without their values",
+        response_model=SecretList,
+        responses=problems(503),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["secrets"],
+    )
+    async def listed() -> Response:
+        """The same as `fabric secrets list --json`."""
+        stored = await asyncio.to_thread(file.stored)
+        return _json({"secrets": [secret_object(each) for each in stored]})
+
+    @app.put(
+        "/api/v1/secrets/{name}",
+        summary="Keep a secret, sealed",
+        response_model=Secret,
+        responses={**problems(413, 415, 503), 201: {"model": Secret, "description": "It is a new one."}},
+        openapi_extra=needs(Scope.ADMIN, takes(SecretValue)),
+        tags=["secrets"],
+    )
+    async def put(name: Name, request: Request) -> Response:
+        """Settings refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`, from the next use on."""
+        wish = await body_of(request, SecretValue)
+        is_new = await change.set(name, wish.value, by=who_asks(request))
+        stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
+        if name not in stored:
+            raise _missing(name)  # somebody was quick to remove it again
+        return _json(secret_object(stored[name]), 201 if is_new else 200)
+
+    @app.delete(
+        "/api/v1/secrets/{name}",
+        summary="Forget a secret",
+        status_code=204,
+        responses=problems(404, 503),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["secrets"],
+    )
+    async def delete(name: Name, request: Request) -> Response:
+        """What refers to it fails from the next use on."""
+        if not await change.remove(name, by=who_asks(request)):
+            raise _missing(name)
+        return Response(status_code=204)
+
+    @app.post(
+        "/api/v1/secrets/rotate",
+        summary="Make a new key, and seal secrets and encrypted runs with it",
+        response_model=RotationDone,
+        responses=problems(409, 503),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["secrets"],
+    )
+    async def rotated(request: Request) -> Response:
+        """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
+        done = await rotate(secrets, fabric.local.records.store, by=who_asks(request))
+        return _json({**rotation_object(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
+
+
+def _generations(secrets: Secrets) -> Sequence[str]:
+    return secrets.keyring().generations()
+
+
+def _missing(name: str) -> SecretNotFound:
+    return SecretNotFound(f"There is no secret {name[:100]!r} here", hint="GET /api/v1/secrets lists what there is.")
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(dump_json(value), status, media_type="application/json")

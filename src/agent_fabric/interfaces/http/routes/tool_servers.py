@@ -1,0 +1,53 @@
+"""Tool servers (MCP) that the server's runs use. What they may is agreed to at the server's own terminal only."""
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.tool_server_schemas import InspectedToolServer, ToolServerList, ToolServerToInspect
+
+PATH = "/api/v1/tool-servers"
+
+
+def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes. They are for administrators: command lines may tell more than others should know."""
+
+    @app.get(
+        PATH,
+        summary="List tool servers",
+        response_model=ToolServerList,
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["tool servers"],
+    )
+    async def list_servers() -> Response:
+        """The same as `fabric mcp list --json`. Starts nothing."""
+        from agent_fabric.interfaces import tool_server_views as views  # noqa: PLC0415 - most servers have none
+
+        servers = fabric.local.tool_servers
+        if servers is None:
+            return json_answer({"servers": []})
+        shown = [views.listed_object(each, servers) for each in views.tool_servers_in(fabric.config)]
+        return json_answer({"servers": shown})
+
+    @app.post(
+        f"{PATH}/inspect",
+        summary="See what a tool server offers",
+        response_model=InspectedToolServer,
+        responses=problems(404, 413, 415, 501, 502),
+        openapi_extra=needs(Scope.ADMIN, takes(ToolServerToInspect)),
+        tags=["tool servers"],
+    )
+    async def inspect(request: Request) -> Response:
+        """The same as `fabric mcp inspect --json`: start or reach it, and show its tools. Trusts nothing."""
+        from agent_fabric.interfaces import tool_server_views as views  # noqa: PLC0415 - as above
+
+        wish = await body_of(request, ToolServerToInspect)
+        known = views.tool_server_named(wish.name, fabric.config)
+        servers = fabric.local.tool_servers
+        assert servers is not None  # there is one, so they have been opened
+        return json_answer(views.inspected_object(known, await servers.inspect(known.server)))

@@ -1,0 +1,137 @@
+"""People who can log in."""
+
+import logging
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.identity import Identity
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.identity_schemas import (
+    NewPassword,
+    NewUser,
+    Token,
+    TokenRequest,
+    UserDetails,
+    UserList,
+    UserUpdate,
+)
+from agent_fabric.interfaces.http.locks import needs, who_asks
+from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.identity_views import token_object, user_object
+
+UserName = Annotated[str, Path(description="The name of a user.")]
+
+_log = logging.getLogger(__name__)
+
+
+def add_users(app: FastAPI, identity: Identity) -> None:
+    """Add the routes. What they change counts at once."""
+    users = identity.users
+
+    @app.get(
+        "/api/v1/users",
+        summary="List users",
+        response_model=UserList,
+        responses=problems(401),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["identity"],
+    )
+    async def list_users() -> Response:
+        """Answer with everybody who can log in, by name."""
+        return json_answer({"users": [user_object(user) for user in await users.list()]})
+
+    @app.post(
+        "/api/v1/users",
+        summary="Add a user",
+        status_code=201,
+        response_model=UserDetails,
+        responses=problems(401, 409, 413, 415, 429, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(NewUser)),
+        tags=["identity"],
+    )
+    async def add(request: Request) -> Response:
+        """Nobody can give what they do not have themselves."""
+        wish, who = await body_of(request, NewUser), who_asks(request)
+        password = None if wish.password is None else wish.password.get_secret_value()
+        user = await users.add(wish.name, password=password, role=wish.role, extra=wish.scopes, by=who)
+        _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
+        return json_answer(user_object(user), status=201)
+
+    @app.get(
+        "/api/v1/users/{name}",
+        summary="Show a user",
+        response_model=UserDetails,
+        responses=problems(401, 404),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["identity"],
+    )
+    async def show(name: UserName) -> Response:
+        """Tell what somebody may."""
+        return json_answer(user_object(await users.get(name)))
+
+    @app.patch(
+        "/api/v1/users/{name}",
+        summary="Change a user",
+        response_model=UserDetails,
+        responses=problems(401, 404, 409, 413, 415, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(UserUpdate)),
+        tags=["identity"],
+    )
+    async def change(name: UserName, request: Request) -> Response:
+        """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
+        wish, who = await body_of(request, UserUpdate), who_asks(request)
+        user = await users.change(name, role=wish.role, extra=wish.scopes, disabled=wish.disabled, by=who)
+        _log.info("%s has changed the user %s", who.name, user.name)
+        return json_answer(user_object(user))
+
+    @app.delete(
+        "/api/v1/users/{name}",
+        summary="Remove a user",
+        status_code=204,
+        responses=problems(401, 404, 409, 503, 507),
+        openapi_extra=needs(Scope.ADMIN),
+        tags=["identity"],
+    )
+    async def remove(name: UserName, request: Request) -> Response:
+        """All of their tokens count no more; keys that they have made stay. The last admin cannot be removed so."""
+        who = who_asks(request)
+        await users.remove(name, by=who)
+        _log.info("%s has removed the user %s", who.name, name)
+        return Response(status_code=204)
+
+    @app.post(
+        "/api/v1/users/{name}/password",
+        summary="Give a user a new password",
+        status_code=204,
+        responses=problems(401, 404, 413, 415, 429, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(NewPassword)),
+        tags=["identity"],
+    )
+    async def set_password(name: UserName, request: Request) -> Response:
+        """All of their tokens count no more."""
+        wish, who = await body_of(request, NewPassword), who_asks(request)
+        await users.set_password(name, wish.password.get_secret_value(), by=who)
+        _log.info("%s has given the user %s a new password", who.name, name)
+        return Response(status_code=204)
+
+    @app.post(
+        "/api/v1/users/{name}/tokens",
+        summary="Issue a token for a user's script",
+        status_code=201,
+        response_model=Token,
+        responses=problems(401, 404, 413, 415, 503, 507),
+        openapi_extra=needs(Scope.ADMIN, takes(TokenRequest, required=False)),
+        tags=["identity"],
+    )
+    async def issue(name: UserName, request: Request) -> Response:
+        """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
+        wish, who = await body_of(request, TokenRequest, absent=TokenRequest()), who_asks(request)
+        issued = await identity.issue(name, by=who, scopes=wish.scopes, lifetime_s=wish.lifetime_s)
+        _log.info("%s has issued a token for the user %s", who.name, issued.name)
+        answer = json_answer(token_object(issued), status=201)
+        answer.headers["cache-control"] = "no-store"
+        return answer

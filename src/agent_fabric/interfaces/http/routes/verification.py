@@ -1,0 +1,30 @@
+"""Whether what runs claim is true."""
+
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.audit import verify_run
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.routes.runs import RunIdPath, json_answer
+from agent_fabric.interfaces.http.verification_schemas import RunVerification
+from agent_fabric.interfaces.verification_view import verification_object
+
+
+def add_verification(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the route."""
+    verify = verify_run(fabric.local.records)
+
+    @app.get(
+        "/runs/{run_id}/verify",
+        summary="Check again what a run claims",
+        response_model=RunVerification,
+        responses=problems(404, 503),
+        openapi_extra=needs(Scope.RUNS_READ),
+        tags=["runs"],
+    )
+    async def verification(run_id: RunIdPath) -> Response:
+        """Offline: its log, citations, quotes, files, pages and proof, from what was recorded alone."""
+        return json_answer(verification_object(await verify(await fabric.find(run_id))))

@@ -1,0 +1,49 @@
+"""Webhooks: what others send of their own accord."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Path, Request
+from starlette.responses import Response
+
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.interfaces.http.locks import SIGNED, needs
+from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.webhook_schemas import Accepted
+
+_BODY = {
+    "requestBody": {
+        "content": {
+            "application/json": {"schema": {}},
+            "application/x-www-form-urlencoded": {"schema": {"type": "object"}},
+        }
+    }
+}
+
+
+def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the one route."""
+
+    @app.post(
+        "/api/v1/webhooks/{name}",
+        summary="Deliver something",
+        status_code=202,
+        response_model=Accepted,
+        responses=problems(401, 413, 429, 503, 507),
+        openapi_extra=needs(SIGNED, _BODY),
+        tags=["webhooks"],
+    )
+    async def deliver(
+        request: Request,
+        name: Annotated[str, Path(description="The webhook, as the configuration names it.", max_length=64)],
+    ) -> Response:
+        """Anybody may deliver who can sign for a configured webhook. The same delivery takes effect once."""
+        headers: dict[str, str] = {}
+        for key, value in request.headers.items():
+            headers[key] = f"{headers[key]}, {value}" if key in headers else value
+        received = await fabric.webhooks(name, headers, await request.body())
+        if received.answer is not None:
+            return json_answer(received.answer)
+        shown = {"delivery": received.delivery_id, "run_id": received.run_id, "repeated": received.is_repeated}
+        location = {} if received.run_id is None else {"location": f"/runs/{received.run_id}"}
+        return json_answer(shown, 202, location)

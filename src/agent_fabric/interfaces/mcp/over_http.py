@@ -1,0 +1,53 @@
+"""The tools as an ASGI application, for the server to put behind its gate."""
+
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from mcp.server.mcpserver import Context
+
+from agent_fabric.client.fabric_client import FabricClient
+from agent_fabric.domain.errors import Unauthenticated
+from agent_fabric.interfaces.mcp.tools import fabric_tools
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+def tools_over_http(own_url: str) -> tuple[Application, AbstractAsyncContextManager[None]]:
+    """Return the application, and what must be open while it is used.
+
+    Every call stands for itself: nothing is kept between two, so any of several servers can take it.
+    """
+
+    def connect(context: "Context[Any, Any]") -> FabricClient:
+        token, key = credentials_in(context.headers or {})
+        return FabricClient(own_url, token=token, key=key, trust=ourselves)
+
+    ourselves = _ourselves()
+    tools = fabric_tools(connect)
+    # It makes the manager. Names and origins are the gate's business, so no host is told.
+    tools.streamable_http_app(stateless_http=True, host="")
+    manager = tools.session_manager
+    return manager.handle_request, manager.run()
+
+
+def credentials_in(headers: Mapping[str, str]) -> tuple[str, str]:
+    """Return the token or the key of whoever makes a call; the other is empty.
+
+    Raises:
+        Unauthenticated: there is neither. A client without any would find the token of the folder by itself.
+    """
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    found = token.strip() if scheme.lower() == "bearer" else "", headers.get("x-api-key", "").strip()
+    if not any(found):
+        raise Unauthenticated("Missing authentication credentials", hint="Send them with every call.")
+    return found
+
+
+def _ourselves() -> ssl.SSLContext:
+    """Trust the server at our own address, which is this very process, whatever name its certificate has."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,156 @@
+"""What agent-fabric offers to programs that speak MCP: start a task, follow it, find earlier ones, answer a question.
+
+Every tool is a few requests to a server, made for whoever calls it and with their credentials: so scopes, limits and
+logs are the same as for everybody else, and there is no second way into runs.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Annotated, Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from agent_fabric import __version__
+from agent_fabric.client.fabric_client import FabricClient
+from agent_fabric.client.wishes import TaskWish
+from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.interfaces.approval_view import approval_object
+from agent_fabric.interfaces.mcp.views import ended, event_words, happened, listed
+
+WAIT_S = 50.0
+"""Many clients give up on a call after a minute; the run goes on."""
+LEAST_S = 0.1
+"""Enough to see what is there already."""
+INSTRUCTIONS = """\
+agent-fabric runs tasks durably. run_task starts one and waits a while; if it has not ended by then, call follow_run \
+with its run_id until `status` is completed, failed or cancelled. `waiting` means that a person has to answer: see \
+list_approvals. Never answer an approval unless the person you work for told you to."""
+
+Connect = Callable[["Context[Any, Any]"], AbstractAsyncContextManager[FabricClient]]
+"""Gives the server's client for whoever makes a call."""
+RunName = Annotated[str, Field(description="The run's id, or how it begins.")]
+Wait = Annotated[float, Field(ge=0, le=600, description="How many seconds to wait for news.")]
+
+
+def fabric_tools(connect: Connect, *, may_answer: bool = True) -> MCPServer[Any]:
+    """Return the MCP server; without `may_answer` nobody can answer approvals through it."""
+    server: MCPServer[Any] = MCPServer(
+        "agent-fabric", title="agent-fabric", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    _add_starting(server, connect)
+    _add_looking(server, connect)
+    _add_answering(server, connect, may_answer=may_answer)
+    return server
+
+
+def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
+    @server.tool(annotations=ToolAnnotations(title="Run a task", destructive_hint=True, open_world_hint=True))
+    async def run_task(
+        context: "Context[Any, Any]",
+        task: Annotated[str, Field(description="What to do, in plain words.", min_length=1)],
+        pack: Annotated[str | None, Field(description="The specialist; by default one is chosen.")] = None,
+        max_steps: Annotated[int | None, Field(ge=1, le=1000, description="Most model answers.")] = None,
+        wait_s: Wait = WAIT_S,
+    ) -> dict[str, Any]:
+        """Do a task. It is recorded, goes on if you leave, and survives a crash."""
+        async with _explained(connect(context)) as fabric:
+            run_id = await fabric.runs.start(TaskWish(prompt=task, pack=pack, max_steps=max_steps))
+            return await _followed(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
+
+    @server.tool(annotations=ToolAnnotations(title="Cancel a run", destructive_hint=True, idempotent_hint=True))
+    async def cancel_run(context: "Context[Any, Any]", run_id: RunName, reason: str = "") -> dict[str, Any]:
+        """End a run. What it has done stays."""
+        async with _explained(connect(context)) as fabric:
+            return ended(await fabric.runs.cancel(run_id, reason=reason))
+
+
+def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
+    @server.tool(annotations=ToolAnnotations(title="Follow a run", read_only_hint=True))
+    async def follow_run(
+        context: "Context[Any, Any]",
+        run_id: RunName,
+        after: Annotated[int, Field(ge=-1, description="`next` of the answer before; -1 begins at the start.")] = -1,
+        wait_s: Wait = WAIT_S,
+    ) -> dict[str, Any]:
+        """Tell what has happened in a run since, and its result once it has ended."""
+        async with _explained(connect(context)) as fabric:
+            found = await fabric.runs.find(run_id)
+            return await _followed(context, fabric, found, after=after, wait_s=wait_s, with_events=True)
+
+    @server.tool(annotations=ToolAnnotations(title="Search runs", read_only_hint=True))
+    async def search_runs(
+        context: "Context[Any, Any]",
+        words: Annotated[str, Field(description="Words of a task or its result; empty lists the newest runs.")] = "",
+        limit: Annotated[int, Field(ge=1, le=100)] = 10,
+    ) -> dict[str, Any]:
+        """Find earlier runs by words of their task or result."""
+        async with _explained(connect(context)) as fabric:
+            runs = fabric.runs
+            found = await (runs.search(words, limit=limit) if words.strip() else runs.list(limit=limit))
+            return {"runs": [listed(record) for record in found]}
+
+
+def _add_answering(server: "MCPServer[Any]", connect: Connect, *, may_answer: bool) -> None:
+    @server.tool(annotations=ToolAnnotations(title="List approvals", read_only_hint=True))
+    async def list_approvals(context: "Context[Any, Any]", run_id: str = "") -> dict[str, Any]:
+        """List what runs ask a person before they go on."""
+        async with _explained(connect(context)) as fabric:
+            cards = await fabric.approvals.list(run_id=run_id)
+            return {"approvals": [approval_object(card) for card in cards]}
+
+    if not may_answer:
+        return
+
+    @server.tool(annotations=ToolAnnotations(title="Answer an approval", destructive_hint=True))
+    async def answer_approval(
+        context: "Context[Any, Any]",
+        approval_id: Annotated[str, Field(description="The approval's id, or how it begins.")],
+        decision: Literal["approve", "deny"],
+        reason: str = "",
+    ) -> dict[str, Any]:
+        """Answer a question of a run, because a person said so. The first answer counts; the run then goes on."""
+        async with _explained(connect(context)) as fabric:
+            card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason)
+            return approval_object(card)
+
+
+async def _followed(
+    context: "Context[Any, Any]", fabric: FabricClient, run_id: RunId, *, after: int, wait_s: float, with_events: bool
+) -> dict[str, Any]:
+    """Watch a run until it has ended, waits for somebody, or time is up; tell how it stands."""
+    seen: list[Event] = []
+    try:
+        async with asyncio.timeout(max(wait_s, LEAST_S)):
+            async for each in fabric.runs.follow(run_id, after=after):
+                if isinstance(each, RunResult):
+                    break
+                if isinstance(each, Event):
+                    seen.append(each)
+                    await context.report_progress(each.seq, None, event_words(each))
+                    if each.body.kind == "run_waiting" and await fabric.approvals.list(run_id=run_id):
+                        break  # for a person, not for a time
+    except TimeoutError:
+        pass  # it goes on without us
+    shown = ended((await fabric.runs.show(run_id)).result)
+    if with_events:
+        shown |= {"events": [happened(event) for event in seen], "next": seen[-1].seq if seen else after}
+    return shown
+
+
+@asynccontextmanager
+async def _explained(client: AbstractAsyncContextManager[FabricClient]) -> AsyncIterator[FabricClient]:
+    """Let whoever calls a tool know what went wrong and what to do about it."""
+    try:
+        async with client as fabric:
+            yield fabric
+    except FabricError as problem:
+        raise ToolError(f"{problem.message}. {problem.hint}" if problem.hint else problem.message) from None

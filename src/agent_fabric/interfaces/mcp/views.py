@@ -1,0 +1,55 @@
+"""Runs as programs that speak MCP see them: short, because a model reads it."""
+
+from typing import Any
+
+from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
+from agent_fabric.domain.runs.task import RunResult
+
+MOST_CHARS = 2_000
+"""Longer texts of events are cut: `fabric logs show` has them whole."""
+
+
+def ended(result: RunResult) -> dict[str, Any]:
+    """Return how a run stands, and what came of it as far as it has ended."""
+    shown: dict[str, Any] = {
+        "run_id": result.run_id,
+        "status": result.status.value,
+        "result": dict(result.payload),
+        "workspace": result.workspace,
+    }
+    if result.error is not None:
+        shown["error"] = {"code": result.error.code, "message": result.error.message, "hint": result.error.hint}
+    if result.waiting_for:
+        shown["approvals"] = list(result.waiting_for)
+    return shown
+
+
+def listed(record: RunRecord) -> dict[str, Any]:
+    """Return one line about a run."""
+    return {
+        "run_id": record.run_id,
+        "status": record.status.value,
+        "created_at": record.created_at,
+        "task": _short(record.prompt),
+        "summary": _short(record.summary),
+    }
+
+
+def event_words(event: Event) -> str:
+    """Return an event in a few words, for a line that shows progress."""
+    return f"{event.body.kind}: {event.body.tool}" if isinstance(event.body, ToolCalled) else event.body.kind
+
+
+def happened(event: Event) -> dict[str, Any]:
+    """Return an event as one who follows a run needs it."""
+    shown: dict[str, Any] = {"seq": event.seq, "kind": event.body.kind}
+    if isinstance(event.body, ToolCalled):
+        shown |= {"tool": event.body.tool, "args": _short(str(dict(event.body.args)))}
+    elif isinstance(event.body, ToolReturned):
+        shown |= {"tool": event.body.tool, "result": _short(str(event.body.result))}
+    return shown
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"

@@ -1,0 +1,151 @@
+"""The files in `deploy/` say what the server understands. The image itself is not built here."""
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agent_fabric.config.loader import read_config
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+UNITS = sorted([*DEPLOY.glob("*.service"), *DEPLOY.glob("*.timer")])
+BREAKS_THE_BOX = {
+    "RestrictNamespaces",
+    "ProtectKernelTunables",
+    "ProtectKernelLogs",
+    "ProtectHostname",
+    "ProtectProc",
+    "ProcSubset",
+    "PrivateUsers",
+    "PrivateDevices",
+    "ProtectControlGroups",
+    "MemoryDenyWriteExecute",
+}
+"""Of these, some were tried: with a part of /proc hidden or read-only, bubblewrap cannot mount its own."""
+
+
+def unit(name: str = "agent-fabric.service") -> dict[str, list[str]]:
+    """Return the settings of a unit, each with all its values."""
+    found: dict[str, list[str]] = {}
+    for line in (DEPLOY / name).read_text().splitlines():
+        if line and not line.startswith(("#", "[")):
+            setting, equals, value = line.partition("=")
+            assert equals, line
+            found.setdefault(setting, []).append(value)
+    return found
+
+
+def test_the_service_has_nothing_that_breaks_the_box_and_says_why() -> None:
+    assert not BREAKS_THE_BOX & unit().keys()
+    text = (DEPLOY / "agent-fabric.service").read_text()
+    assert [name for name in sorted(BREAKS_THE_BOX) if name not in text] == []
+
+
+def test_the_service_is_nobody_special_and_keeps_keys_apart() -> None:
+    said = unit()
+    assert said["NoNewPrivileges"] == ["yes"]
+    assert said["CapabilityBoundingSet"] == [""]
+    assert said["ProtectSystem"] == ["strict"]
+    assert said["StateDirectory"] == ["agent-fabric agent-fabric-keys"]
+    assert "XDG_DATA_HOME=/var/lib/agent-fabric-keys" in said["Environment"]
+    stop_s, default_s = float(said["TimeoutStopSec"][0]), read_config({}).config.server.shutdown_timeout_s
+    assert stop_s > default_s, "or runs are killed before they are stopped"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
+def test_systemd_knows_every_setting_of_every_unit(tmp_path: Path) -> None:
+    for unit_file in UNITS:
+        text = unit_file.read_text().replace("/opt/agent-fabric/bin/fabric", shutil.which("true") or "")
+        (tmp_path / unit_file.name).write_text(text)
+    command = ["systemd-analyze", "verify", "--man=no", *(str(tmp_path / each.name) for each in UNITS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_backups_are_made_with_the_same_user_and_keys_as_the_server() -> None:
+    server, backup = unit(), unit("agent-fabric-backup.service")
+    for name in ("User", "Environment", "StateDirectory", "EnvironmentFile"):
+        assert backup[name] == server[name]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
+def test_the_service_may_make_every_call_that_the_boxes_need() -> None:
+    (filtered,) = unit()["SystemCallFilter"]
+    assert filtered.startswith("~"), "a list of what is refused"
+    command = ["systemd-analyze", "syscall-filter", *filtered.removeprefix("~").split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    refused = {line.strip() for line in done.stdout.splitlines() if line.startswith(" ")}
+    assert "kexec_load" in refused
+    needed = (
+        "mount umount2 pivot_root unshare clone clone3 setns prctl seccomp capset openat2 prlimit64 setresuid chroot"
+    )
+    assert refused & {*needed.split(), "landlock_restrict_self", "mount_setattr", "move_mount", "open_tree"} == set()
+
+
+def compose() -> dict[str, Any]:
+    """Return what the compose file says."""
+    said: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return said
+
+
+def test_the_compose_file_configures_what_the_server_understands() -> None:
+    fabric = compose()["services"]["fabric"]
+    assert fabric["build"] == {"context": "..", "dockerfile": "deploy/Dockerfile"}
+    environment = {
+        name: re.sub(r"\$\{FABRIC_DOMAIN[^}]*\}", "fabric.example.org", value)
+        for name, value in fabric["environment"].items()
+    }
+    config = read_config(environment).config
+    assert (config.server.host, config.server.hosts) == ("0.0.0.0", ("fabric.example.org",))
+    subnet = compose()["networks"]["front"]["ipam"]["config"][0]["subnet"]
+    assert config.server.trusted_proxies == (subnet,)
+    assert "ports" not in fabric, "only the proxy reaches it"
+    assert fabric["cap_drop"] == ["ALL"]
+    mounted = {volume.partition(":")[0] for volume in fabric["volumes"]}
+    assert mounted <= compose()["volumes"].keys()
+
+
+def test_the_proxy_waits_for_readiness_and_streams() -> None:
+    proxy = compose()["services"]["proxy"]
+    assert proxy["depends_on"] == {"fabric": {"condition": "service_healthy"}}
+    caddy = (DEPLOY / "Caddyfile").read_text()
+    assert caddy.count("{") == caddy.count("}")
+    assert "flush_interval -1" in caddy
+    nginx = (DEPLOY / "nginx.conf").read_text()
+    assert "proxy_buffering off" in nginx
+    assert nginx.count("{") == nginx.count("}")
+
+
+def test_the_image_is_pinned_and_not_run_as_root() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    known = {"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK"}
+    assert {step[0] for step in steps} - known == {"ENTRYPOINT", "CMD"}
+    images = {step[1].split()[0] for step in steps if step[0] == "FROM"}
+    assert all(":" in image and "/" not in image for image in images)
+    (install,) = [step[1] for step in steps if step[0] == "RUN" and "pip install" in step[1]]
+    assert "-c constraints.txt" in install
+    users = [step[1] for step in steps if step[0] == "USER"]
+    assert users == ["10001:10001"]
+    for step in steps:
+        if step[0] in {"ENTRYPOINT", "CMD", "VOLUME"}:
+            assert json.loads(step[1]), "as a list: no shell between"
+    (copied,) = [step[1] for step in steps if step[0] == "COPY" and step[1].startswith("constraints.txt")]
+    assert all((DEPLOY.parent / name).exists() for name in copied.split()[:-1])
+
+
+@pytest.mark.proves("C11")
+def test_one_install_is_enough_and_everything_else_is_optional() -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=;\[ ]", each)[0] for each in project["dependencies"]}
+    services = {"asyncpg", "psycopg", "redis", "nats-py", "sqlalchemy", "docker"}
+    assert not needed & services, "no service is ever required to start"
+    assert "telemetry" in project["optional-dependencies"]
+    makefile = (DEPLOY.parent / "Makefile").read_text()
+    assert "compose" not in makefile

@@ -1,0 +1,71 @@
+"""Those who say nothing, or do not come to an end, cost a server that faces a network no more than a moment."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
+from integration.http.served import PATIENCE_S, served
+
+
+class Hasty(Connection):
+    """Waits only briefly."""
+
+    head_s = 0.3
+
+
+async def answered(port: int, *pieces: bytes) -> tuple[int, dict[str, Any]]:
+    """Send pieces, one after another, and return how the connection was ended."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(PATIENCE_S):
+            data = await reader.read()
+    finally:
+        writer.transport.abort()
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (),
+        (b"GET /hea",),
+        (b"GET /health HTTP/1.1\r\nHost: local",),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: a\r\n", b"X-Slow: b\r\n"),
+    ],
+)
+async def test_whoever_does_not_say_what_they_want_is_sent_away(tmp_path: Path, pieces: tuple[bytes, ...]) -> None:
+    async with served(tmp_path, connection=Hasty) as server:
+        status, problem = await answered(server.port, *pieces)
+        assert (status, problem["code"]) == (408, "request_too_slow")
+
+
+async def test_whoever_has_said_it_may_wait_for_the_answer_and_come_back_later(tmp_path: Path) -> None:
+    async with served(tmp_path, connection=Hasty) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for piece in (request, request, request[:10]):
+            await asyncio.sleep(0.2)
+            writer.write(piece)
+        async with asyncio.timeout(PATIENCE_S):
+            data = await reader.read()
+        writer.close()
+        assert data.count(b"HTTP/1.1 200") == 2
+        assert data.count(b"HTTP/1.1 408") == 1
+        # A slow answer is nobody's fault.
+        assert (await server.client.post("/run", json={"prompt": "do it [[script=slow]]"})).status_code == 200
+
+
+async def test_headers_without_an_end_are_not_kept(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        line = b"X-Long: " + b"x" * 1_000 + b"\r\n"
+        endless = b"GET /health HTTP/1.1\r\n" + line * (HEAD_BYTES // len(line) + 1)
+        status, problem = await answered(server.port, endless)
+        assert (status, problem["code"]) == (431, "headers_too_large")

@@ -1,0 +1,143 @@
+"""What servers answer with, turned back into what it was made of."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.changes import UndoRecord
+from agent_fabric.application.runs.diff_run import RunDiff
+from agent_fabric.application.runs.undo_run import Undone
+from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from
+from agent_fabric.client.wire import card_from, event_from, result_from, run_id_from, status_from
+from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.changes import Change, Entry, Kind
+from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
+from agent_fabric.domain.undo import Refusal, Step
+from agent_fabric.domain.unified_diff import file_diff
+from agent_fabric.interfaces.approval_view import approval_object
+from agent_fabric.interfaces.changes_view import exact_diff, exact_undo
+from agent_fabric.interfaces.http.live import whole_line
+from agent_fabric.interfaces.result import result_object
+
+RUN = RunId("d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b")
+STRANGE = 'caf\udce9/\U0001f600 "x"\n'
+"""Bytes that are no text, and characters that need care."""
+
+
+def sent(value: Any) -> Any:
+    """Return a value as it arrives."""
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("status", RunStatus)
+def test_a_result_comes_back_as_it_was(status: RunStatus) -> None:
+    result = RunResult(
+        run_id=RUN,
+        status=status,
+        payload={"summary": "done", "artifacts": ["a"], "score": 1.5},
+        error=RunError(code="x", message="went wrong", hint="mend it") if status is RunStatus.FAILED else None,
+        specialist_ids=(SpecialistId("engineering"),),
+        model="m",
+        steps=3,
+        usage=Usage(10, 5, 2),
+        cost=0.25,
+        egress=("elsewhere",),
+        duration_s=1.25,
+        proof="pytest" if status is RunStatus.COMPLETED else "",
+        routing_method="named",
+        workspace="/w",
+        waiting_for=("abc",) if status is RunStatus.WAITING else (),
+    )
+    assert result_from(sent(result_object(result, "/r"))) == result
+
+
+def test_a_question_comes_back_as_it_was() -> None:
+    card = ApprovalCard(
+        approval_id="a1",
+        run_id=RUN,
+        call_id="c",
+        tool="shell",
+        args={"command": "git push"},
+        question=Question.MAY_IT_RUN,
+        reason="why",
+        rule="r",
+        subject="git push",
+        alike="",
+        agent="engineering",
+        target="here",
+        sandbox="A",
+        untrusted=("https://x",),
+        policy_version="1",
+        args_hash="h",
+        created_at=1.5,
+        expires_at=2.5,
+        status=ApprovalStatus.DENIED,
+        decided_by="me",
+        decided_at=2.0,
+        decided_because="no",
+    )
+    assert card_from(sent(approval_object(card))) == card
+
+
+def test_an_event_comes_back_as_it_was_and_an_unknown_one_stays_unknown() -> None:
+    known = Event(4, 1.25, LaneId("engineering"), "step_1", RunCancelled(by="me", reason="x" * 100_000))
+    assert event_from(json.loads(whole_line(RUN, known))) == known
+    newer = Event(5, 1.5, None, "", UnknownEvent(kind="from_the_future", payload={"a": [1, 2**70]}))
+    assert event_from(json.loads(whole_line(RUN, newer))) == newer
+    changed = Event(6, 1.5, None, "", UnknownEvent(kind="run_cancelled", payload={"who": "me"}))
+    assert event_from(json.loads(whole_line(RUN, changed))) == changed
+
+
+def test_what_only_a_newer_server_knows_is_not_settled() -> None:
+    assert status_from("hibernating") is RunStatus.WAITING
+
+
+def test_changes_come_back_byte_by_byte() -> None:
+    was = Entry(Kind.FILE, 0o644, 3, "d1", kept=True, mtime_ns=1, ctime_ns=2, inode=3, uid=4, gid=5)
+    large = Entry(Kind.FILE, 0o600, 10**12, "", mtime_ns=7, ctime_ns=8, inode=9)
+    changes = [
+        Change(path=STRANGE, before=was, after=was._replace(digest="d2"), mixed=True),
+        Change(path="large", before=large, after=large._replace(mtime_ns=70), doubtful=True),
+        Change(path="link", before=None, after=Entry(Kind.LINK, 0o777, 0, "to\udcff")),
+    ]
+    found = RunDiff(
+        run_id=RUN,
+        folder="/p/\udcff",
+        status=RunStatus.COMPLETED,
+        changes=changes,
+        left_alone=["node_modules"],
+        seen_now=True,
+        undos=[UndoRecord(number=1, at=1.0, by="me", steps=(), redo=True, finished=True)],
+    )
+    compared = {change.path: file_diff(change, b"a\xff\n", b"b\xfe\n") for change in changes}
+    shown = sent(exact_diff(found, lambda change: compared[change.path]))
+    again = diff_from(shown)
+    assert again == found
+    assert [change.what for change in again.changes] == [change.what for change in changes]
+    assert [change.why_final for change in again.changes] == [change.why_final for change in changes]
+    assert file_diffs_from(shown) == compared
+
+
+def test_what_was_taken_back_comes_back_as_it_was() -> None:
+    entry = Entry(Kind.FILE, 0o644, 3, "d1", kept=True)
+    undone = Undone(
+        run_id=RUN,
+        folder="/p",
+        done=[Step(STRANGE, entry, None), Step("b", None, entry)],
+        refused=[Refusal("c\udcff", "somebody edited it", False)],
+        already=["d"],
+        dry=True,
+        record=None,
+    )
+    assert undone_from(sent(exact_undo(undone))) == undone
+
+
+@pytest.mark.parametrize("value", ["", "../../etc", "/abs", "a/b", ".", "a\0b", "a\n", 7, None, "x" * 101])
+def test_an_id_that_would_lead_elsewhere_is_none(value: object) -> None:
+    with pytest.raises(ValueError, match="is no id of a run"):
+        run_id_from(value)

@@ -1,0 +1,232 @@
+"""Runs as tasks of A2A, calls, and answers to what tasks ask."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
+from agent_fabric.interfaces.http.a2a.calls import Method, Version, body_in, call_in, id_in
+from agent_fabric.interfaces.http.a2a.card import card
+from agent_fabric.interfaces.http.a2a.error_shape import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    REFUSED,
+    TASK_NOT_FOUND,
+    VERSION_NOT_SUPPORTED,
+    RpcError,
+    code_for,
+    problem_answer,
+    status_for,
+)
+from agent_fabric.interfaces.http.a2a.objects import (
+    Shown,
+    artifact_update,
+    event_in,
+    status_update,
+    statuses_in,
+    task_in,
+    task_object,
+)
+from agent_fabric.interfaces.http.a2a.params import Sending, checked_text, whole_numbers
+from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
+from agent_fabric.interfaces.http.a2a.standing import told_as
+from agent_fabric.interfaces.http.openai.answers import Told
+from agent_fabric.interfaces.http.openai.models import Offered
+
+RUNNING = Shown("r1", "c1", RunStatus.RUNNING, 0.0, skill="pack/x", prompt="do it")
+
+
+def told(status: RunStatus, text: str = "", **more: Any) -> Told:
+    """Return what came of a run."""
+    approvals = more.pop("approvals", ())
+    given: dict[str, Any] = {"payload": {}, "error": None, **more}
+    result = RunResult(
+        run_id=RunId("r1"),
+        status=status,
+        specialist_ids=(),
+        model="m",
+        steps=1,
+        usage=Usage(0, 0),
+        duration_s=1.0,
+        proof="",
+        routing_method="",
+        workspace="",
+        **given,
+    )
+    return Told(result, text, approvals)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "older"),
+    [
+        (RunStatus.RUNNING, "TASK_STATE_WORKING", "working"),
+        (RunStatus.WAITING, "TASK_STATE_INPUT_REQUIRED", "input-required"),
+        (RunStatus.INTERRUPTED, "TASK_STATE_INPUT_REQUIRED", "input-required"),
+        (RunStatus.COMPLETED, "TASK_STATE_COMPLETED", "completed"),
+        (RunStatus.FAILED, "TASK_STATE_FAILED", "failed"),
+        (RunStatus.CANCELLED, "TASK_STATE_CANCELED", "canceled"),
+    ],
+)
+def test_where_a_run_stands_is_a_state_in_either_version(status: RunStatus, state: str, older: str) -> None:
+    event = status_update(told_as(RUNNING, told(status), at=1.5))
+    shown = event["statusUpdate"]["status"]
+    assert (shown["state"], shown["timestamp"]) == (state, "1970-01-01T00:00:01.500Z")
+    assert event_in(Version.V1, event) == event
+    said = event_in(Version.V03, event)
+    assert (said["kind"], said["status"]["state"], said["final"]) == (
+        "status-update",
+        older,
+        status is not RunStatus.RUNNING,
+    )
+    for name in (state, older):
+        statuses = statuses_in(name)
+        assert statuses is not None
+        assert status in statuses
+
+
+def test_there_are_states_that_no_run_is_in_and_words_that_are_none() -> None:
+    assert statuses_in("TASK_STATE_REJECTED") == statuses_in("auth-required") == ()
+    assert statuses_in("sleepy") is None
+
+
+def test_what_came_of_a_run_is_an_artifact_of_words_and_data() -> None:
+    payload = {"action": "finish", "summary": "Done.", "n": 3}
+    ended = told_as(RUNNING, told(RunStatus.COMPLETED, "Done.", payload=payload), at=0)
+    task = task_object(ended, history=None)
+    (artifact,) = task["artifacts"]
+    assert [part.get("text", part.get("data")) for part in artifact["parts"]] == ["Done.", {"summary": "Done.", "n": 3}]
+    assert artifact_update(ended)["artifactUpdate"]["artifact"] == artifact
+    older = task_in(Version.V03, task)
+    assert older["kind"] == "task"
+    assert [part["kind"] for part in older["artifacts"][0]["parts"]] == ["text", "data"]
+    assert (older["history"][0]["role"], older["history"][0]["kind"]) == ("user", "message")
+    assert "history" not in task_object(ended, history=0)
+    assert "artifacts" not in task_object(ended, artifacts=False)
+
+
+def test_a_run_says_what_it_asks_and_why_it_failed() -> None:
+    waits = told_as(RUNNING, told(RunStatus.WAITING, "May I?", approvals=("a1",)), at=0)
+    parts = task_object(waits)["status"]["message"]["parts"]
+    assert parts[0]["text"].startswith("May I?\n\nSend a message to this task")
+    assert parts[1]["data"] == {"approvals": [{"id": "a1"}]}
+    error = RunError(code="x", message="It broke", hint="Mend it.")
+    failed = told_as(RUNNING, told(RunStatus.FAILED, error=error), at=0)
+    assert task_object(failed)["status"]["message"]["parts"] == [{"text": "It broke. Mend it."}]
+    assert "message" not in task_object(RUNNING)["status"]
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "reply"),
+    [
+        ("approve", None, Reply(Decision.APPROVE)),
+        (" Yes! ", None, Reply(Decision.APPROVE)),
+        ("NO.", None, Reply(Decision.DENY)),
+        ("deny: too early: wait", None, Reply(Decision.DENY, "too early: wait")),
+        ("done", None, Reply(Decision.DONE)),
+        ("", {"count": 3}, Reply(Decision.APPROVE, args={"count": 3})),
+        ("", {"decision": "deny", "reason": "x", "approval": "a"}, Reply(Decision.DENY, "x", None, "a")),
+        ("no", {"decision": "approve", "args": {}}, Reply(Decision.APPROVE, args={})),
+    ],
+)
+def test_an_answer_is_read_from_plain_words_or_data(text: str, data: Any, reply: Reply) -> None:
+    assert reply_in(text, data) == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("yes, but not to main", None),
+        ("approve: everything", None),
+        ("", None),
+        ("I do not approve", None),
+        ("x", {"decision": "perhaps"}),
+        ("x", {"decision": "expired"}),
+        ("x", {"decision": ["approve"]}),
+        ("x", {"decision": "approve", "args": 3}),
+        ("x", {"decision": "deny", "reason": 3}),
+    ],
+)
+def test_what_is_not_clear_is_no_agreement(text: str, data: Any) -> None:
+    with pytest.raises(RpcError) as refused:
+        reply_in(text, data)
+    assert refused.value.code == INVALID_PARAMS
+
+
+def test_an_interrupted_run_goes_on_only_when_told_so() -> None:
+    assert says_go_on(" Go  on. ")
+    assert not says_go_on("do not resume")
+
+
+def test_a_call_tells_by_its_method_which_version_is_spoken() -> None:
+    for name, version in (("SendMessage", Version.V1), ("message/send", Version.V03)):
+        call = call_in({"jsonrpc": "2.0", "id": "x", "method": name})
+        assert call == ("x", Method.SEND, version, {})
+    with pytest.raises(RpcError) as refused:
+        call_in({"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}, "2.0")
+    assert refused.value.code == VERSION_NOT_SUPPORTED
+
+
+def test_only_an_id_that_can_be_repeated_is() -> None:
+    assert [id_in({"id": each}) for each in ("a", 7, -7)] == ["a", 7, -7]
+    others: list[Any] = [None, True, 1.5, [], 2**60, "x" * 2_000]
+    assert [id_in({"id": each}) for each in others] == [None] * 6
+    assert id_in([]) is None
+    with pytest.raises(RpcError, match="no JSON"):
+        body_in(b"NaN")
+
+
+def test_text_and_data_of_a_message_are_one_task() -> None:
+    parts = [{"kind": "text", "text": "Look:"}, {"kind": "data", "data": {"n": 3.0, "x": [1.5, 2.0]}}]
+    sending = Sending.model_validate({"message": {"role": "user", "parts": parts}, "metadata": {"pack": "research"}})
+    assert checked_text(sending.message) == 'Look:\n{"n": 3, "x": [1.5, 2]}'
+    assert (sending.skill, sending.options.waits) == ("pack/research", True)
+    assert whole_numbers(1e300) == 1e300
+
+
+@pytest.mark.parametrize(
+    ("configuration", "waits"), [({"blocking": False}, False), ({"returnImmediately": True}, False)]
+)
+def test_a_caller_may_say_in_either_version_that_it_does_not_wait(configuration: Any, waits: bool) -> None:
+    wish = {"message": {"parts": [{"text": "x"}]}, "configuration": configuration}
+    assert Sending.model_validate(wish).options.waits is waits
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "number", "http"),
+    [
+        (404, "run_not_found", TASK_NOT_FOUND, 200),
+        (404, "model_not_found", INVALID_PARAMS, 200),
+        (422, "inputs_invalid", INVALID_PARAMS, 200),
+        (403, "forbidden", REFUSED, 403),
+        (429, "too_many_requests", REFUSED, 429),
+        (409, "run_held", REFUSED, 409),
+        (413, "body_too_large", INVALID_REQUEST, 200),
+        (503, "server_busy", INTERNAL_ERROR, 503),
+    ],
+)
+def test_each_problem_has_a_number_and_only_circumstances_have_a_status(
+    status: int, code: str, number: int, http: int
+) -> None:
+    problem = {"status": status, "code": code, "detail": "No", "hint": "Ask."}
+    assert (code_for(problem), status_for(problem)) == (number, http)
+    error = problem_answer(problem, 7)["error"]
+    assert error["message"] == "No. Ask."
+    assert error["data"][0]["metadata"] == {"code": code, "hint": "Ask."}
+
+
+def test_the_card_can_be_read_in_both_versions() -> None:
+    shown = card("https://h:1", [Offered("fabric", "Chooses."), Offered("workflow/w", "")])
+    assert [each["protocolVersion"] for each in shown["supportedInterfaces"]] == ["1.0", "0.3"]
+    assert shown["url"] == "https://h:1/a2a"
+    assert [(each["id"], each["name"], each["tags"]) for each in shown["skills"]] == [
+        ("fabric", "fabric", ["recruitment"]),
+        ("workflow/w", "w", ["workflow"]),
+    ]
+    assert shown["skills"][1]["description"] == "The workflow w."
+    assert {scheme["type"] for scheme in shown["securitySchemes"].values()} == {"http", "apiKey"}
+    assert json.loads(json.dumps(shown)) == shown
