@@ -22,6 +22,7 @@ import apsw
 import pytest
 
 from agent_fabric import __version__
+from agent_fabric.interfaces.cli.invocation import invoke
 from agent_fabric.testing.scripted_model import (
     Call,
     Calls,
@@ -239,7 +240,7 @@ async def command_began() -> None:
 
 @pytest.mark.proves("AF-026")
 async def test_help_needs_no_server_no_model_and_no_folder(alone: Fabric) -> None:
-    asked = [[], ["--help"], ["-h"], ["help"], *([*name.split(), "--help"] for name in (*COMMANDS, *SUBCOMMANDS))]
+    asked = [[], ["--help"], ["-h"], ["help"], *([name, "--help"] for name in COMMANDS)]
     answers = await together(*(alone(*arguments) for arguments in asked), alone("--version"))
     for arguments, answer in zip(asked, answers, strict=False):
         assert (answer.code, answer.err) == (0, ""), arguments
@@ -248,6 +249,15 @@ async def test_help_needs_no_server_no_model_and_no_folder(alone: Fabric) -> Non
     assert all(name in answers[0].out for name in COMMANDS)
     assert answers[-1] == Ended(0, f"agent-fabric {__version__}\n", "")
     assert list(alone.folder.iterdir()) == []
+
+
+def test_every_command_below_another_has_help_too(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in SUBCOMMANDS:
+        command, *rest = name.split()
+        assert invoke(command, [*rest, "--help"]) == 0
+        shown = capsys.readouterr()
+        assert (shown.out.split(" [OPTIONS]")[0].strip(), shown.err) == (f"Usage: fabric {name}", "")
+        assert "\x1b" not in shown.out
 
 
 @pytest.mark.proves("AF-021", "AF-023", "AF-024", "AF-025")

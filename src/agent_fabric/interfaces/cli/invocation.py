@@ -119,7 +119,8 @@ def misused(message: str, hint: str, as_json: bool) -> int:
 
 def _message(problem: TyperException) -> str:
     format_message = getattr(problem, "format_message", None)
-    return (format_message() if format_message is not None else str(problem)) or "something is missing"
+    text = format_message() if format_message is not None else str(problem)
+    return text.replace(": Value error, ", ": ", 1) or "something is missing"
 
 
 def _crash(problem: Exception) -> FabricError:

@@ -77,50 +77,57 @@ class Gate:
         if scope["type"] != "http":
             raise RuntimeError(f"{scope['type']} is not served")
         asked = _Asked(scope["headers"])
-        path = scope["path"] = canonical(scope["path"])
+        scope["path"] = canonical(scope["path"])
+        state = scope.setdefault("state", {})
+        from_here = not self._addresses.source(scope)
         refused = self._refusal(asked.hosts, asked.origins)
-        if refused is None and path not in PUBLIC_PATHS and not path.startswith(SIGNED_PREFIX):
+        if refused is None and _asks_who(scope["path"]):
             try:
-                scope.setdefault("state", {})["user"] = await self._who(
-                    asked, from_here=not self._addresses.source(scope)
-                )
+                state["user"] = await self._who(asked, from_here=from_here)
             except FabricError as problem:
                 refused = answer(problem)
         if asked.length != 0:
-            most = min(self._max_body_bytes, STRANGERS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
-            refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
-            if refused is None:
-                try:
-                    async with asyncio.timeout(BODY_S if "user" in scope.get("state", {}) else STRANGERS_BODY_S):
-                        body = await _body(receive, most)
-                    receive = _again(body, receive)
-                except ClientDisconnect:
-                    return
-                except TimeoutError:
-                    refused, more = _too_slow(), False
-                except _TooLarge as problem:
-                    refused, more = _too_large(most), problem.more
-                except asyncio.CancelledError:  # the server cannot wait any longer
-                    stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
-                    await answer(stopping)(scope, receive, send)
-                    return
-            if refused is not None:
-                await _refuse(shaped(refused, path), receive, send, more=more)
+            with_body = await self._with_body(scope, asked, refused, receive, send)
+            if with_body is None:
                 return
-        if refused is not None:
+            receive = with_body
+        elif refused is not None:
             await refused(scope, receive, send)
             return
-        principal = scope.get("state", {}).get("user")
-        if principal is None:
+        if "user" not in state:
             await self._app(scope, receive, send)
             return
-        here = not self._addresses.source(scope)
-        answering = _Answering(send, principal, partial(self._who, asked, from_here=here), self._recheck_s)
+        again = partial(self._who, asked, from_here=from_here)
+        answering = _Answering(send, state["user"], again, self._recheck_s)
         try:
             await self._app(scope, receive, answering)
         except Exception:
             if not answering.is_over:
                 raise
+
+    async def _with_body(
+        self, scope: Scope, asked: "_Asked", refused: Response | None, receive: Receive, send: Send
+    ) -> Receive | None:
+        """Read the body, and return what gives it once more; None when nobody needs it, and all is said."""
+        path = scope["path"]
+        most = min(self._max_body_bytes, STRANGERS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
+        refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
+        if refused is None:
+            try:
+                async with asyncio.timeout(BODY_S if "user" in scope["state"] else STRANGERS_BODY_S):
+                    return _again(await _body(receive, most), receive)
+            except ClientDisconnect:
+                return None
+            except TimeoutError:
+                refused, more = _too_slow(), False
+            except _TooLarge as problem:
+                refused, more = _too_large(most), problem.more
+            except asyncio.CancelledError:  # the server cannot wait any longer
+                stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
+                await answer(stopping)(scope, receive, send)
+                return None
+        await _refuse(shaped(refused, path), receive, send, more=more)
+        return None
 
     async def _who(self, asked: "_Asked", *, from_here: bool) -> Principal:
         """Return who asks.
@@ -264,6 +271,10 @@ def _too_large(most: int) -> Response:
 
 def _too_slow() -> Response:
     return refusal(408, "The body was not complete in time", hint="Send it at once.")
+
+
+def _asks_who(path: str) -> bool:
+    return path not in PUBLIC_PATHS and not path.startswith(SIGNED_PREFIX)
 
 
 def canonical(path: str) -> str:
