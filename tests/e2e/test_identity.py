@@ -180,3 +180,9 @@ async def test_people_and_keys_can_be_looked_after_although_the_vault_with_the_t
     ended = await command("token", "issue", "bob")
     assert ended.code != 0, "without the secret there is no token"
     assert "127.0.0.1:9" in ended.err
+
+
+async def test_a_role_that_there_is_not_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
+    code, _, err = await piped(tmp_path, PASSWORD + "\n", "users", "add", "ada", "--role", "king", "--password-stdin")
+    assert code == 2
+    assert "error: Invalid value for '--role': 'king' is not one of 'viewer', 'member'" in err

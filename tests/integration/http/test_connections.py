@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
+from agent_fabric.interfaces.http.server import open_listener
 from integration.http.served import PATIENCE_S, served
 
 
@@ -69,3 +71,9 @@ async def test_headers_without_an_end_are_not_kept(tmp_path: Path) -> None:
         endless = b"GET /health HTTP/1.1\r\n" + line * (HEAD_BYTES // len(line) + 1)
         status, problem = await answered(server.port, endless)
         assert (status, problem["code"]) == (431, "headers_too_large")
+
+
+def test_an_address_of_another_machine_is_not_blamed_on_the_port() -> None:
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.99:0 cannot be used") as refused:
+        open_listener("192.0.2.99", 0)
+    assert "an address of this machine" in refused.value.hint

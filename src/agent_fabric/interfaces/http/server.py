@@ -144,7 +144,9 @@ def open_listener(host: str, port: int) -> socket.socket:
         taken = problem.errno == errno.EADDRINUSE
         raise ConfigError(
             f"Port {port} of {host} is taken" if taken else f"{host}:{port} cannot be used: {problem.strerror}",
-            hint="Is another server running? Choose another port with --port; 0 takes a free one.",
+            hint="--host takes an address of this machine; 0.0.0.0 means all of them."
+            if problem.errno == errno.EADDRNOTAVAIL
+            else "Is another server running? Choose another port with --port; 0 takes a free one.",
         ) from None
     return listener
 
