@@ -21,11 +21,11 @@ export TASK
 unexport PYTHONDONTWRITEBYTECODE
 
 # What one pytest runs: `make tests/e2e` runs one of them. Those that take longest begin first.
-LONGEST := tests/e2e tests/integration/sandbox tests/integration/llm tests/integration/http tests/simulation \
-	tests/unit/infrastructure
+LONGEST := tests/e2e tests/integration/http tests/e2e/server tests/integration/sandbox tests/integration/llm \
+	tests/simulation tests/unit/infrastructure
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py)))) \
-	$(wildcard tests/integration/test_*.py) tests/e2e
+	$(wildcard tests/integration/test_*.py) tests/e2e tests/e2e/server
 .PHONY: suites $(QUICK_SUITES) $(SLOW_SUITES)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
@@ -72,8 +72,9 @@ unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
 simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 	$(PY) -m pytest tests/simulation $(ARGS)
 
+tests/e2e: BESIDE = --ignore tests/e2e/server # a suite of its own
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
-	$(PY) -m pytest $@ --durations=10 $(CHOSEN) $(ARGS)
+	$(PY) -m pytest $@ --durations=10 $(BESIDE) $(CHOSEN) $(ARGS)
 
 suites:
 	@printf '%s\n' $(QUICK_SUITES) $(SLOW_SUITES)

@@ -15,7 +15,7 @@ import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, configure, read_lines, settings
-from e2e.test_serve import Serving, serving
+from e2e.server_process import Serving, serving
 
 PATIENCE_S = 30.0
 PUSH = Call("shell", {"command": "git push origin main"})

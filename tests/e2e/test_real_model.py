@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
 from e2e.fabric_process import Fabric, read_lines
 from e2e.loopback_site import LoopbackSite
-from e2e.test_serve import serving
+from e2e.server_process import serving
 from services import need
 
 pytestmark = [

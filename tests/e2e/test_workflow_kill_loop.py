@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric, settings
-from e2e.test_serve import Serving, serving
+from e2e.server_process import Serving, serving
 from e2e.workflow_kill_loop import GIVEN, STEPS, Files, answered, command, loop
 
 NO_MODEL = "http://127.0.0.1:9/v1"

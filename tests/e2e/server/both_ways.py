@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agent_fabric.testing.scripted_model import Script, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, settings
-from e2e.test_serve import serving
+from e2e.server_process import serving
 
 RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIMES = frozenset(

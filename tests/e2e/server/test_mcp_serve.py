@@ -9,7 +9,7 @@ from mcp import Client, StdioServerParameters
 
 from agent_fabric.testing.scripted_model import ScriptedModel
 from e2e.fabric_process import Fabric, configure, settings
-from e2e.test_serve import serving
+from e2e.server_process import serving
 from integration.http.served import SCRIPT
 
 

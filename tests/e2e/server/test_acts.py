@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from e2e.fabric_process import Fabric, settings
-from e2e.test_identity import UNREACHED, piped
+from e2e.server.test_identity import UNREACHED, piped
 
 SECRET = "sesame-open-sesame-open"
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.testing.scripted_model import Finish, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, settings
-from e2e.test_serve import PATIENCE_S, serving
+from e2e.server_process import PATIENCE_S, serving
 from integration.http.served import LOOK, Stream, bearer, data_of, ids
 
 SUMMARY = Finish(summary="all done", artifacts=[], next_steps=[], notes="")

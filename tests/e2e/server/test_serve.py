@@ -1,7 +1,6 @@
 """`fabric serve` as a process: it listens, stops in time whatever hangs, and goes on where it was killed."""
 
 import asyncio
-import contextlib
 import datetime as dt
 import ipaddress
 import json
@@ -9,8 +8,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,80 +25,10 @@ from agent_fabric.client import FabricClient, ServerUnreachable
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.testing.scripted_model import Call, Entry, Hang, Script, ScriptedModel, Slow
-from e2e.fabric_process import Ended, Fabric, Started, settings, until
+from e2e.fabric_process import Fabric, Started, settings, until
 from e2e.kill_loop import Findings, _check, script
+from e2e.server_process import PATIENCE_S, in_background, require_log, serving
 from integration.http.served import DONE, LOOK, SCRIPT, Stream, bearer, data_of, deaf_reader, ids, task
-
-PATIENCE_S = 30.0
-
-
-@dataclass
-class Serving:
-    """A `fabric serve` process, and a client that talks to it."""
-
-    started: Started
-    url: str
-    token: str
-    client: httpx2.AsyncClient
-
-    @property
-    def port(self) -> int:
-        """Where it listens."""
-        return int(self.url.rpartition(":")[2])
-
-    async def runs(self) -> list[dict[str, Any]]:
-        """Return all runs, newest first."""
-        found: list[dict[str, Any]] = (await self.client.get("/runs?limit=200")).json()["runs"]
-        return found
-
-    async def until_settled(self) -> list[dict[str, Any]]:
-        """Wait until no run is under way any more."""
-        async with asyncio.timeout(PATIENCE_S):
-            while "running" in {run["status"] for run in await self.runs()}:
-                await asyncio.sleep(0.05)
-        return await self.runs()
-
-    async def kill(self) -> None:
-        """End it without a warning."""
-        self.started.process.kill()
-        await self.started.ended()
-
-    async def stop(self, number: int = signal.SIGTERM) -> Ended:
-        """Tell it to stop, and wait until it has."""
-        self.started.process.send_signal(number)
-        return await self.started.ended(timeout_s=PATIENCE_S)
-
-
-@contextlib.asynccontextmanager
-async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
-    """Start a server on a free port; it is killed at the end if it still runs."""
-    started = await fabric.start("serve", "--port", "0", "--json", *options)
-    assert started.process.stdout is not None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            line = await started.process.stdout.readline()
-        told = json.loads(line or b"{}")
-        assert told.get("pid") == started.process.pid, await started.ended()
-        token = (fabric.root / "token").read_text().strip()
-        async with httpx2.AsyncClient(base_url=told["url"], timeout=PATIENCE_S, headers=bearer(token)) as client:
-            yield Serving(started, told["url"], token, client)
-    finally:
-        if started.process.returncode is None:
-            started.process.kill()
-            await started.process.communicate()
-
-
-async def in_background(serving: Serving, **body: Any) -> None:
-    """Start a run and leave."""
-    stream = await Stream.send(serving.port, "POST", "/run/stream", body=body, headers=bearer(serving.token))
-    await stream.reader.readuntil(b"\r\n\r\n")
-    stream.close()
-
-
-def require_log(ended: Ended) -> None:
-    """Check that standard error holds lines of the operations log, and nothing that went wrong unseen."""
-    lines = [json.loads(line) for line in ended.err.splitlines()]
-    assert [line for line in lines if line["level"] in {"error", "critical"} or "exception" in line] == []
 
 
 @pytest.mark.proves("AF-022", "AF-030")
@@ -232,7 +160,7 @@ def clinging_pack(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
     return Clinging(system_prompt=f"Clinging to {workspace}, {network_allowed}.", tools=[], finish=finish)
 
 
-CLINGING = {"clinging": {"description": "Cannot be closed.", "builder": "e2e.test_serve:clinging_pack"}}
+CLINGING = {"clinging": {"description": "Cannot be closed.", "builder": "e2e.server.test_serve:clinging_pack"}}
 
 
 @pytest.mark.slow
