@@ -19,6 +19,7 @@ from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local, open_store, task_from
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
+from agent_fabric.bootstrap.unmet import unmet_settings
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -33,6 +34,7 @@ from agent_fabric.infrastructure.bus.run_messages import RunMessages
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
+from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
 from agent_fabric.infrastructure.persistence.idempotency import SqliteRepeatBook
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
@@ -160,6 +162,12 @@ class ServerFabric:
         except FabricError as problem:
             _log.warning("The log files of some runs are not up to date: %s", problem.message)
         await self.take_up_runs(run_ids)
+
+    async def tell_what_is_unmet(self) -> None:
+        """Say in the operations log what settings count on that is not there."""
+        log = operations_log("server")
+        for each in await unmet_settings(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve):
+            log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
     async def stop(self) -> None:
         """Stop every run where it stands; the next server goes on with it."""

@@ -1,12 +1,14 @@
 """Who we are to a server: a token or a key, and where it comes from when nobody says."""
 
 import os
-import stat
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agent_fabric.client.logins import Login, Logins
+from agent_fabric.client.own_files import read_own
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.models import is_loopback
 
@@ -23,6 +25,8 @@ class Credential:
     value: str = field(repr=False)
     origin: str
     """For people: where to change it."""
+    is_login: bool = False
+    """Whether `fabric login` gets a new one."""
 
 
 def server_address(url: str) -> str:
@@ -83,10 +87,10 @@ def credential_for(
     environment: Mapping[str, str] = os.environ,
     start: Path | None = None,
 ) -> Credential | None:
-    """Return what to show to a server: what was given, what the environment holds, or this machine's own token.
+    """Return what to show to a server: what was given, what the environment holds, a login, or our own token.
 
-    The last is never shown to another machine: it opens everything here. It is looked for from `start` upwards, by
-    default from the current folder.
+    A login is shown to no server but the one that gave it. This machine's token is never shown to another machine: it
+    opens everything here. It is looked for from `start` upwards, by default from the current folder.
 
     Raises:
         ConfigError: it cannot be sent as it is.
@@ -99,9 +103,17 @@ def credential_for(
         return _bearer(value, "FABRIC_TOKEN")
     if value := environment.get("FABRIC_API_KEY"):
         return _api_key(value, "FABRIC_API_KEY")
-    if not is_local(address):
-        return None
-    return _own_token(start)
+    login = Logins(environment).find(address)
+    if login is not None and not login.has_ended(time.time()):
+        return _logged_in(login)
+    own = _own_token(start) if is_local(address) else None
+    if own is not None or login is None:
+        return own
+    return _logged_in(login)  # to be told by its server that it has ended, and not that nothing was shown
+
+
+def _logged_in(login: Login) -> Credential:
+    return replace(_bearer(login.token, f"the login as {login.user}"), is_login=True)
 
 
 def _bearer(value: str, origin: str) -> Credential:
@@ -126,18 +138,7 @@ def _own_token(start: Path | None) -> Credential | None:
         root = next((each / FOLDER for each in (here, *here.parents) if (each / FOLDER).is_dir()), None)
         if root is None:
             return None
-        return _bearer(_read_own(root / TOKEN_FILE), str(root / TOKEN_FILE))
+        token = read_own(root / TOKEN_FILE, most_bytes=MOST_BYTES).decode("ascii")
+        return _bearer(token, str(root / TOKEN_FILE))
     except (OSError, UnicodeDecodeError, ConfigError):
         return None
-
-
-def _read_own(path: Path) -> str:
-    """Return what a file of ours says; nothing if it is a link or somebody else's, and so may be any secret."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            return ""
-        return os.read(file, MOST_BYTES).decode("ascii")
-    finally:
-        os.close(file)

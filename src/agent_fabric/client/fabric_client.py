@@ -1,6 +1,7 @@
 """The way into a server for Python programs, and for the command line."""
 
 import ssl
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from agent_fabric.client.approvals import Approvals
 from agent_fabric.client.audit import Audit
 from agent_fabric.client.credentials import credential_for, server_address
 from agent_fabric.client.following import Happening
+from agent_fabric.client.logins import Login, login_from
 from agent_fabric.client.models import Models
 from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
@@ -19,7 +21,7 @@ from agent_fabric.client.runs import Runs
 from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tool_servers import ToolServers
-from agent_fabric.client.transport import Transport
+from agent_fabric.client.transport import LOGIN, Transport
 from agent_fabric.client.wire import Json, json_from
 from agent_fabric.client.wishes import TaskWish
 from agent_fabric.client.workflows import Workflows
@@ -46,9 +48,9 @@ class Health:
 class FabricClient:
     """A server of agent-fabric, as typed methods.
 
-    Who we are: `token`, or `key`; else the environment's `FABRIC_TOKEN` or `FABRIC_API_KEY`; else, for a server on
-    this machine, the token in the nearest fabric folder. What a server refuses is raised as the error that the same
-    thing would raise on this machine.
+    Who we are: `token`, or `key`; else the environment's `FABRIC_TOKEN` or `FABRIC_API_KEY`; else what `fabric login`
+    got from this server; else, for a server on this machine, the token in the nearest fabric folder. What a server
+    refuses is raised as the error that the same thing would raise on this machine.
 
     Example:
         async with FabricClient("http://127.0.0.1:8787") as fabric:
@@ -174,6 +176,25 @@ class FabricClient:
     async def me(self) -> Principal:
         """Tell who we are to the server, and what we may."""
         return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
+
+    async def login(self, username: str, password: str) -> Login:
+        """Return a token for somebody who knows a password; this client itself goes on as who it was.
+
+        Raises:
+            Unauthenticated: the name or the password is not right, or the user is disabled.
+            TooManyRequests: there were too many attempts.
+        """
+        asked_at = time.time()
+        answer = await self._transport.post(LOGIN, {"username": username, "password": password})
+        return await self._transport.understood(lambda value: login_from(value, username, asked_at), answer)
+
+    async def logout_everywhere(self) -> None:
+        """Let all tokens of the person who we are count no more, wherever they are.
+
+        Raises:
+            Forbidden: we are not somebody who has logged in.
+        """
+        await self._transport.post("/api/v1/me/logout")
 
     async def examine(self) -> Json:
         """Let the server check whether a task could run there: `ok`, and `findings` as `fabric doctor` prints them."""

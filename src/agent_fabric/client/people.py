@@ -74,14 +74,15 @@ class Users:
         """
         await self._transport.post(f"{_user(name)}/password", {"password": password_for(name, password)})
 
-    async def remove(self, name: str) -> None:
-        """Remove somebody. Their tokens count no more; keys that they have made stay.
+    async def remove(self, name: str) -> Json:
+        """Remove somebody. Their tokens count no more; keys that they have made stay, and are returned as `keys`.
 
         Raises:
             AccountNotFound: there is no such user.
             LastAdmin: nobody would be an admin any more.
         """
-        await self._transport.post(_user(name), method="DELETE")
+        answer = await self._transport.post(_user(name), method="DELETE")
+        return await self._transport.understood(json_from("name", "keys"), answer)
 
     async def issue_token(
         self, name: str, *, scopes: Iterable[str] | None = None, lifetime_s: float | None = None

@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions import problems
 from agent_fabric.domain.errors import FabricError, ModelError, TooManyRequests
 
 _HINTS = {
-    "unauthenticated": "Log in to the server: set FABRIC_TOKEN or FABRIC_API_KEY to what you were given.",
+    "unauthenticated": "Log in with `fabric login`, or set FABRIC_TOKEN or FABRIC_API_KEY to what you were given.",
     "host_refused": "The server must know the name that it is called by: `server.hosts` in its configuration.",
 }
 """What helps a client where the server's own words are about the server."""

@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
@@ -12,12 +15,14 @@ from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from, verification_from
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
+from agent_fabric.client.saving import save
 from agent_fabric.client.transport import Transport, segment
 from agent_fabric.client.wire import Json, event_from, record_from, records_from, result_from, run_id_from
 from agent_fabric.client.wishes import TaskWish
-from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.files import RunFile, RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
 
@@ -195,6 +200,37 @@ class Runs:
         answer = await self._transport.get(_path(run_id, "/verify"), timeout_s=math.inf)
         return await self._transport.understood(verification_from, answer)
 
+    async def files(self, run_id: str) -> RunFileList:
+        """Return the files in a run's workspace.
+
+        Raises:
+            RunNotFound: there is no such run.
+            RunFilesWithheld: it worked in a project folder, or its files are gone.
+        """
+        return await self._transport.understood(_files, await self._transport.get(_path(run_id, "/files")))
+
+    async def content(self, run_id: str, path: str) -> AsyncGenerator[bytes, None]:
+        """Yield what is in one of them, piece by piece.
+
+        Raises:
+            RunFileNotFound: the run has no such file.
+            RunFilesWithheld: it worked in a project folder, or its files are gone.
+        """
+        async with self._transport.content(_path(run_id, f"/files/{_file(path)}")) as content:
+            async for piece in content.iter_any():
+                yield piece
+
+    async def download(self, run_id: str, path: str, to: str | Path, *, overwrite: bool = False) -> int:
+        """Save one of them as the file `to`, whole or not at all; return its size.
+
+        Raises:
+            RunFileNotFound: the run has no such file.
+            RunFilesWithheld: it worked in a project folder, or its files are gone.
+            ConfigError: `to` exists already and is not to be overwritten, or cannot be written.
+        """
+        async with aclosing(self.content(run_id, path)) as pieces:
+            return await save(pieces, Path(to), overwrite=overwrite)
+
 
 def _path(run_id: str, what: str = "") -> str:
     """Return where a server shows a run.
@@ -205,6 +241,25 @@ def _path(run_id: str, what: str = "") -> str:
     message = f"There is no run {run_id!r}" if run_id else "No run id was given"
     missing = RunNotFound(message, hint="See all runs with `fabric logs list`.")
     return f"/runs/{segment(run_id, missing)}{what}"
+
+
+def _file(path: str) -> str:
+    """Return a file's path as parts of an address.
+
+    Raises:
+        RunFileNotFound: no file can have this path.
+    """
+    if {"", ".", ".."} & set(path.split("/")):
+        raise RunFileNotFound(f"No file is called {path!r}", hint="Name it as the list of files does.")
+    return quote(path, safe="/")
+
+
+def _files(answer: Json) -> RunFileList:
+    files = [
+        RunFile(path=str(one["path"]), size=int(one["bytes"]), modified_at=float(one["modified_at"]))
+        for one in answer["files"]
+    ]
+    return RunFileList(run_id=run_id_from(answer["run_id"]), files=files, truncated=bool(answer["truncated"]))
 
 
 def _next(page: Json) -> str | None:

@@ -26,6 +26,8 @@ PAUSE_S: Final = 0.2
 """Before the second attempt; twice as long before each further one."""
 SILENCE_S: Final = 60.0
 """A stream that says nothing for so long is dead: servers give a sign of life every 15 seconds."""
+LOGIN: Final = "/api/v1/login"
+"""Who is refused there typed something wrong; it does not matter what else was shown."""
 _QUOTED_CHARS: Final = 200
 
 Query = Mapping[str, "str | int | float | bool | None"]
@@ -119,6 +121,21 @@ class Transport:
                 if answer.status != 200 or answer.content_type != "text/event-stream":
                     await self._checked(answer)
                     raise self._not_ours(answer, "it is no stream of events")
+                yield answer.content
+
+    @asynccontextmanager
+    async def content(self, path: str) -> AsyncIterator[aiohttp.StreamReader]:
+        """Give a file as it comes.
+
+        Raises:
+            FabricError: what the server said instead, why it said nothing, or that the connection broke on the way.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s, sock_read=SILENCE_S)
+        with _Explained(self.address, SILENCE_S):
+            async with self._request("GET", path, None, None, {"Accept": "*/*"}, timeout) as answer:
+                if answer.status != 200 or answer.content_type != "application/octet-stream":
+                    await self._checked(answer)
+                    raise self._not_ours(answer, "it is no file")
                 yield answer.content
 
     async def understood(self, read: Callable[[Any], T], value: Any) -> T:
@@ -224,9 +241,13 @@ class Transport:
         if not isinstance(value, dict) or "code" not in value:
             return self._not_ours(answer, f"it is {str(value)[:_QUOTED_CHARS]}")
         error = error_from(value, retry_after=answer.headers.get("Retry-After"))
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, Unauthenticated) and not answer.url.path.endswith(LOGIN):
+            if self._credential is not None and self._credential.is_login:
+                error.hint = f"Your login has ended: fabric login {self.address}"
+                return error
             shown = f"{self._credential.origin} was shown" if self._credential is not None else "nothing was shown"
-            error.hint = f"{error.hint} To {self.address}, {shown}; FABRIC_TOKEN or FABRIC_API_KEY say what to show."
+            ways = "`fabric login`, FABRIC_TOKEN or FABRIC_API_KEY say what to show."
+            error.hint = f"{error.hint} To {self.address}, {shown}; {ways}"
         return error
 
     def _not_ours(self, answer: aiohttp.ClientResponse, why: str) -> FabricError:

@@ -10,6 +10,8 @@ FabricError                       anything we can explain to a person
 ├── InvalidInputs                 what a workflow or agent was given does not fit what it takes
 ├── SecretNotFound                no secret has this name
 ├── RunNotFound                   no run has this id
+├── RunFileNotFound               the run has no such file
+├── RunFilesWithheld              the run's files cannot be handed out: not only its own, or gone
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
@@ -107,6 +109,18 @@ class RunNotFound(FabricError):
     """No run has this id."""
 
     code = "run_not_found"
+
+
+class RunFileNotFound(FabricError):
+    """The run has no such file."""
+
+    code = "run_file_not_found"
+
+
+class RunFilesWithheld(FabricError):
+    """The run's files cannot be handed out: they lie in a person's project, or are gone."""
+
+    code = "run_files_withheld"
 
 
 class RunHeld(FabricError):

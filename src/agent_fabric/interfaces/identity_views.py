@@ -1,5 +1,6 @@
 """People, keys and tokens as plain objects, the same for the command line and for HTTP."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from agent_fabric.application.identity.issue_token import IssuedToken
@@ -38,6 +39,11 @@ def key_object(key: ApiKey, *, now: float, usable: bool = True) -> dict[str, Any
         "revoked_at": key.revoked_at,
         "last_used_at": key.last_used_at,
     }
+
+
+def removed_object(name: str, keys: Sequence[ApiKey], *, now: float) -> dict[str, Any]:
+    """Return what is left of a user who was removed: the `keys` that they made and that still work."""
+    return {"name": name, "removed": True, "keys": [key_object(key, now=now) for key in keys]}
 
 
 def key_status(key: ApiKey, *, now: float, usable: bool) -> str:

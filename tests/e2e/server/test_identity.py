@@ -118,6 +118,19 @@ async def test_a_password_is_asked_for_twice_and_never_shown(tmp_path: Path) -> 
     assert (code, "not the same" in err) == (2, True)
 
 
+async def test_whoever_removes_somebody_is_told_which_of_their_keys_still_work(tmp_path: Path) -> None:
+    command = fabric(tmp_path)
+    made = json.loads((await command("keys", "create", "ci", "--json")).out)
+    us, key_id = made["created_by"], made["id"]
+    for name, told in (
+        (us, f"Keys that they made still work: ci ({key_id}); revoke with: fabric keys revoke ID\n"),
+        ("bob", ""),
+    ):
+        assert (await command("users", "add", name, "--no-password")).code == 0
+        removed = await command("users", "remove", name)
+        assert (removed.code, removed.out) == (0, f"{name} has been removed.\n{told}")
+
+
 async def test_mistakes_are_explained(tmp_path: Path) -> None:
     command = fabric(tmp_path)
     assert (await command("users", "add", "bob", "--no-password", "--role", "operator")).code == 0

@@ -48,6 +48,17 @@ async def test_a_program_that_starts_it_runs_tasks_without_any_server(tmp_path: 
         assert [run["run_id"] for run in listed] == [done["run_id"]]
 
 
+async def test_it_says_at_once_that_a_server_is_gone_or_does_not_let_it_in(tmp_path: Path) -> None:
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
+    async with serving(fabric) as server:
+        stranger = Fabric(tmp_path / "other", fabric.configured, {"FABRIC_TOKEN": "wrong"}, server=server.url)
+        refused = await stranger("mcp", "serve")
+    gone = await stranger("mcp", "serve")
+    for ended, said in ((refused, "FABRIC_TOKEN was shown"), (gone, "Is the server running?")):
+        assert (ended.code, ended.out) == (1, ""), ended.err
+        assert said in ended.err
+
+
 async def test_it_works_at_a_server_and_a_run_cannot_answer_through_it(tmp_path: Path) -> None:
     async with ScriptedModel(SCRIPT) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))

@@ -84,7 +84,7 @@ async def test_people_come_change_and_go(server: Served, client: FabricClient) -
     async with also_as(server, token["access_token"]) as hers:
         with pytest.raises(Unauthenticated):
             await hers.me()
-    await client.users.remove("ada")
+    assert await client.users.remove("ada") == {"name": "ada", "removed": True, "keys": []}
     assert await client.users.list() == []
     for missing in ("ada", "..", "a/b", ""):
         with pytest.raises(AccountNotFound):

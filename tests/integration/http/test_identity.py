@@ -228,7 +228,7 @@ async def test_what_is_taken_from_somebody_is_gone_at_once(tmp_path: Path) -> No
         await refused(server, ada)
         assert (await server.client.post("/api/v1/login", json=PERSON)).status_code == 401
         ada = await logged_in(server, password=OTHER)
-        assert (await server.client.delete("/api/v1/users/ada")).status_code == 204
+        assert (await server.client.delete("/api/v1/users/ada")).status_code == 200
         await refused(server, ada)
         await server.client.post("/api/v1/users", json={"name": "ada", "password": PASSWORD})
         await refused(server, ada)
@@ -260,8 +260,19 @@ async def test_the_last_admin_stays_unless_the_machine_itself_says_otherwise(tmp
             assert (answer.status_code, answer.json()["code"]) == (409, "last_admin")
         other = {"name": "bob", "scopes": ["admin"]}
         assert (await server.client.post("/api/v1/users", json=other, headers=ada)).status_code == 201
-        assert (await server.client.delete("/api/v1/users/ada", headers=ada)).status_code == 204
-        assert (await server.client.delete("/api/v1/users/bob")).status_code == 204
+        assert (await server.client.delete("/api/v1/users/ada", headers=ada)).status_code == 200
+        assert (await server.client.delete("/api/v1/users/bob")).status_code == 200
+
+
+async def test_whoever_removes_somebody_learns_which_of_their_keys_still_work(tmp_path: Path) -> None:
+    async with with_token(tmp_path, role="admin") as (server, ada):
+        for name, headers in (("ci", ada), ("old", ada), ("mine", bearer(server.token))):
+            made = await server.client.post("/api/v1/keys", json={"name": name}, headers=headers)
+            assert made.status_code == 201
+        await server.client.delete("/api/v1/keys/old")
+        removed = (await server.client.delete("/api/v1/users/ada")).json()
+        assert (removed["name"], removed["removed"]) == ("ada", True)
+        assert [(key["name"], key["created_by"], key["status"]) for key in removed["keys"]] == [("ci", "ada", "live")]
 
 
 async def test_users_are_listed_shown_and_checked(tmp_path: Path) -> None:

@@ -357,6 +357,15 @@ async def test_the_gates_and_routers_errors_have_the_usual_shape_too(tmp_path: P
             assert answer.json()["error"]["message"]
 
 
+async def test_who_leaves_out_the_end_of_the_address_is_told(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        for path in ("/chat/completions", "/responses"):
+            answer = await server.client.post(path, json={})
+            assert (answer.status_code, answer.json()["hint"]) == (404, "The address of this door ends with /v1.")
+        other = await server.client.post("/completions", json={})
+        assert other.json()["hint"] == "GET /openapi.json lists what there is."
+
+
 @pytest.mark.proves("A33-011", "A33-013")
 async def test_a_key_does_what_its_scopes_allow(tmp_path: Path) -> None:
     write_agent(tmp_path)

@@ -112,6 +112,8 @@ OPERATIONS = [
     ("get", "/runs/{run_id}/diff"),
     ("get", "/runs/{run_id}/verify"),
     ("post", "/runs/{run_id}/undo"),
+    ("get", "/runs/{run_id}/files"),
+    ("get", "/runs/{run_id}/files/{path}"),
     ("get", "/api/v1/agents"),
     ("get", "/api/v1/agents/{name}"),
     ("post", "/api/v1/agents/{name}/run"),
@@ -175,6 +177,8 @@ CANNOT_BE_WRONG = (
     ("get", "/runs/{run_id}"),
     ("get", "/runs/{run_id}/status"),
     ("get", "/runs/{run_id}/verify"),
+    ("get", "/runs/{run_id}/files"),
+    ("get", "/runs/{run_id}/files/{path}"),
     ("get", "/runs/newest"),
     ("get", "/api/v1/agents"),
     ("get", "/api/v1/agents/{name}"),
@@ -223,7 +227,8 @@ def test_every_answer_is_one_that_was_promised(
         place = case.meta.components.get(ParameterLocation.PATH)
         known = known and (place is None or place.mode is GenerationMode.POSITIVE)  # or nothing may be wrong any more
         if known and "run_id" in path:
-            case.path_parameters = {"run_id": workflow_run_id if "workflows" in path else run_id}
+            found = {"run_id": workflow_run_id if "workflows" in path else run_id}
+            case.path_parameters = {**case.path_parameters, **found}
         # What was wrong may be the name: with a right one, the rest must still be wrong.
         still_wrong = isinstance(case.body, list | str | int | float | None)
         if known and "workflows/{name}" in path and (mode is GenerationMode.POSITIVE or still_wrong):

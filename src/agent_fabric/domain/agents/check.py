@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any, Final
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import DependencyKind, Role, dependency_from
 from agent_fabric.domain.definitions.parameters import problems_in_parameters
-from agent_fabric.domain.definitions.problems import Problem, did_you_mean, shown_path
+from agent_fabric.domain.definitions.problems import MOST_PROBLEMS, Problem, did_you_mean, shown_path
 from agent_fabric.domain.errors import InvalidDefinition
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
@@ -16,6 +17,8 @@ from agent_fabric.domain.expressions.syntax import check_syntax
 LONGEST_NAME: Final = 64
 MOST_RETRIES: Final = 10
 MOST_EXAMPLES: Final = 50
+_MOST_COUNTED: Final = 1_000
+"""Problems that are counted beside those that are named: each takes time to be found."""
 
 KEYS: Final = (
     *("name", "version", "role", "description", "capabilities", "inputs", "outputs", "dependencies"),
@@ -53,23 +56,31 @@ class KnownToAgents:
 
 
 def problems_in_agent(plain: object, known: KnownToAgents) -> list[Problem]:
-    """Return everything that must be changed before this can be an agent; nothing: it can."""
+    """Return what must be changed before this can be an agent; nothing: it can.
+
+    Of very many problems the first are returned, and how many more there are.
+    """
     if not isinstance(plain, Mapping):
         return [
             Problem(path=(), message="an agent is a mapping of keys to values", hint="Begin with `name: my-agent`.")
         ]
-    found = [
-        *_unknown_keys(plain, KEYS, ()),
-        *_problems_in_head(plain, known),
-        *_problems_in_capabilities(plain.get("capabilities"), known),
-        *problems_in_parameters(plain.get("inputs"), ("inputs",)),
-        *problems_in_parameters(plain.get("outputs"), ("outputs",)),
-        *_problems_in_dependencies(plain, known),
-        *_problems_in_prompts(plain),
-        *_problems_in_constraints(plain.get("constraints")),
-        *_problems_in_metadata(plain.get("metadata")),
-    ]
-    return [replace(each, message=f"{shown_path(each.path)}: {each.message}") for each in found]
+    found = chain(
+        _unknown_keys(plain, KEYS, ()),
+        _problems_in_head(plain, known),
+        _problems_in_capabilities(plain.get("capabilities"), known),
+        problems_in_parameters(plain.get("inputs"), ("inputs",)),
+        problems_in_parameters(plain.get("outputs"), ("outputs",)),
+        _problems_in_dependencies(plain, known),
+        _problems_in_prompts(plain),
+        _problems_in_constraints(plain.get("constraints")),
+        _problems_in_metadata(plain.get("metadata")),
+    )
+    named = [replace(each, message=f"{shown_path(each.path)}: {each.message}") for each in islice(found, MOST_PROBLEMS)]
+    left_out = sum(1 for _ in islice(found, _MOST_COUNTED))
+    if left_out:
+        number = f"{left_out} more" if next(found, None) is None else f"more than {left_out} others"
+        named.append(Problem(path=(), message=f"and {number}", hint="Correct these first."))
+    return named
 
 
 def _problems_in_head(plain: Mapping[str, Any], known: KnownToAgents) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agent_fabric.domain.definitions.parameter import Parameter
@@ -21,57 +21,55 @@ _USUAL_TYPES: Final = {"str": "string", "text": "string", "int": "integer", "flo
 }
 
 
-def problems_in_parameters(plain: object, path: tuple[str | int, ...], *, also: tuple[str, ...] = ()) -> list[Problem]:
+def problems_in_parameters(
+    plain: object, path: tuple[str | int, ...], *, also: tuple[str, ...] = ()
+) -> Iterator[Problem]:
     """Say what is wrong with a mapping of declarations; `also` are keys that these may have beside the usual ones."""
     if plain is None:
-        return []
+        return
     if not isinstance(plain, Mapping):
         hint = "Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it."
-        return [Problem(path=path, message="must be a mapping of names to what they are", hint=hint)]
-    found: list[Problem] = []
+        yield Problem(path=path, message="must be a mapping of names to what they are", hint=hint)
+        return
     for name, each in plain.items():
         at = (*path, str(name))
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             message = f"{name!r} cannot be the name of a value"
-            found.append(Problem(path=at, message=message, hint="Use letters, digits and _, beginning with a letter."))
-        found.extend(_problems_in_parameter({"type": each} if isinstance(each, str) else each, at, also))
-    return found
+            yield Problem(path=at, message=message, hint="Use letters, digits and _, beginning with a letter.")
+        yield from _problems_in_parameter({"type": each} if isinstance(each, str) else each, at, also)
 
 
-def _problems_in_parameter(plain: object, path: tuple[str | int, ...], also: tuple[str, ...]) -> list[Problem]:
+def _problems_in_parameter(plain: object, path: tuple[str | int, ...], also: tuple[str, ...]) -> Iterator[Problem]:
     if not isinstance(plain, Mapping):
         message = f"must be a type, or a mapping with `type`; types: {', '.join(TYPES)}"
-        return [Problem(path=path, message=message)]
+        yield Problem(path=path, message=message)
+        return
     keys = (*_KEYS, *also)
-    found = [
-        Problem(path=(*path, str(key)), message="there is no such key here", hint=did_you_mean(str(key), keys))
-        for key in plain
-        if key not in keys
-    ]
+    for key in plain:
+        if key not in keys:
+            hint = did_you_mean(str(key), keys)
+            yield Problem(path=(*path, str(key)), message="there is no such key here", hint=hint)
     kind = plain.get("type", "any")
     if not isinstance(kind, str) or kind not in TYPES:
         usual = _USUAL_TYPES.get(str(kind).casefold())
         hint = f"Did you mean {usual!r}?" if usual else did_you_mean(str(kind), TYPES)
-        found.append(Problem(path=(*path, "type"), message=f"{kind!r} is no type", hint=hint))
-        return found
+        yield Problem(path=(*path, "type"), message=f"{kind!r} is no type", hint=hint)
+        return
     if not isinstance(plain.get("description", ""), str):
-        found.append(Problem(path=(*path, "description"), message="must be text"))
+        yield Problem(path=(*path, "description"), message="must be text")
     if not isinstance(plain.get("required", False), bool):
-        found.append(Problem(path=(*path, "required"), message="must be true or false"))
+        yield Problem(path=(*path, "required"), message="must be true or false")
     choices = plain.get("enum", ())
     if "enum" in plain and (not isinstance(choices, list) or not choices):
-        found.append(Problem(path=(*path, "enum"), message="must be a list of the values that are allowed"))
+        yield Problem(path=(*path, "enum"), message="must be a list of the values that are allowed")
         choices = ()
     for nth, choice in enumerate(choices):
-        found.extend(
-            Problem(path=(*path, "enum", nth), message=each) for each in unfit(Parameter(type=kind), choice, "it")
-        )
+        for each in unfit(Parameter(type=kind), choice, "it"):
+            yield Problem(path=(*path, "enum", nth), message=each)
     if "default" in plain:
         parameter = Parameter(type=kind, choices=tuple(choices))
-        found.extend(
-            Problem(path=(*path, "default"), message=each) for each in unfit(parameter, plain["default"], "the default")
-        )
-    return found
+        for each in unfit(parameter, plain["default"], "the default"):
+            yield Problem(path=(*path, "default"), message=each)
 
 
 def schema_of(parameter: Parameter) -> dict[str, Any]:

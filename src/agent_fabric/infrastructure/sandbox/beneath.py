@@ -120,6 +120,22 @@ class Beneath:
             finally:
                 os.close(file)
 
+    def open_file(self, path: str) -> int:
+        """Open a regular file for reading; whoever gets it closes it."""
+        wanted = self._take_apart(path)
+        with _errors_naming(path):
+            return self._open_regular(wanted)
+
+    def look_at(self, path: str) -> os.stat_result:
+        """Return what lies at a path, without opening it; a link is looked at itself."""
+        wanted = self._take_apart(path)
+        with _errors_naming(path):
+            folder = self._open(wanted.parts[:-1], _FOLDER)
+            try:
+                return os.stat(wanted.parts[-1] if wanted.parts else b".", dir_fd=folder, follow_symlinks=False)
+            finally:
+                os.close(folder)
+
     def write_file(self, path: str, data: bytes) -> bool:
         """Write a file whole or not at all, making its folders; tell whether it is new.
 

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import plain, shortened, styled
 
@@ -67,6 +68,13 @@ def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:
     if not in_doubt:
         return f"{line}approve|deny {approval_id}"
     return f"{line}approve|done|deny {approval_id}\n  ({_AFTER_A_CRASH})"
+
+
+def going_on(run_id: str, status: RunStatus, *, served: bool) -> str:
+    """Say who goes on with a run that has not ended; `served` is one that a server drives."""
+    if served and status is not RunStatus.INTERRUPTED:
+        return "The server goes on with the run."
+    return f"Go on with: fabric resume {run_id}"
 
 
 def step_asking(agent: str, call_id: str) -> str:

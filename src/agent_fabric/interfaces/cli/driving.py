@@ -63,7 +63,7 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
                 result = await fabric.leave(seen[-1])
             steps = await _steps_of(fabric, result)
             run_dir = await fabric.run_dir(result.run_id)
-            return _Outcome(result, run_dir, steps, await _in_doubt(fabric, result, steps))
+            return _Outcome(result, run_dir, steps, await _in_doubt(fabric, result, steps), fabric.served)
 
     with stop:
         try:
@@ -96,6 +96,8 @@ class _Outcome(NamedTuple):
     """What the steps came to, if it is a workflow."""
     in_doubt: frozenset[str]
     """Questions that it waits for about calls that may have happened."""
+    served: bool
+    """Whether a server drives it."""
 
 
 async def _state(fabric: Foreground, run_id: RunId) -> RunState:
@@ -147,11 +149,11 @@ def _present(outcome: _Outcome, *, as_json: bool) -> None:
     if outcome.steps is not None:
         from agent_fabric.interfaces.cli.workflow_summary import present_workflow  # noqa: PLC0415 - as above
 
-        present_workflow(outcome.steps, as_json=as_json, in_doubt=outcome.in_doubt)
+        present_workflow(outcome.steps, as_json=as_json, in_doubt=outcome.in_doubt, served=outcome.served)
     elif as_json:
         print_json(result_object(outcome.result, outcome.run_dir))
     else:
-        sys.stdout.write(summary(outcome.result, outcome.in_doubt))
+        sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served))
     sys.stdout.flush()
 
 

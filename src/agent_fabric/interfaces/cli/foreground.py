@@ -26,6 +26,11 @@ class Foreground(Protocol):
     """Where a run is driven."""
 
     @property
+    def served(self) -> bool:
+        """Whether a server drives it, and goes on with it by itself."""
+        ...
+
+    @property
     def runs(self) -> RunLogs:
         """Reads what happened."""
         ...
@@ -95,6 +100,8 @@ def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated
 
 class LocalForeground:
     """Foreground on this machine: the run is driven by this process."""
+
+    served = False
 
     def __init__(self, fabric: LocalFabric) -> None:
         self.fabric = fabric

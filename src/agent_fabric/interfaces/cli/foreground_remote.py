@@ -38,6 +38,8 @@ def remote_job(url: str, work: "Callable[[RemoteForeground, OnCreated], Awaitabl
 class RemoteForeground:
     """Foreground at a server: it drives, we look on. The run goes on when we leave."""
 
+    served = True
+
     def __init__(self, client: FabricClient, sink: EventSink | None, *, asks: bool) -> None:
         self.client = client
         self._place = RemotePlace(client)

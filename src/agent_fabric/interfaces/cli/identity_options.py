@@ -43,8 +43,8 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
         records.close()
 
 
-def read_password(name: str, *, from_stdin: bool) -> str:
-    """Return a password that somebody types twice, unseen, or that a program sends.
+def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
+    """Return a password that somebody types, a new one twice, unseen, or that a program sends.
 
     Never one of the command line, which every process of the machine can read.
 
@@ -58,6 +58,6 @@ def read_password(name: str, *, from_stdin: bool) -> str:
             "There is no terminal to ask for a password", hint="Send it on standard input, with --password-stdin."
         )
     password = getpass.getpass(f"Password for {name}: ")
-    if getpass.getpass("Once more: ") != password:
+    if twice and getpass.getpass("Once more: ") != password:
         raise ConfigError("The two passwords are not the same", hint="Try again; nothing was changed.")
     return password

@@ -37,11 +37,24 @@ def serve(
     url = server_of(workspace, server)
     may_answer = answer and "FABRIC_RUN_ID" not in os.environ
     if url is not None:
-        asyncio.run(_over_stdio(url, None, may_answer=may_answer))
+        asyncio.run(_at(url, may_answer=may_answer))
     else:
         root = fabric_root(workspace)
         asyncio.run(_inside(root, configuration(root), may_answer=may_answer))
     return COMPLETED
+
+
+async def _at(url: str, *, may_answer: bool) -> None:
+    """Serve the runs of a server.
+
+    Raises:
+        FabricError: it cannot be reached, or does not let us in: said now, and not at the first call of a tool.
+    """
+    from agent_fabric.client.fabric_client import FabricClient  # noqa: PLC0415 - `--help` needs none
+
+    async with FabricClient(url) as client:
+        await client.me()
+    await _over_stdio(url, None, may_answer=may_answer)
 
 
 async def _inside(root: Path, loaded: Loaded, *, may_answer: bool) -> None:

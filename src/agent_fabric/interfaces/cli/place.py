@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.verify_run import Verification
     from agent_fabric.client import FabricClient
     from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.runs.files import RunFileList
     from agent_fabric.domain.unified_diff import FileDiff
     from agent_fabric.infrastructure.runlog.layout import Layout
 
@@ -123,6 +124,27 @@ class Changes(Protocol):
         ...
 
 
+class Files(Protocol):
+    """What runs have made."""
+
+    async def list(self, run_id: RunId) -> "RunFileList":
+        """Return the files in a run's workspace.
+
+        Raises:
+            RunFilesWithheld: they are not the run's own, or are gone.
+        """
+        ...
+
+    def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
+        """Yield what is in one of them, piece by piece.
+
+        Raises:
+            RunFileNotFound: the run has no such file.
+            RunFilesWithheld: they are not the run's own, or are gone.
+        """
+        ...
+
+
 class Place(Protocol):
     """The runs of a folder, or of a server."""
 
@@ -144,6 +166,11 @@ class Place(Protocol):
     @property
     def changes(self) -> Changes:
         """What they did to files."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """What they have made."""
         ...
 
     @property

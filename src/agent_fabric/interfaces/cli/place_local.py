@@ -32,8 +32,10 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.undo_run import Undone
     from agent_fabric.application.runs.verify_run import Verification
     from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.runs.files import RunFileList
     from agent_fabric.domain.unified_diff import FileDiff
 
+PIECE_BYTES = 256 * 1024
 FOLLOW_S = 0.3
 """How often whoever follows a run looks again."""
 
@@ -77,6 +79,10 @@ class LocalPlace:
     @property
     def changes(self) -> "LocalChanges":
         return LocalChanges(self.records)
+
+    @property
+    def files(self) -> "LocalFiles":
+        return LocalFiles(self.records)
 
     @property
     def exports(self) -> Layout:
@@ -149,3 +155,20 @@ class LocalChanges:
         folder = await self._look.folder(run_id)
         inside = [within(path, folder) for path in paths]
         return await self._take_back(run_id, by=this_person(), paths=inside, redo=redo, dry=dry, force=force)
+
+
+class LocalFiles:
+    """Files over a fabric folder."""
+
+    def __init__(self, records: Records) -> None:
+        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - one command needs it
+
+        self._fetch = fetch_files(records)
+
+    async def list(self, run_id: RunId) -> "RunFileList":
+        return await self._fetch.list(run_id)
+
+    async def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
+        with (await self._fetch.open(run_id, path)).file as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece

@@ -16,6 +16,7 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.changes import Change
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.unified_diff import FileDiff
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -55,6 +56,10 @@ class RemotePlace:
     @property
     def changes(self) -> "RemoteChanges":
         return RemoteChanges(self.client)
+
+    @property
+    def files(self) -> "RemoteFiles":
+        return RemoteFiles(self.client)
 
     @property
     def exports(self) -> Layout:
@@ -160,3 +165,16 @@ class RemoteChanges:
 
     async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> Undone:
         return await self._client.runs.undo(run_id, paths=paths, redo=redo, dry=dry, force=force)
+
+
+class RemoteFiles:
+    """Files over a server."""
+
+    def __init__(self, client: FabricClient) -> None:
+        self._client = client
+
+    async def list(self, run_id: RunId) -> RunFileList:
+        return await self._client.runs.files(run_id)
+
+    def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
+        return self._client.runs.content(run_id, path)

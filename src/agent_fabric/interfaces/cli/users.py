@@ -1,6 +1,7 @@
 """`fabric users`: who can log in to the server, and what they may."""
 
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.identity_views import user_object
+from agent_fabric.interfaces.identity_views import removed_object, user_object
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
@@ -140,28 +141,30 @@ def password(
 
 @app.command()
 def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Remove somebody. Their tokens count no more; keys that they have made stay."""
+    """Remove somebody. Their tokens count no more; keys that they have made stay, and are told."""
     require_a_person()
 
-    async def go(identity: Identity) -> None:
+    async def go(identity: Identity) -> Json:
         before = user_object(await identity.users.get(name))
         await identity.users.remove(name, by=owner_here())
         _warn_if_it_was_the_last_admin(before, await _everybody(identity))
+        return removed_object(name, await identity.keys.made_by(name), now=time.time())
 
-    async def go_there(client: "FabricClient") -> None:
+    async def go_there(client: "FabricClient") -> Json:
         before = await client.users.show(name)
-        await client.users.remove(name)
+        removed = await client.users.remove(name)
         _warn_if_it_was_the_last_admin(before, await client.users.list())
+        return removed
 
     url = server_of(workspace, server)
-    if url is None:
-        with_identity(workspace, go)
-    else:
-        with_client(url, go_there)
+    removed = with_identity(workspace, go) if url is None else with_client(url, go_there)
     if as_json:
-        print_json({"name": name, "removed": True})
+        print_json(removed)
     else:
         sys.stdout.write(f"{name} has been removed.\n")
+        if removed["keys"]:
+            keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
+            sys.stdout.write(f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n")
     return COMPLETED
 
 

@@ -41,7 +41,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
-from agent_fabric.interfaces.cli.approval_card import how_to_answer, step_asking
+from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
 from agent_fabric.interfaces.cli.output import capable, json_text, plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.step_lines import StepLines
 
@@ -288,10 +288,10 @@ def _output(name: str, value: object) -> str:
     return f"{plain(name)}: {shortened(json_text(value), 10 * _WIDTH)}"
 
 
-def summary(result: RunResult, in_doubt: Collection[str] = ()) -> str:
+def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False) -> str:
     """Say in a few lines what came of a run and what is proven.
 
-    `in_doubt` are the questions about calls that may have happened.
+    `in_doubt` are the questions about calls that may have happened; `served` tells whether a server drives it.
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
@@ -333,7 +333,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = ()) -> str:
             lines.append(f"  hint: {plain_lines(result.error.hint)}")
     lines += [how_to_answer(approval, in_doubt=approval in in_doubt) for approval in result.waiting_for]
     if result.status in (RunStatus.INTERRUPTED, RunStatus.RUNNING, RunStatus.WAITING):
-        lines.append(f"Go on with: fabric resume {result.run_id}")
+        lines.append(going_on(result.run_id, result.status, served=served))
     lines.append(f"files: {result.workspace}")
     lines.append(f"log:   fabric logs show {result.run_id}")
     return "\n".join(lines) + "\n"

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TextIO
 
-from agent_fabric.interfaces.cli.approval_card import how_to_answer
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
 from agent_fabric.interfaces.cli.step_lines import moment, seconds
 
@@ -14,20 +15,24 @@ _MOST_LINES = 20
 _STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": "red"}
 
 
-def present_workflow(shown: Mapping[str, Any], *, as_json: bool, in_doubt: Collection[str] = ()) -> None:
+def present_workflow(
+    shown: Mapping[str, Any], *, as_json: bool, in_doubt: Collection[str] = (), served: bool = False
+) -> None:
     """Print a workflow's result; of one that waits, also how to answer.
 
-    `in_doubt` are the questions about calls that may have happened.
+    `in_doubt` are the questions about calls that may have happened; `served` tells whether a server drives it.
     """
     if not as_json:
-        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt))
+        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt, served=served))
         return
     print_json(shown)
-    for line in how_to_go_on(shown, in_doubt):
+    for line in how_to_go_on(shown, in_doubt, served=served):
         sys.stderr.write(f"{line}\n")
 
 
-def workflow_summary(shown: Mapping[str, Any], stream: TextIO, in_doubt: Collection[str] = ()) -> str:
+def workflow_summary(
+    shown: Mapping[str, Any], stream: TextIO, in_doubt: Collection[str] = (), *, served: bool = False
+) -> str:
     """Say in a few lines how a workflow ended, or what it waits for."""
     meta = shown["_meta"]
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
@@ -43,12 +48,12 @@ def workflow_summary(shown: Mapping[str, Any], stream: TextIO, in_doubt: Collect
         lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
     if error and error["hint"]:
         lines.append(f"  hint: {plain_lines(error['hint'])}")
-    lines += how_to_go_on(shown, in_doubt)
+    lines += how_to_go_on(shown, in_doubt, served=served)
     lines += [f"files: {plain(meta['workspace'])}", f"log:   fabric logs show {meta['run_id']}"]
     return "\n".join(lines) + "\n"
 
 
-def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = ()) -> list[str]:
+def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = (), *, served: bool = False) -> list[str]:
     """Return the commands that answer a workflow or go on with it; nothing for one that has ended."""
     meta = shown["_meta"]
     run_id = meta["run_id"]
@@ -62,7 +67,7 @@ def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = ()) -> li
             lines.append(f"waits until {moment(each['until'])}: {plain(each['step_id'])}")
         elif each["kind"] == "run" and not each.get("approvals"):
             lines.append(f"waits for run {each['run_id']}")
-    return [*lines, f"Go on with: fabric resume {run_id}"]
+    return [*lines, going_on(run_id, RunStatus(meta["status"]), served=served)]
 
 
 def _counts(shown: Mapping[str, Any]) -> str:

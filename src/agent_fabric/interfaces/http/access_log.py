@@ -87,6 +87,8 @@ class AccessLog:
             "client": scope["client"][0] if scope.get("client") else None,
             "request_id": request_id,
         }
+        if user := scope.get("state", {}).get("user"):  # the gate has found out who asks
+            fields["user"] = user.id
         if query := _names_of(scope.get("query_string", b"")):
             fields["query"] = query
         if run_id := (scope.get("path_params") or {}).get("run_id"):

@@ -24,6 +24,7 @@ from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
+from agent_fabric.interfaces.http.routes.files import add_files
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.identity import add_identity
 from agent_fabric.interfaces.http.routes.mcp import McpDoor, add_mcp
@@ -93,6 +94,7 @@ def create_app(
     add_webhooks(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
+    add_files(app, fabric)
     add_verification(app, fabric)
     add_operations(app, fabric, live)
     add_audit(app, fabric)
@@ -116,6 +118,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.take_up(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
+        asyncio.create_task(fabric.tell_what_is_unmet()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
     ]
     try:

@@ -2,18 +2,44 @@
 
 import asyncio
 import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 
+from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from agent_fabric.interfaces.http.errors import refusal
 
 SEND_BUFFER_BYTES = 16 * 1024
 """What we take, and what the kernel takes, for a client that does not read. The kernel alone would take megabytes."""
+ROOMY_BUFFER_BYTES = 256 * 1024
+"""The same for files: with small buffers a local connection waits more than it sends."""
 HEAD_BYTES = 64 * 1024
 """How much a client may send before it has said what it wants, and of anything else that is no body."""
 WRAPPED = 16
 """So many bytes around it does each byte of a body pay for: some clients send a body in very small chunks."""
+
+
+_TRANSPORT = "fabric.transport"
+
+
+@contextmanager
+def roomy(scope: Scope) -> Iterator[None]:
+    """Give a connection more room while something large is sent over it."""
+    transport: asyncio.Transport | None = scope.get(_TRANSPORT)
+    own: socket.socket | None = transport.get_extra_info("socket") if transport is not None else None
+    if own is None:
+        yield
+        return
+    before = own.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOMY_BUFFER_BYTES)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # it is closed already
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, before // 2)  # the kernel tells twice what it was told
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen by what is installed
@@ -59,6 +85,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
             host = (b"host", re.split(b"[/?#]", rest, maxsplit=1)[0])
             if host not in self.headers:
                 self.headers.append(host)
+        self.scope[_TRANSPORT] = self.transport
         super().on_headers_complete()
         if self.parser.should_upgrade() and self.cycle is not None:
             # The parser stops here, and would take a body that comes later for the next request.

@@ -44,6 +44,8 @@ STATUSES: Mapping[str, int] = {
     "inputs_invalid": 422,
     "secret_not_found": 404,
     "run_not_found": 404,
+    "run_file_not_found": 404,
+    "run_files_withheld": 409,
     "run_held": 409,
     "run_settled": 409,
     "run_undrivable": 409,
@@ -93,6 +95,10 @@ _HINTS: Mapping[int, str] = {
     415: "Send JSON, with the header `Content-Type: application/json`.",
     422: "See `errors` for each field.",
 }
+
+_OPENAI_PATHS = frozenset({"/chat/completions", "/responses"})
+"""What clients of OpenAI ask for when they were given the address of the server alone."""
+_UNVERSIONED = "The address of this door ends with /v1."
 
 _log = logging.getLogger(__name__)
 
@@ -202,7 +208,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     # Starlette says no more than the name of the status.
     said = error.detail != HTTPStatus(error.status_code).phrase
     detail = error.detail if said else f"There is no {request.method} {request.url.path} here"
-    return refusal(error.status_code, detail, headers=error.headers)
+    hint = _UNVERSIONED if error.status_code == 404 and request.url.path in _OPENAI_PATHS else ""
+    return refusal(error.status_code, detail, hint=hint, headers=error.headers)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

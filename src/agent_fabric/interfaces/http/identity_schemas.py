@@ -163,6 +163,17 @@ class KeyDetails(BaseModel):
     """Right to the minute."""
 
 
+class RemovedUser(BaseModel):
+    """A person who cannot log in any more."""
+
+    model_config = _OUT
+
+    name: str
+    removed: Literal[True]
+    keys: list[KeyDetails]
+    """Keys that they made, and that still work until somebody revokes them."""
+
+
 class CreatedKey(KeyDetails):
     """A key that was just made."""
 

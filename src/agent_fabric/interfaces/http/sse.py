@@ -187,7 +187,7 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         gone.add_done_callback(self._reader.leave)
         try:
             async with aclosing(self._reader.chunks()) as chunks:
@@ -198,7 +198,8 @@ class EventStream(Response):
             gone.cancel()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Wait until a client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

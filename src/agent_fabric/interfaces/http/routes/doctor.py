@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.models.check_health import Finding, Level
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.unmet import unmet_settings
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.locks import needs
@@ -34,6 +35,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             await asyncio.to_thread(look.python_finding),
             Finding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
             await asyncio.to_thread(look.encryption_finding, root, config),
+            *await unmet_settings(root, config, fabric.local.secrets.chain.resolve),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))

@@ -1,6 +1,7 @@
 """People who can log in."""
 
 import logging
+import time
 from typing import Annotated
 
 from fastapi import FastAPI, Path, Request
@@ -12,6 +13,7 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import (
     NewPassword,
     NewUser,
+    RemovedUser,
     Token,
     TokenRequest,
     UserDetails,
@@ -21,7 +23,7 @@ from agent_fabric.interfaces.http.identity_schemas import (
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
 from agent_fabric.interfaces.http.routes.runs import json_answer
-from agent_fabric.interfaces.identity_views import token_object, user_object
+from agent_fabric.interfaces.identity_views import removed_object, token_object, user_object
 
 UserName = Annotated[str, Path(description="The name of a user.")]
 
@@ -91,17 +93,20 @@ def add_users(app: FastAPI, identity: Identity) -> None:
     @app.delete(
         "/api/v1/users/{name}",
         summary="Remove a user",
-        status_code=204,
+        response_model=RemovedUser,
         responses=problems(401, 404, 409, 503, 507),
         openapi_extra=needs(Scope.ADMIN),
         tags=["identity"],
     )
     async def remove(name: UserName, request: Request) -> Response:
-        """All of their tokens count no more; keys that they have made stay. The last admin cannot be removed so."""
+        """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
+
+        The last admin cannot be removed so.
+        """
         who = who_asks(request)
         await users.remove(name, by=who)
         _log.info("%s has removed the user %s", who.name, name)
-        return Response(status_code=204)
+        return json_answer(removed_object(name, await identity.keys.made_by(name), now=time.time()))
 
     @app.post(
         "/api/v1/users/{name}/password",

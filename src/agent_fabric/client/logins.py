@@ -1,0 +1,144 @@
+"""Which servers this user has logged in to: one private file in their data folder, a token for each address."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from agent_fabric.client.own_files import read_own, replace_own
+from agent_fabric.config.folders import base_folder
+from agent_fabric.domain.errors import ConfigError
+
+FILE: Final = "logins.json"
+MOST_BYTES: Final = 1024 * 1024
+LONGEST_S: Final = 10 * 366 * 86_400.0
+"""No server lets somebody in for longer."""
+_USUAL_PORTS: Final = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a server gave to somebody who knew a password."""
+
+    user: str
+    token: str = field(repr=False)
+    expires_at: float
+    """When it ends, by this machine's clock."""
+    scopes: tuple[str, ...] = ()
+    """What it allows."""
+
+    def has_ended(self, now: float) -> bool:
+        """Tell whether its time is over; a server may have ended it before."""
+        return now >= self.expires_at
+
+
+class Logins:
+    """The logins of this user. Several processes may read and change them at once."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        folder = base_folder(environment, "XDG_DATA_HOME", ".local", "share")
+        self._path = None if folder is None else folder / FILE
+
+    def find(self, address: str) -> Login | None:
+        """Return the login for exactly this address, ended or not; never that for another one."""
+        return _login(self._all().get(exact(address)))
+
+    def keep(self, address: str, login: Login) -> None:
+        """Keep a login, in the place of an older one for the same address.
+
+        Raises:
+            ConfigError: there is no folder for it, or it cannot be written.
+        """
+        with self._held() as path:
+            _write(path, {**self._all(), exact(address): asdict(login)})
+
+    def forget(self, address: str) -> bool:
+        """Forget the login for an address; tell whether there was one.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        if exact(address) not in self._all():
+            return False
+        with self._held() as path:
+            _write(path, {key: value for key, value in self._all().items() if key != exact(address)})
+        return True
+
+    def _all(self) -> Mapping[str, Any]:
+        """Return what the file holds; nothing if it cannot be trusted, as if nobody had logged in."""
+        if self._path is None:
+            return {}
+        try:
+            servers = json.loads(read_own(self._path, most_bytes=MOST_BYTES, private=True))["servers"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return {}
+        return servers if isinstance(servers, dict) else {}
+
+    @contextmanager
+    def _held(self) -> Iterator[Path]:
+        """Keep other writers away, so that two who log in at once do not lose one of the two."""
+        if self._path is None:
+            raise ConfigError(
+                "There is no folder to keep a login in", hint="Set HOME, or use FABRIC_TOKEN or FABRIC_API_KEY instead."
+            )
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            lock = os.open(self._path.with_suffix(".lock"), flags, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield self._path
+            finally:
+                os.close(lock)
+        except OSError as problem:
+            raise ConfigError(
+                f"{self._path} cannot be written: {problem.strerror or problem}",
+                hint="Check that there is space, and that the folder is yours.",
+            ) from None
+
+
+def exact(address: str) -> str:
+    """Return an address of a server such that the same one is always written in the same way.
+
+    Its path belongs to it: behind one host there can be several servers, with people of their own.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    shown = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in {None, _USUAL_PORTS.get(parts.scheme)} else f":{parts.port}"
+    return f"{parts.scheme}://{shown}{port}{parts.path.rstrip('/')}"
+
+
+def login_from(answer: Any, user: str, asked_at: float) -> Login:
+    """Return what a server answered to somebody who logged in.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no such answer.
+    """
+    lasts_s = float(answer["expires_in"])
+    if not 0 < lasts_s <= LONGEST_S:
+        raise ValueError(f"a login for {lasts_s} seconds")
+    return Login(user, _one_word(answer["access_token"]), asked_at + lasts_s, tuple(map(str, answer["scopes"])))
+
+
+def _login(kept: Any) -> Login | None:
+    try:
+        ends_at = float(kept["expires_at"])
+        return Login(str(kept["user"]), _one_word(kept["token"]), ends_at, tuple(map(str, kept["scopes"])))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _one_word(token: Any) -> str:
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or token.split() != [token]:
+        raise ValueError("a token that is not one word")
+    return token
+
+
+def _write(path: Path, servers: Mapping[str, Any]) -> None:
+    replace_own(path, json.dumps({"servers": servers}, indent=1).encode())

@@ -1,0 +1,31 @@
+"""Files that a run has made, as they are shown to those who want to have them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_fabric.domain.ids import RunId
+
+MOST_FILES = 2_000
+"""Most files and folders that one list takes into account."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """One file in a run's workspace."""
+
+    path: str
+    """From the workspace on, with slashes."""
+    size: int
+    """In bytes."""
+    modified_at: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFileList:
+    """The files in a run's workspace, by their paths."""
+
+    run_id: RunId
+    files: Sequence[RunFile]
+    truncated: bool
+    """There is more than one list can hold."""

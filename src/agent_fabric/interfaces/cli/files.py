@@ -1,0 +1,85 @@
+"""`fabric files`: list and fetch the files that a run made."""
+
+import codecs
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_fabric.client.saving import save
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.files import RunFileList
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if
+from agent_fabric.interfaces.files_view import files_object
+
+app = new_app("List and fetch the files that a run made.")
+
+
+@app.command()
+def files(
+    run_id: RunIdArgument,
+    path: Annotated[str, typer.Argument(metavar="[PATH]", help="The file to fetch; without one, all are listed.")] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save it as this file; else it is printed.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
+    workspace: Workspace = None,
+    server: Server = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the files in a run's workspace, or fetch one of them.
+
+    A file is printed as it is, but harmlessly into a terminal. Of a run in a project folder see `fabric diff`.
+
+    Exit codes: 0 done, 1 the files cannot be had, 2 wrong usage, or no such run.
+    """
+    refuse_if(bool(path) and as_json, "--json lists files", hint="Leave out --json, or PATH.")
+    refuse_if(not path and output is not None, "--output needs a PATH", hint="Name the file of the run to save.")
+    refuse_if(force and output is None, "--force needs --output", hint="Name the file to overwrite.")
+    taken = output is not None and not force and output.exists()
+    refuse_if(taken, f"{output} exists already", hint="Choose another name, or overwrite it with --force.")
+
+    async def go(place: Place) -> None:
+        found = await place.catalogue.find(run_id)
+        if not path:
+            _show(await place.files.list(found), as_json=as_json)
+        elif output is None:
+            await _print(place, found, path)
+        else:
+            async with aclosing(place.files.content(found, path)) as pieces:
+                size = await save(pieces, output, overwrite=force)
+            sys.stderr.write(f"{plain(str(output))}: {size:,} bytes\n")
+
+    at_place(workspace, server, go)
+    return COMPLETED
+
+
+def _show(found: RunFileList, *, as_json: bool) -> None:
+    if as_json:
+        print_json(files_object(found))
+        return
+    width = max((len(f"{one.size:,}") for one in found.files), default=0)
+    sys.stdout.writelines(f"{one.size:>{width},}  {plain(one.path)}\n" for one in found.files)
+    if not found.files:
+        sys.stderr.write("No files.\n")
+    if found.truncated:
+        print_warning("There are more files than can be listed; each can be fetched by its path.")
+
+
+async def _print(place: Place, run_id: RunId, path: str) -> None:
+    """Write byte by byte into a file or a pipe, harmlessly into a terminal."""
+    decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+    async with aclosing(place.files.content(run_id, path)) as pieces:
+        async for piece in pieces:
+            if sys.stdout.isatty():
+                sys.stdout.write("\n".join(plain(line) for line in decode(piece).split("\n")))
+            else:
+                sys.stdout.buffer.write(piece)
+    sys.stdout.write(decode(b"", final=True))
+    sys.stdout.flush()

@@ -1,0 +1,57 @@
+"""`fabric logout`: forget a login, on this machine or everywhere."""
+
+import asyncio
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from agent_fabric.client.logins import Login, Logins
+from agent_fabric.domain.errors import ConfigError, Unauthenticated
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.login import Url, named_server
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.options import AsJson, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+
+app = new_app("Log out of a server.")
+
+
+@app.command()
+def logout(
+    server: Url = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Let all of your tokens count no more, wherever they are.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Forget the login for a server. Without --everywhere, its token counts until it ends, for whoever has it."""
+    require_a_person()
+    address = named_server(server)
+    logins = Logins(os.environ)
+    if everywhere:
+        kept = logins.find(address)
+        if kept is None:
+            raise ConfigError(f"You are not logged in to {address}", hint=f"First: fabric login {address}")
+        asyncio.run(_everywhere(address, kept))
+    forgotten = logins.forget(address)
+    if as_json:
+        print_json({"server": address, "logged_out": forgotten, "everywhere": everywhere})
+    elif forgotten:
+        sys.stdout.write(plain(f"Logged out of {address}{', everywhere' if everywhere else ''}.") + "\n")
+    else:
+        sys.stdout.write(plain(f"You were not logged in to {address}.") + "\n")
+    return COMPLETED
+
+
+async def _everywhere(address: str, kept: Login) -> None:
+    """Use this very login: the environment may hold what belongs to somebody else."""
+    from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
+
+    async with FabricClient(address, token=kept.token) as client:
+        try:
+            await client.logout_everywhere()
+        except Unauthenticated as problem:
+            problem.hint = f"Your login has ended, but others may not: fabric login {address}, and then this again."
+            raise

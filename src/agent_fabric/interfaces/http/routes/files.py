@@ -1,0 +1,96 @@
+"""Files that runs have made: see them, and fetch them."""
+
+import asyncio
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Path
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_fabric.bootstrap.run_files import FetchFiles
+from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
+from agent_fabric.interfaces.files_view import files_object
+from agent_fabric.interfaces.http.connection import roomy
+from agent_fabric.interfaces.http.file_schemas import RunFilesAnswer
+from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.sse import disconnected
+
+PIECE_BYTES = 256 * 1024
+CONTENT: dict[str, Any] = {
+    "description": "The file as it is",
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+}
+
+RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id if only one run begins so.")]
+
+
+def add_files(app: FastAPI, fabric: ServerFabric) -> None:
+    """Add the routes."""
+    fetch = FetchFiles(fabric.reader, RunFiles(fabric.local.records.layout))
+
+    @app.get(
+        "/runs/{run_id}/files",
+        summary="List the files that a run has made",
+        response_model=RunFilesAnswer,
+        responses=problems(404, 409, 503),
+        openapi_extra=needs(Right.RUNS_READ),
+        tags=["runs"],
+    )
+    async def files(run_id: RunIdPath) -> Response:
+        """What is in its workspace. The files of a project folder are not handed out: see its diff."""
+        found = await fetch.list(await fabric.find(run_id))
+        return Response(dump_json(files_object(found)), media_type="application/json")
+
+    @app.get(
+        "/runs/{run_id}/files/{path:path}",
+        summary="Fetch a file that a run has made",
+        response_class=Response,
+        responses={200: CONTENT, **problems(404, 409, 503)},
+        openapi_extra=needs(Right.RUNS_READ),
+        tags=["runs"],
+    )
+    async def content(
+        run_id: RunIdPath, path: Annotated[str, Path(description="The file, as the list of files names it.")]
+    ) -> Response:
+        """Send it as it is. Links are not followed."""
+        return FileAnswer(await fetch.open(await fabric.find(run_id), path), path.rpartition("/")[2])
+
+
+class FileAnswer(Response):
+    """A file, sent piece by piece; browsers save it, whatever is in it. A client that has gone is noticed at once."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(self, opened: OpenFile, name: str) -> None:
+        self.status_code = 200
+        self.background = None
+        self._opened = opened
+        self.init_headers(
+            {
+                "content-length": str(opened.size),
+                "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+                "x-content-type-options": "nosniff",
+                "cache-control": "no-store",
+            }
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(disconnected(receive))
+        try:
+            with self._opened.file, roomy(scope):
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                left = self._opened.size  # no more than was promised, though the run may still be writing
+                while left and not gone.done():
+                    piece = await asyncio.to_thread(self._opened.file.read, min(PIECE_BYTES, left))
+                    if not piece:
+                        break  # it was cut; whoever reads it sees that something is missing
+                    left -= len(piece)
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
