@@ -18,6 +18,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult
 
+STOPPING_PAUSE_S = 0.01
+
 _log = logging.getLogger(__name__)
 
 Take = Callable[[], Awaitable[Taken | RunResult]]
@@ -140,14 +142,15 @@ class DispatchRuns:
         if self._stopping:
             return
         self._stopping = True
+        under_way = [drive.outcome for drive in self._drives.values()]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await asyncio.sleep(0)  # a task that is cancelled before its first step could not clean up
-                while self._drives or self._taking:
-                    outcomes = [drive.outcome for drive in self._drives.values()]
-                    for outcome in outcomes:
-                        outcome.cancel()
-                    await asyncio.wait([*outcomes, *self._taking.values()])
+                for outcome in under_way:
+                    outcome.cancel()
+                # Those that come only now see that we stop, and give their run back: to be cancelled would keep them.
+                while self._drives or self._taking or self._arriving:  # noqa: ASYNC110 - it is over in a moment
+                    await asyncio.sleep(STOPPING_PAUSE_S)
 
     def _require_going_on(self) -> None:
         if self._stopping:
