@@ -17,6 +17,7 @@ RUN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 _TIMES = frozenset(
     {"ts", "at", "created_at", "updated_at", "expires_at", "decided_at", "duration_s", "duration_ms", "fetched_at"}
     | {"completed_at", "until"}
+    | {"prompt_tokens", "tokens"}  # they depend on the place, which the model is told
 )
 _HASHES = frozenset({"last_hash", "args_hash", "policy_version", "digest", "head"})
 _ASKERS = frozenset({"requested_by", "user_scopes"})
@@ -24,6 +25,7 @@ _ASKERS = frozenset({"requested_by", "user_scopes"})
 _WORDS: Sequence[tuple[str, str]] = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "<when>"),
     (r"\b\d+(\.\d+)? (ms|s)\b", "<seconds>"),
+    (r"\b[\d,]+ tokens\b", "<tokens>"),
     (r"\b[0-9a-f]{64}\b", "<hash>"),
     (r"\b(process) \d+ on \S+", r"\1 <number>"),
     (r"(127\.0\.0\.1|localhost):\d+", r"\1:<port>"),
@@ -142,7 +144,7 @@ async def both_ways(folder: Path, script: Script, **more: Any) -> AsyncIterator[
     """Give the command line in a folder of its own, and the same with a server in another one."""
     async with ScriptedModel(script) as model:
         configured = settings(model.base_url, **more)
-        at_server = Fabric(folder / "there", configured)
+        at_server = Fabric(folder / "away", configured)
         async with serving(at_server) as server:
-            there = Fabric(folder / "there", configured, server=server.url)
+            there = Fabric(folder / "away", configured, server=server.url)
             yield Both(Fabric(folder / "here", configured), there)

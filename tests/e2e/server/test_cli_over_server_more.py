@@ -108,7 +108,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def both(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Both]:
     folder: Path = tmp_path_factory.mktemp("more")
-    for place in ("here", "there"):
+    for place in ("here", "away"):
         _furnish(folder / place)
     async with both_ways(folder, SCRIPT) as both:
         yield both
