@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters
 
 from agent_fabric.testing.scripted_model import ScriptedModel
@@ -70,3 +71,15 @@ async def test_it_works_at_a_server_and_a_run_cannot_answer_through_it(tmp_path:
                 assert "answer_approval" not in {tool.name for tool in (await client.list_tools()).tools}
                 done = await run_task(client)
             assert [run["run_id"] for run in await server.runs()] == [done["run_id"]]
+
+
+@pytest.mark.parametrize(
+    "options", [["--port", "1"], ["--http", "--server", "http://127.0.0.1:9"], ["--http", "--no-answer"]]
+)
+async def test_options_that_do_not_go_together_are_refused_and_not_forgotten(
+    tmp_path: Path, options: list[str]
+) -> None:
+    fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
+    ended = await fabric("mcp", "serve", *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert options[-1] in ended.err or options[0] in ended.err

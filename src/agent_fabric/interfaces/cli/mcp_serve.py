@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.place import Server, server_of
+from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 
 
 def serve(
@@ -30,7 +29,12 @@ def serve(
 
     A run of agent-fabric itself can start others through it, but answer nothing.
     """  # noqa: D301 - the mark makes lines stay as they are
+    refuse_if(
+        port is not None and not http, "--port is for --http", hint="Without it, standard input and output are used."
+    )
     if http:
+        refuse_if(server is not None, "--http is a server itself", hint="Leave out one of --http and --server.")
+        refuse_if(not answer, "--no-answer is for standard input and output", hint="Over HTTP, scopes decide.")
         from agent_fabric.interfaces.cli.serve import serve as listen  # noqa: PLC0415 - most callers do not listen
 
         return listen(port=port, workspace=workspace)
@@ -62,8 +66,7 @@ async def _inside(root: Path, loaded: Loaded, *, may_answer: bool) -> None:
     from agent_fabric.infrastructure.identity.local_token import local_token  # noqa: PLC0415 - as below
     from agent_fabric.interfaces.http.inside import serving_inside  # noqa: PLC0415 - `--help` needs no web framework
 
-    async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serving_inside(root, loaded))
+    async with serving_inside(root, loaded) as url:
         await _over_stdio(url, local_token(root), may_answer=may_answer)
 
 

@@ -11,7 +11,6 @@ from typing import Final
 _STYLE: Final = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222;
   background: #fff; }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #16181c; } pre, summary { background: #22252b; } }
 h2 { margin-top: 2.5rem; text-transform: capitalize; }
 details { margin: .4rem 0; }
 summary { cursor: pointer; padding: .4rem .6rem; border-radius: .3rem; background: #f1f2f4; }
@@ -19,7 +18,7 @@ summary code { font-weight: 600; }
 .scope { float: right; opacity: .7; font-size: .85em; }
 details > div { padding: .2rem 1rem; }
 pre { overflow-x: auto; padding: .6rem; border-radius: .3rem; background: #f7f7f8; font-size: .85em; }
-@media (prefers-color-scheme: dark) { pre, summary { background: #22252b; } }
+@media (prefers-color-scheme: dark) { body { color: #ddd; background: #16181c; } pre, summary { background: #22252b; } }
 """
 
 _PROGRAM: Final = """

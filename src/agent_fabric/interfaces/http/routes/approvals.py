@@ -9,13 +9,13 @@ from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.http.approval_schemas import Approval, ApprovalAnswer, ApprovalList
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
 
@@ -39,7 +39,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         """A question is open until somebody answers it, it expires, or its run ends."""
         run = await fabric.find(run_id) if run_id else None
         cards = await book.list(run_id=run, pending_only=not settled)
-        return _json({"approvals": [approval_object(card) for card in cards]})
+        return json_answer({"approvals": [approval_object(card) for card in cards]})
 
     @app.get(
         "/approvals/{approval_id}",
@@ -51,7 +51,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def approval(approval_id: ApprovalId) -> Response:
         """Answer with everything that a person has to know before they answer."""
-        return _json(approval_object(await book.find(approval_id)))
+        return json_answer(approval_object(await book.find(approval_id)))
 
     @app.post(
         "/approvals/{approval_id}",
@@ -76,8 +76,4 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
                 args=filled_in(asked, wish.args) if wish.decision == "approve" else wish.args,
             ),
         )
-        return _json(approval_object(await book.find(card.approval_id)))
-
-
-def _json(value: object) -> Response:
-    return Response(dump_json(value), media_type="application/json")
+        return json_answer(approval_object(await book.find(card.approval_id)))

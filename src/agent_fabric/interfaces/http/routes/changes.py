@@ -14,13 +14,13 @@ from agent_fabric.domain.changes import Change
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
-from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.changes_view import diff_object, exact_diff, exact_undo, undo_object, within
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.change_schemas import RunChanges, UndoRequest, UndoResult
 from agent_fabric.interfaces.http.errors import AboutRun
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
 
 MAX_DIFF_BYTES = 4_000_000
 """Of all diffs in one answer; the rest is only named."""
@@ -52,7 +52,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
         """By tools and by commands, in the folder that it worked in."""
         found = await look(await fabric.find(run_id))
         rest = replace(found, changes=found.changes[skip:])
-        return _json(await asyncio.to_thread(_described, look, rest, contents, exact))
+        return json_answer(await asyncio.to_thread(_described, look, rest, contents, exact))
 
     @app.post(
         "/runs/{run_id}/undo",
@@ -76,7 +76,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
             )
         except FabricError as problem:
             raise AboutRun(problem, found) from problem
-        return _json(exact_undo(undone) if exact else undo_object(undone))
+        return json_answer(exact_undo(undone) if exact else undo_object(undone))
 
 
 def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
@@ -92,7 +92,3 @@ def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> di
 
     differ = compared if contents else None
     return exact_diff(found, differ) if exact else diff_object(found, differ)
-
-
-def _json(value: object) -> Response:
-    return Response(dump_json(value), media_type="application/json")

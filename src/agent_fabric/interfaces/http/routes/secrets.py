@@ -13,10 +13,10 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.routes.runs import json_answer
 from agent_fabric.interfaces.http.secret_schemas import RotationDone, Secret, SecretList, SecretValue
 from agent_fabric.interfaces.secret_views import rotation_object, secret_object
 
@@ -39,7 +39,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     async def listed() -> Response:
         """The same as `fabric secrets list --json`."""
         stored = await asyncio.to_thread(file.stored)
-        return _json({"secrets": [secret_object(each) for each in stored]})
+        return json_answer({"secrets": [secret_object(each) for each in stored]})
 
     @app.put(
         "/api/v1/secrets/{name}",
@@ -56,7 +56,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
         stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
         if name not in stored:
             raise _missing(name)  # somebody was quick to remove it again
-        return _json(secret_object(stored[name]), 201 if is_new else 200)
+        return json_answer(secret_object(stored[name]), 201 if is_new else 200)
 
     @app.delete(
         "/api/v1/secrets/{name}",
@@ -83,7 +83,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     async def rotated(request: Request) -> Response:
         """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
         done = await rotate(secrets, fabric.local.records.store, by=who_asks(request))
-        return _json({**rotation_object(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
+        return json_answer({**rotation_object(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 
 
 def _generations(secrets: Secrets) -> Sequence[str]:
@@ -92,7 +92,3 @@ def _generations(secrets: Secrets) -> Sequence[str]:
 
 def _missing(name: str) -> SecretNotFound:
     return SecretNotFound(f"There is no secret {name[:100]!r} here", hint="GET /api/v1/secrets lists what there is.")
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return Response(dump_json(value), status, media_type="application/json")
