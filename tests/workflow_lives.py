@@ -42,8 +42,8 @@ from workflow_graphs import Graph, Plain
 ROOT = RunId("run-0")
 CAREFUL = "careful"
 """The tool that a person has to agree to."""
-MOST_DEATHS = 25
-MOST_ROUNDS = 400
+MAX_DEATHS = 25
+MAX_ROUNDS = 400
 DAY_S = 24 * 3600.0
 
 LEAF: Plain = {
@@ -79,7 +79,7 @@ class Died(BaseException):
 
 @dataclass(frozen=True)
 class Book:
-    """WorkflowBook over definitions, and AgentBook without any."""
+    """WorkflowCatalogue over definitions, and AgentCatalogue without any."""
 
     definitions: Mapping[str, Plain]
 
@@ -126,7 +126,7 @@ class Lives:
     async def live(self) -> RunState:
         """Let processes come and go until the workflow has ended; return where it stands."""
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # the dead have many
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_ROUNDS):
             todo = self._to_be_driven()
             if todo is None:
                 break
@@ -309,7 +309,7 @@ class Process:
     def moment(self) -> None:
         """Live through a moment at which the process may die."""
         lives = self.lives
-        if not self.dead and lives.deaths < MOST_DEATHS:
+        if not self.dead and lives.deaths < MAX_DEATHS:
             lives.moments += 1
             if lives.moments in lives.deaths_at or lives.rng.random() < lives.chance:
                 lives.deaths += 1

@@ -27,7 +27,7 @@ from tool_tasks.sets import SETS
 from tool_tasks.table import Outcome, chosen, show
 from tool_tasks.tasks import ToolTask
 
-MOST_STEPS = 12
+MAX_STEPS = 12
 MODEL_KEY = "evaluated"
 
 
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--full-prompts", action="store_true", help="the prompts for large models")
     parser.add_argument("--set", choices=list(SETS), default="everyday", help="which tasks")
     parser.add_argument("--only", default="", help="names of tasks, with commas")
-    parser.add_argument("--max-steps", type=int, default=MOST_STEPS)
+    parser.add_argument("--max-steps", type=int, default=MAX_STEPS)
     parser.add_argument("--verbose", action="store_true", help="show what is said, on standard error")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()

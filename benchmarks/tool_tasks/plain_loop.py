@@ -19,7 +19,7 @@ from tool_tasks.sets import SETS
 from tool_tasks.table import Outcome, chosen, show
 from tool_tasks.tasks import ToolTask
 
-MOST_STEPS = 10
+MAX_STEPS = 10
 SYSTEM = """\
 You do tasks in a folder with tools. Make one tool call at a time, look at its result, then go on.
 When everything is done, call finish_task.
@@ -128,7 +128,7 @@ def do(task: ToolTask, base_url: str, *, verbose: bool) -> Outcome:
             {"role": "user", "content": task.prompt},
         ]
         last, only = None, None
-        while outcome.steps < MOST_STEPS:
+        while outcome.steps < MAX_STEPS:
             answer = ask(base_url, messages, only)
             outcome.count(answer["usage"])
             text = answer["choices"][0]["message"]["content"]

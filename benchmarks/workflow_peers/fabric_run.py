@@ -18,7 +18,7 @@ from agent_fabric.config.defaults import default_config
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Profile, RunStatus, Task
 from workflow_peers.jobs import CHAIN, Job, serve
 
-MOST_AT_ONCE = 32
+MAX_AT_ONCE = 32
 """As many steps of one run as a definition may allow."""
 ACTIONS = {"pure": "transform", "effect": "add-one"}
 ENTRY_POINTS = "[agent_fabric.actions]\nadd-one = workflow_peers.actions:add_one\n"
@@ -67,7 +67,7 @@ def task_for(shape: str, steps: int, action: str) -> Task:
         "name": "counting",
         "version": "1",
         "steps": [_step(place, action, chain=chain) for place in range(steps)],
-        "execution": {"parallel_limit": MOST_AT_ONCE},
+        "execution": {"parallel_limit": MAX_AT_ONCE},
     }
     return Task(
         prompt="count",

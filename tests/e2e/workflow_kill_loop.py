@@ -33,7 +33,7 @@ import apsw
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import running
 
@@ -42,7 +42,7 @@ PAUSE_S = 4.0
 """How long the step `pause` waits."""
 LATE_S = 3.0
 """So long after its moment a timer may be noticed on a busy machine; less than it would take to start it anew."""
-MOST_ATTEMPTS = 8
+MAX_ATTEMPTS = 8
 WAITS_FOR_SOMEONE = 3
 
 
@@ -106,7 +106,7 @@ def _flaky(step: str, *after: str) -> Any:
         *after,
         idempotent=True,
         then=f'test "$(grep -c "^{step} " "$1")" -ge 5',
-        retry={"max_attempts": MOST_ATTEMPTS, "delay_seconds": 0.2, "backoff": 1},
+        retry={"max_attempts": MAX_ATTEMPTS, "delay_seconds": 0.2, "backoff": 1},
     )
 
 
@@ -422,7 +422,7 @@ async def answered(files: Files, decision: Any) -> list[ApprovalCard]:
     """Answer the questions for which there is a decision; return all that were asked."""
     store = Store(files.database)
     try:
-        book = SqliteApprovalBook(store, SystemClock())
+        book = SqliteApprovalRepository(store, SystemClock())
         cards = list(await book.list())
         for card in cards:
             decided = decision(card)
@@ -500,7 +500,7 @@ class _Judge:
             self.findings.repeated.append(f"{name}: seen {count} times")
         attempts = [event.payload["attempt"] for event in events if event.kind == "step_started"]
         retried = [event.payload["attempt"] for event in events if event.kind == "step_retrying"]
-        if attempts != list(range(1, len(attempts) + 1)) or retried != attempts[:-1] or len(attempts) > MOST_ATTEMPTS:
+        if attempts != list(range(1, len(attempts) + 1)) or retried != attempts[:-1] or len(attempts) > MAX_ATTEMPTS:
             self.findings.wrong.append(f"{name}: attempts {attempts}, retried {retried}")
         self.findings.retries += len(retried)
         if step.get("idempotent"):

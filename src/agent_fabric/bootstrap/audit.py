@@ -14,10 +14,10 @@ from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
-from agent_fabric.infrastructure.persistence.attic import SqliteAttic
 from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
+from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 
 
@@ -56,4 +56,6 @@ def audit_chain(records: Records) -> SqliteAuditChain:
 def collect_garbage(records: Records) -> CollectGarbage:
     """Return the use case that takes old runs away."""
     clock = SystemClock()
-    return CollectGarbage(SqliteAttic(records.store, records.layout.run_dir, clock, audit_key(os.environ)), clock)
+    return CollectGarbage(
+        SqliteRetentionStore(records.store, records.layout.run_dir, clock, audit_key(os.environ)), clock
+    )

@@ -24,10 +24,10 @@ from agent_fabric.infrastructure.identity.key_set_source import key_set_source
 from agent_fabric.infrastructure.identity.local_token import LocalToken
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
 from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
-from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeys
+from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqliteUsers
+from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def open_identity(
     hasher = PepperedHash(key_pepper(root, variables))
     provider = None if config.provider is None else _provider(config.provider)
     key = audit_key(variables)
-    users, keys = SqliteUsers(store, looks, key), SqliteApiKeys(store, looks, key)
+    users, keys = SqliteUserRepository(store, looks, key), SqliteApiKeyRepository(store, looks, key)
     issue = IssueToken(users, tokens, SqliteActLog(store, key), clock, config.token_lifetime_s)
     return Identity(
         authenticate=Authenticate(

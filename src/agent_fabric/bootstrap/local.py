@@ -42,7 +42,7 @@ from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWith
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
@@ -78,7 +78,7 @@ class Records:
     catalogue: SqliteRunCatalogue
     runlog: JsonlRunLog
     run_index: RunIndex
-    approvals: SqliteApprovalBook
+    approvals: SqliteApprovalRepository
 
     def has_server(self) -> bool:
         """Tell whether a server looks after these runs, so that an answer is enough for a run to go on."""
@@ -144,7 +144,7 @@ def open_records(root: Path) -> Records:
         catalogue=SqliteRunCatalogue(store),
         runlog=runlog,
         run_index=run_index,
-        approvals=SqliteApprovalBook(store, SystemClock()),
+        approvals=SqliteApprovalRepository(store, SystemClock()),
     )
 
 
@@ -228,7 +228,7 @@ def build_local(
             MAX_TOOL_OUTPUT_CHARS,
             sandboxes.level,
             config.policy.approval_timeout_s,
-            signs_in,
+            injection_signals,
             policy.allowlists,
             secrets.for_workflows,
             known,
@@ -258,7 +258,7 @@ def build_local(
             sandbox_level=sandboxes.level,
             policy_version=policy.version,
             fabric_version=__version__,
-            signs_in=signs_in,
+            injection_signals=injection_signals,
             encrypts=partial(encrypted_by, config.encryption),
         ),
         resume_run=ResumeRun(
@@ -288,7 +288,7 @@ def _tool_servers(config: FabricConfig, origins: Mapping[str, str], secrets: Sec
     return open_tool_servers(config, origins, os.environ, secrets.chain.resolve)
 
 
-def signs_in(text: str) -> tuple[str, ...]:
+def injection_signals(text: str) -> tuple[str, ...]:
     """Find signs that a text tries to give instructions."""
     from agent_fabric.domain.injection.scan import signals_in  # noqa: PLC0415 - its words take their time
 

@@ -28,7 +28,7 @@ class Observers:
     _tracing: "Tracing | None"
     _log: "RunLifecycleLog | None"
 
-    def be_discreet_about(self, encrypted: Container[RunId]) -> None:
+    def redact_runs(self, encrypted: Container[RunId]) -> None:
         """Tell nothing of these runs that may quote what they are about."""
         if self._log is not None:
             self._log.discreet_about = encrypted

@@ -9,7 +9,7 @@ from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.application.ports.idempotency import RepeatBook
+from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
@@ -17,9 +17,9 @@ from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local, open_store, task_from
+from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
-from agent_fabric.bootstrap.unmet import unmet_settings
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -35,8 +35,8 @@ from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
-from agent_fabric.infrastructure.persistence.idempotency import SqliteRepeatBook
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
+from agent_fabric.infrastructure.persistence.idempotency import SqliteIdempotencyStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_locks import SERVER
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
@@ -71,7 +71,7 @@ class ServerFabric:
     """Finds out who is asking, and looks after people and keys."""
     limits: Limits
     """What each who asks may ask for."""
-    repeats: RepeatBook
+    repeats: IdempotencyStore
     """Requests that may come more than once."""
     webhooks: ReceiveDelivery
     """Takes what others send of their own accord."""
@@ -163,7 +163,7 @@ class ServerFabric:
             _log.warning("The log files of some runs are not up to date: %s", problem.message)
         await self.take_up_runs(run_ids)
 
-    async def tell_what_is_unmet(self) -> None:
+    async def log_missing_prerequisites(self) -> None:
         """Say in the operations log what settings count on that is not there."""
         log = operations_log("server")
         for each in await unmet_settings(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve):
@@ -207,7 +207,7 @@ def build_server(
         marks_interruption=False,
         patience_s=PATIENCE_S,
     )
-    observers.be_discreet_about(local.records.runs.encrypted)
+    observers.redact_runs(local.records.runs.encrypted)
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
     )
@@ -226,7 +226,7 @@ def build_server(
         dispatch=dispatch,
         take_up_runs=take_up_runs,
         wake_answered_runs=WakeAnsweredRuns(
-            SqliteApprovalBook(shown, SystemClock()), dispatch, take_up_runs, SystemClock()
+            SqliteApprovalRepository(shown, SystemClock()), dispatch, take_up_runs, SystemClock()
         ),
         reader=reader,
         catalogue=SqliteRunCatalogue(shown),
@@ -236,7 +236,7 @@ def build_server(
         operations=Operations(watchers, dispatch, local.records, shown, config.retention),
         identity=open_identity(root, config.identity, local.records.store, local.secrets.chain.resolve),
         limits=limits,
-        repeats=SqliteRepeatBook(local.records.store, SystemClock(), RandomIds()),
+        repeats=SqliteIdempotencyStore(local.records.store, SystemClock(), RandomIds()),
         webhooks=build_webhooks(root, config, local, dispatch, reader, bus, limits),
         _shown=shown,
     )

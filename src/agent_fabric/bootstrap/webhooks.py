@@ -23,7 +23,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.deliveries import SqliteDeliveryBook
+from agent_fabric.infrastructure.persistence.deliveries import SqliteDeliveryStore
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 
 
@@ -40,7 +40,7 @@ def build_webhooks(
     return ReceiveDelivery(
         sources={name: _source(each) for name, each in config.webhooks.items()},
         resolve=local.secrets.chain.resolve,
-        book=SqliteDeliveryBook(local.records.store, SystemClock()),
+        book=SqliteDeliveryStore(local.records.store, SystemClock()),
         bus=bus,
         limiter=limits.known,
         start=_StartWorkflow(open_workflows(root, config), local, dispatch, reader, limits),

@@ -39,7 +39,7 @@ MoreInputs = Callable[[WorkflowDefinition], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Workflows:
-    """The workflows that can be run with a fabric folder. WorkflowBook."""
+    """The workflows that can be run with a fabric folder. WorkflowCatalogue."""
 
     config: FabricConfig
     files: DefinitionFolder

@@ -14,7 +14,7 @@ from agent_fabric.domain.models import is_loopback
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 FOLDER = ".fabric"
-MOST_BYTES = 16 * 1024
+MAX_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _own_token(start: Path | None) -> Credential | None:
         root = next((each / FOLDER for each in (here, *here.parents) if (each / FOLDER).is_dir()), None)
         if root is None:
             return None
-        token = read_own(root / TOKEN_FILE, most_bytes=MOST_BYTES).decode("ascii")
+        token = read_own(root / TOKEN_FILE, most_bytes=MAX_BYTES).decode("ascii")
         return _bearer(token, str(root / TOKEN_FILE))
     except (OSError, UnicodeDecodeError, ConfigError):
         return None

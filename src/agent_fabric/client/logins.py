@@ -15,7 +15,7 @@ from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError
 
 FILE: Final = "logins.json"
-MOST_BYTES: Final = 1024 * 1024
+MAX_BYTES: Final = 1024 * 1024
 LONGEST_S: Final = 10 * 366 * 86_400.0
 """No server lets somebody in for longer."""
 _USUAL_PORTS: Final = {"http": 80, "https": 443}
@@ -74,7 +74,7 @@ class Logins:
         if self._path is None:
             return {}
         try:
-            servers = json.loads(read_own(self._path, most_bytes=MOST_BYTES, private=True))["servers"]
+            servers = json.loads(read_own(self._path, most_bytes=MAX_BYTES, private=True))["servers"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}
         return servers if isinstance(servers, dict) else {}

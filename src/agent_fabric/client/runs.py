@@ -28,7 +28,7 @@ from agent_fabric.domain.unified_diff import FileDiff
 
 PAGE = 200
 """Most runs, and events, that are asked for at once."""
-MOST_MATCHING = 10_000
+MAX_MATCHING = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Runs:
 
     async def search(self, words: str, *, limit: int = 20) -> Sequence[RunRecord]:
         """Return the runs whose task or summary has the most of these words, the best match first."""
-        answer = await self._transport.get("/runs/matching", {"q": words, "limit": min(limit, MOST_MATCHING)})
+        answer = await self._transport.get("/runs/matching", {"q": words, "limit": min(limit, MAX_MATCHING)})
         return await self._transport.understood(records_from, answer)
 
     async def search_by_meaning(self, question: str, *, limit: int = 20) -> tuple[Sequence[FoundRun], int]:

@@ -22,7 +22,7 @@ from agent_fabric.domain.sources import Source
 
 SHORTEST_QUOTE = 12
 """Letters and digits that a quote needs, on each side of `...`: fewer stand on almost every page."""
-MOST_PROBLEMS = 10
+MAX_PROBLEMS = 10
 """Problems that are told at once."""
 
 # ── quotes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -172,7 +172,7 @@ _NO_CITATION = re.compile(r"""xmlns(?::[\w.-]+)?\s*=\s*["'][^"']{0,300}["']|<!DO
 _TRAILING = ".,;:!?*_~'\u2018\u2019\u201c\u201d\u00bb\u203a\u2026-\u2013\u2014|&(["
 _ENDS = re.compile(r"[\u2014|]|\[\d{1,3}\]|['\u2019](?=\w{1,2}(?:\W|$))")
 """Where an address may have ended already: before a dash, the border of a cell, a footnote or the 's of a genitive."""
-_MOST_CUTS = 8
+_MAX_CUTS = 8
 """Places and characters at the end of an address that are looked at: more are no honest address."""
 _CLOSED_BY = {")": "(", "]": "["}
 
@@ -251,10 +251,10 @@ def likeliest(mention: str) -> str:
 def readings(mention: str) -> Iterator[str]:
     """Return all that an address in a text may mean, the longest first."""
     *ends, whole = _ends(mention)
-    for end in (whole, *reversed(ends[:_MOST_CUTS])):
+    for end in (whole, *reversed(ends[:_MAX_CUTS])):
         url = mention[:end]
         bare = url.rstrip(_TRAILING)
-        yield from (url[:cut] for cut in range(end, max(len(bare), end - _MOST_CUTS), -1))
+        yield from (url[:cut] for cut in range(end, max(len(bare), end - _MAX_CUTS), -1))
         yield bare
 
 
@@ -346,9 +346,9 @@ def problems_with_citations(
         *_problems_with_list(payload, pages, can_fetch),
         *_problems_with_mentions(payload, pages, cited_in_files, can_fetch),
     ]
-    if len(problems) <= MOST_PROBLEMS:
+    if len(problems) <= MAX_PROBLEMS:
         return tuple(problems)
-    return (*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} more problems of this kind.")
+    return (*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems of this kind.")
 
 
 def citations_of(payload: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -16,7 +16,7 @@ CLEAR_RATIO = 2
 """One specialist is clearly meant when the words for it count at least this many times those for any other."""
 ENOUGH_FOR_FORCE = 2
 """Words that must speak for each specialist before keywords alone send several."""
-MOST_SPECIALISTS = 4
+MAX_SPECIALISTS = 4
 """Largest task force that is put together without anybody naming it."""
 
 _FOR_CODE = SpecialistId("engineering")
@@ -127,7 +127,7 @@ def by_keywords(evidence: Evidence) -> Choice | None:
 def by_model(evidence: Evidence, answer: Iterable[str]) -> Choice | None:
     """Take a routing model's answer; None when it names nobody we know."""
     known = {each.specialist_id for each in evidence.specialists}
-    chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MOST_SPECIALISTS]
+    chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
     return _choice(evidence, chosen, Method.MODEL, ("chosen by the routing model",)) if chosen else None
 
 
@@ -159,7 +159,7 @@ def _cover(evidence: Evidence) -> tuple[SpecialistId, ...]:
     """Return a small set of specialists that has all required capabilities, greedily; in the order of their mention."""
     missing = set(evidence.required_capabilities)
     chosen: list[SpecialistId] = []
-    while missing and len(chosen) < MOST_SPECIALISTS:
+    while missing and len(chosen) < MAX_SPECIALISTS:
         best = max(
             evidence.specialists,
             key=lambda each: (len(missing & set(each.capabilities)), evidence.score(each.specialist_id)),

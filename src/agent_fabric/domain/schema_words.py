@@ -22,7 +22,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "pattern": "write a rule instead: data.name | matches('v*')",
     "$ref": "write the schema out where it is used",
 }
-_MOST_LEVELS: Final = 64
+_MAX_LEVELS: Final = 64
 
 
 def faults_in_schema(schema: object, *, expressions: bool = False) -> list[Fault]:
@@ -39,7 +39,7 @@ def _faults(schema: object, at: tuple[str | int, ...], *, expressions: bool) -> 
     if not isinstance(schema, Mapping):
         yield at, f"must be a JSON Schema, such as {{type: string}}, not {_kind(schema)}"
         return
-    if len(at) > _MOST_LEVELS:
+    if len(at) > _MAX_LEVELS:
         yield at, "nests too deep"
         return
     for word, value in schema.items():

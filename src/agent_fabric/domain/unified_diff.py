@@ -7,7 +7,7 @@ from agent_fabric.domain.changes import Change, Entry, Kind
 
 MAX_BYTES = 1_000_000
 """Larger files are only named."""
-_MOST_COMPARED = 3_000
+_MAX_COMPARED = 3_000
 """Lines on each side that are compared one by one; of more, all are shown as replaced."""
 _CONTEXT = 3
 _ESCAPES = {ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r", ord('"'): '\\"', ord("\\"): "\\\\"}
@@ -150,7 +150,7 @@ def _groups(old: list[bytes], new: list[bytes]) -> list[list[_Step]]:
 
 
 def _compared(old: list[bytes], new: list[bytes], start: int, old_end: int, new_end: int) -> list[_Step]:
-    if max(old_end, new_end) - start > _MOST_COMPARED:
+    if max(old_end, new_end) - start > _MAX_COMPARED:
         return [("replace", start, old_end, start, new_end)]
     matcher = difflib.SequenceMatcher(None, old[start:old_end], new[start:new_end])
     return [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]

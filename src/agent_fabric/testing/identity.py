@@ -29,7 +29,7 @@ class MemoryActs:
 
 @dataclass
 class MemoryUsers:
-    """UserBook that forgets."""
+    """UserRepository that forgets."""
 
     users: dict[str, User] = field(default_factory=dict)
     acts: MemoryActs = field(default_factory=MemoryActs)
@@ -80,7 +80,7 @@ class MemoryUsers:
 
 @dataclass
 class MemoryKeys:
-    """KeyBook that forgets."""
+    """ApiKeyRepository that forgets."""
 
     keys: dict[str, ApiKey] = field(default_factory=dict)
     acts: MemoryActs = field(default_factory=MemoryActs)

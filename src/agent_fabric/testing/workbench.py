@@ -91,7 +91,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
     workspaces: MemoryWorkspaces | None = None,
     max_output_chars: int = 16_000,
     policy: Policy | None = None,
-    signs_in: Callable[[str], tuple[str, ...]] = lambda _: (),
+    injection_signals: Callable[[str], tuple[str, ...]] = lambda _: (),
     allowlists: Allowlists = NOTHING_NAMED,
 ) -> Workbench:
     """Join the real engine with one or several packs, a model given as a function, and stand-ins for the rest."""
@@ -106,7 +106,11 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
         models=OneModel(settings),
         model_turn=ModelTurn(FunctionClient(answer), clock),
         invoke_tool=InvokeTool(
-            policy or PermissivePolicy(), clock, max_output_chars, signs_in=signs_in, allowlists=allowlists
+            policy or PermissivePolicy(),
+            clock,
+            max_output_chars,
+            injection_signals=injection_signals,
+            allowlists=allowlists,
         ),
     )
     drive = DriveRun(perform, clock, sink)
@@ -121,7 +125,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
             sandbox_level="none",
             policy_version="testing",
             fabric_version="testing",
-            signs_in=signs_in,
+            injection_signals=injection_signals,
         ),
         resume_run=ResumeRun(
             runs=runs,

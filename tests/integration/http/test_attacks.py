@@ -10,9 +10,9 @@ import pytest
 
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
-from agent_fabric.interfaces.http.bodies import MOST_PROBLEMS
+from agent_fabric.interfaces.http.bodies import MAX_PROBLEMS
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
-from agent_fabric.interfaces.http.gate import STRANGERS_BODY_BYTES
+from agent_fabric.interfaces.http.gate import MAX_ANONYMOUS_BODY_BYTES
 from agent_fabric.interfaces.mcp.over_http import credentials_in
 from agent_fabric.testing.scripted_model import Call, Script, Slow
 from integration.http.served import DONE, PATIENCE_S, Served, served, task
@@ -152,10 +152,10 @@ async def test_what_anybody_may_ask_for_costs_next_to_nothing(tmp_path: Path) ->
 @pytest.mark.proves("A33-123")
 async def test_a_stranger_sends_no_more_than_a_name_and_a_password(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        long = {"username": "ann", "password": "x" * STRANGERS_BODY_BYTES}
+        long = {"username": "ann", "password": "x" * MAX_ANONYMOUS_BODY_BYTES}
         answer = await server.client.post("/api/v1/login", json=long)
         assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
-        piece = b"%x\r\n%b\r\n" % (STRANGERS_BODY_BYTES, b"x" * STRANGERS_BODY_BYTES)
+        piece = b"%x\r\n%b\r\n" % (MAX_ANONYMOUS_BODY_BYTES, b"x" * MAX_ANONYMOUS_BODY_BYTES)
         answer_to_chunks = await sent(server, b"POST /api/v1/login HTTP/1.1\r\n" + CHUNKED + b"\r\n", piece, piece)
         assert answer_to_chunks.startswith(b"HTTP/1.1 413")
 
@@ -168,8 +168,8 @@ async def test_a_body_that_is_wrong_in_very_many_places_is_answered_in_few_words
         assert answer.status_code == 422
         assert len(answer.content) < 1_000
         assert "50,001 problems" in answer.json()["detail"]
-        some = {f"k{number}": number for number in range(MOST_PROBLEMS - 1)}
-        assert len((await server.client.post("/run", json=some)).json()["errors"]) == MOST_PROBLEMS
+        some = {f"k{number}": number for number in range(MAX_PROBLEMS - 1)}
+        assert len((await server.client.post("/run", json=some)).json()["errors"]) == MAX_PROBLEMS
 
 
 @pytest.mark.proves("A33-123")

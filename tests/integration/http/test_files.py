@@ -14,7 +14,7 @@ import pytest
 
 from agent_fabric.client import FabricClient, ServerUnreachable
 from agent_fabric.domain.errors import ConfigError, RunFileNotFound, RunFilesWithheld
-from agent_fabric.domain.runs.files import MOST_FILES
+from agent_fabric.domain.runs.files import MAX_FILES
 from agent_fabric.testing.scripted_model import Call, Script
 from changes_project import Project
 from integration.http.served import DONE, PATIENCE_S, Served, bearer, served, task
@@ -150,11 +150,11 @@ async def test_what_runs_do_not_see_or_may_not_write_is_not_handed_out(made: Mad
 
 
 async def test_a_long_list_is_cut_and_says_so(made: Made) -> None:
-    for number in range(MOST_FILES):
+    for number in range(MAX_FILES):
         (made.folder / f"{number:05}").touch()
     listed = await made.listed()
     assert "out/made.txt" not in [one["path"] for one in listed["files"]]
-    assert (len(listed["files"]), listed["truncated"]) == (MOST_FILES, True)
+    assert (len(listed["files"]), listed["truncated"]) == (MAX_FILES, True)
     assert (await made.fetch("out/made.txt")).status_code == 200
 
 

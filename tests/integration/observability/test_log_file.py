@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.config.schema.log import LogConfig
-from agent_fabric.infrastructure.observability.line_output import MOST_WAITING, FileTarget, LineOutput
+from agent_fabric.infrastructure.observability.line_output import MAX_WAITING, FileTarget, LineOutput
 from agent_fabric.infrastructure.observability.operations_log import (
     close_operations_log,
     configure_operations_log,
@@ -151,12 +151,12 @@ class Gate:
 def test_a_reader_that_hangs_holds_nobody_up_and_the_rest_is_counted() -> None:
     gate = Gate()
     output = LineOutput(gate, lost_line=lambda count: f"lost {count}", on_problem=lambda _: None)
-    for number in range(MOST_WAITING + 700):
+    for number in range(MAX_WAITING + 700):
         output.write(str(number))
     gate.open.set()
     output.close(PATIENCE_S)
     (lost,) = [int(line.removeprefix("lost ")) for line in gate.written if line.startswith("lost ")]
-    assert len(gate.written) - 1 + lost == MOST_WAITING + 700
+    assert len(gate.written) - 1 + lost == MAX_WAITING + 700
     assert 200 <= lost <= 700
 
 

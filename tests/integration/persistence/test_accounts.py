@@ -9,10 +9,10 @@ import pytest
 
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.errors import NameTaken
-from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeys
+from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
 from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqliteUsers
+from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
 from contract.identity_contract import ADA, KEY, KeyBookContract, UserBookContract
 
 
@@ -32,18 +32,18 @@ def looks(tmp_path: Path) -> Iterator[Store]:
 
 class TestSqliteUsers(UserBookContract):
     @pytest.fixture
-    def users(self, store: Store, looks: Store) -> SqliteUsers:
-        return SqliteUsers(store, looks, UNKEYED)
+    def users(self, store: Store, looks: Store) -> SqliteUserRepository:
+        return SqliteUserRepository(store, looks, UNKEYED)
 
 
 class TestSqliteApiKeys(KeyBookContract):
     @pytest.fixture
-    def keys(self, store: Store, looks: Store) -> SqliteApiKeys:
-        return SqliteApiKeys(store, looks, UNKEYED)
+    def keys(self, store: Store, looks: Store) -> SqliteApiKeyRepository:
+        return SqliteApiKeyRepository(store, looks, UNKEYED)
 
 
 async def test_what_one_connection_changes_another_sees_at_once(store: Store, looks: Store) -> None:
-    here, there = SqliteUsers(store, store, UNKEYED), SqliteUsers(looks, looks, UNKEYED)
+    here, there = SqliteUserRepository(store, store, UNKEYED), SqliteUserRepository(looks, looks, UNKEYED)
     await here.add(ADA, act=None)
     assert await there.find("ada") == ADA
     await there.change("ada", UserChange(disabled=True), keep_an_admin=False, act=None)
@@ -54,7 +54,7 @@ async def test_what_one_connection_changes_another_sees_at_once(store: Store, lo
 
 @pytest.mark.proves("A33-013")
 async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: Store, looks: Store) -> None:
-    here, there = SqliteApiKeys(store, store, UNKEYED), SqliteApiKeys(looks, looks, UNKEYED)
+    here, there = SqliteApiKeyRepository(store, store, UNKEYED), SqliteApiKeyRepository(looks, looks, UNKEYED)
     outcomes = await asyncio.gather(
         here.add(KEY, act=None), there.add(replace(KEY, id="0b", hash=b"2"), act=None), return_exceptions=True
     )
@@ -63,7 +63,7 @@ async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: 
 
 
 async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_it(store: Store, looks: Store) -> None:
-    keys = SqliteApiKeys(store, looks, UNKEYED)
+    keys = SqliteApiKeyRepository(store, looks, UNKEYED)
     await keys.add(KEY, act=None)
 
     async def noted() -> float | None:
@@ -82,7 +82,7 @@ async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_
 
 async def test_a_use_that_cannot_be_written_down_hurts_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path / "fabric.db")
-    keys = SqliteApiKeys(store, store, UNKEYED)
+    keys = SqliteApiKeyRepository(store, store, UNKEYED)
     await keys.add(KEY, act=None)
     store.writer.close()
     keys.note_use(KEY.id, at=110.0)

@@ -13,10 +13,10 @@ from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.identity import Kind, Principal, Scope
 from agent_fabric.infrastructure.persistence.act_log import SqliteActLog, record_now
-from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeys
+from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
 from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqliteUsers
+from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
 from contract.identity_contract import ADA, BOB
 from contract.identity_contract import KEY as CI
 
@@ -35,8 +35,8 @@ class Folder:
         self.path = path
         self.store = Store(path)
         self.acts = SqliteActLog(self.store, KEY)
-        self.users = SqliteUsers(self.store, self.store, KEY)
-        self.keys = SqliteApiKeys(self.store, self.store, KEY)
+        self.users = SqliteUserRepository(self.store, self.store, KEY)
+        self.keys = SqliteApiKeyRepository(self.store, self.store, KEY)
 
     async def deeds(self) -> list[tuple[str, str]]:
         return [(each.deed, each.about) for each in await self.acts.recent(limit=100)]

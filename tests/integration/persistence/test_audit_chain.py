@@ -14,10 +14,10 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence import attic
-from agent_fabric.infrastructure.persistence.attic import SqliteAttic
+from agent_fabric.infrastructure.persistence import retention
 from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.testing.workbench import workbench
@@ -122,17 +122,17 @@ async def test_runs_that_go_on_during_the_check_do_not_look_like_damage(folder: 
 
 async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
-    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
-    await attic.remove(run_id, by="ada", reason="old")
+    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    await retention.remove(run_id, by="ada", reason="old")
     with pytest.raises(RunNotFound):
-        await attic.remove(run_id, by="bob", reason="old")
+        await retention.remove(run_id, by="bob", reason="old")
     assert (await folder.verify()).damage == ()
 
 
 async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Folder) -> None:
     first, second, third = await folder.fill()
-    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
-    collect = CollectGarbage(attic, SystemClock())
+    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    collect = CollectGarbage(retention, SystemClock())
     assert (await collect(older_than_s=0, by="ada", dry_run=True)).runs == [first, second, third]
     assert (await collect(older_than_s=1e12, by="ada")).runs == []
     for more in (3, 4, 5, 1_000):
@@ -149,14 +149,18 @@ async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Fol
 async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
     held = await folder.runs.take(run_id)
-    collect = CollectGarbage(SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+    collect = CollectGarbage(
+        SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock()
+    )
     assert (await collect(older_than_s=0, by="ada")).runs == []
     await held.release()
 
 
 async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_have_ended(folder: Folder) -> None:
     held, (child, orphan) = await workflow_with(folder.runs, "a", "b")
-    collect = CollectGarbage(SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+    collect = CollectGarbage(
+        SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock()
+    )
 
     async def end(run_id: RunId) -> None:
         below = await folder.runs.take(run_id)
@@ -189,9 +193,9 @@ async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None
         connection.execute("UPDATE events SET payload = CAST(? AS BLOB) WHERE run = 2 AND seq = 1", (named,))
 
     rows(put)
-    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY)
-    await attic.remove(first, by="ada", reason="old")
-    await attic.sweep()
+    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    await retention.remove(first, by="ada", reason="old")
+    await retention.sweep()
     left = list(apsw.Connection(str(folder.layout.database)).execute("SELECT hash FROM blobs"))
     assert (b"b" * 32,) in left
     assert (b"a" * 32,) not in left
@@ -215,12 +219,12 @@ async def test_a_text_that_a_run_takes_up_while_garbage_is_collected_stays(folde
     assert await texts() == 1
     folder.tamper("DELETE FROM events")  # now nothing refers to it
     connection = apsw.Connection(str(folder.layout.database))
-    since, unnamed = attic._unnamed_blobs(connection)
+    since, unnamed = retention._unnamed_blobs(connection)
     connection.close()
     assert len(unnamed) == 1
     await record(RunId("00000000-0000-4000-8000-00000000000b"))
-    await folder.store.writer.write(lambda connection: attic._remove_blobs(connection, unnamed, since))
+    await folder.store.writer.write(lambda connection: retention._remove_blobs(connection, unnamed, since))
     assert await texts() == 1
     folder.tamper("DELETE FROM events")
-    await SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
+    await SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
     assert await texts() == 0

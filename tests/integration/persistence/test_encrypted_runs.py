@@ -25,10 +25,10 @@ from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus,
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
-from agent_fabric.infrastructure.persistence.attic import SqliteAttic
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, SqliteAuditChain
 from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
+from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
 from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs
 from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
@@ -125,7 +125,7 @@ async def test_no_file_of_the_folder_tells_anything_of_an_encrypted_run(folder: 
     bench = sending(folder, ("send", send), ("finish_task", json.dumps({"summary": MARKS["summary"]})))
     waiting = await bench.execute_task(task(f"{MARKS['prompt']} {long}"))
     assert waiting.status is RunStatus.WAITING
-    book = SqliteApprovalBook(folder.store, FrozenClock())
+    book = SqliteApprovalRepository(folder.store, FrozenClock())
     (card,) = await book.list()
     assert MARKS["args"] in card.args["text"]
     answer = Answer(
@@ -303,12 +303,12 @@ async def test_without_the_key_a_run_is_listed_but_cannot_be_read(folder: Sealed
 async def test_a_question_can_be_seen_but_not_answered_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
     bench = sending(folder, ("send", '{"text": "a secret"}'))
     await bench.execute_task(task("a secret prompt"))
-    book = SqliteApprovalBook(strangers(folder, tmp_path), FrozenClock())
+    book = SqliteApprovalRepository(strangers(folder, tmp_path), FrozenClock())
     (card,) = await book.list()
     assert (card.tool, card.args, card.reason, card.subject) == ("send", {}, "(encrypted)", "(encrypted)")
     with pytest.raises(RunKeyMissing):
         await book.answer(card.approval_id, Answer(decision=Decision.APPROVE, by="eve", via="test"))
-    (still,) = await SqliteApprovalBook(folder.store, FrozenClock()).list()
+    (still,) = await SqliteApprovalRepository(folder.store, FrozenClock()).list()
     assert still.args == {"text": "a secret"}
 
 
@@ -373,7 +373,7 @@ async def test_a_key_that_nothing_opens_stops_the_rotation_and_is_named(folder: 
 async def test_a_run_that_is_removed_takes_its_key_and_its_blobs_with_it(folder: SealedFolder) -> None:
     old, plain = await finished(folder), await finished(folder, "a plain prompt", encrypted=False)
     ((key,),) = folder.ask("SELECT key FROM run_keys")
-    attic = SqliteAttic(folder.store, folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), UNKEYED)
     assert await attic.sweep() == 0
     assert len(await folder.runs.read(old)) > 5, "the sweep left what belongs to it"
     assert await attic.remove(old, by="test", reason="old") > 0
@@ -387,7 +387,7 @@ async def test_a_run_that_is_removed_takes_its_key_and_its_blobs_with_it(folder:
 
 async def test_garbage_collection_works_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
     await finished(folder)
-    attic = SqliteAttic(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqliteRetentionStore(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), UNKEYED)
     collected = await CollectGarbage(attic, FrozenClock(time=9e12))(older_than_s=1, by="test")
     assert len(collected.runs) == 1
     assert folder.ask("SELECT count(*) FROM run_keys") == [(0,)]

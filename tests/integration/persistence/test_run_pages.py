@@ -165,7 +165,7 @@ async def test_pages_of_runs_follow_one_another_without_a_gap(
     assert await pages(RunQuery(limit=10)) == [newest_first[:10], newest_first[10:20], newest_first[20:]]
     assert [run for page in await pages(RunQuery(limit=4, words="even")) for run in page] == newest_first[::2]
     monkeypatch.setattr(run_catalogue, "AT_ONCE", 3)
-    monkeypatch.setattr(run_catalogue, "MOST_LOOKED_AT", 6)
+    monkeypatch.setattr(run_catalogue, "MAX_LOOKED_AT", 6)
     sparse = await pages(RunQuery(limit=4, words="even"))
     assert [run for page in sparse for run in page] == newest_first[::2]
     assert max(len(page) for page in sparse) <= 4

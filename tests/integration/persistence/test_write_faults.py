@@ -19,7 +19,7 @@ from agent_fabric.testing.workbench import Workbench, workbench
 from integration.persistence.five_steps import answers_of, looking_pack
 
 STEPS = 5
-MOST_WRITES = 40
+MAX_WRITES = 40
 
 
 class FailingStore:
@@ -101,7 +101,7 @@ async def require_mirror(store: FailingStore, run_id: RunId) -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_at_any_write_leaves_a_run_that_ends_the_same(tmp_path: Path, fault: str) -> None:
     whole, _ = await live(tmp_path / "whole", None, None, Counter())
-    assert STEPS <= whole < MOST_WRITES
+    assert STEPS <= whole < MAX_WRITES
     failures = 0
     for number in range(1, whole + 1):
         root = tmp_path / f"{number}"

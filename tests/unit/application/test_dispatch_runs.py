@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.runs import HeldRun
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
-from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
@@ -156,7 +156,7 @@ async def test_a_run_that_is_being_created_while_the_server_stops_is_let_go() ->
     bench = Bench()
     slow = asyncio.Event()
 
-    async def create() -> Taken:
+    async def create() -> ClaimedRun:
         task = Task(prompt="late", model_key="quality", budget=Budget.of(Profile.TASK))
         taken = await bench.bench.execute_task.create(task)
         await slow.wait()
@@ -203,7 +203,7 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
     resume = bench.bench.resume_run
 
     class Picky:
-        async def take(self, run_id: RunId, *, by: Any) -> Taken | RunResult:
+        async def take(self, run_id: RunId, *, by: Any) -> ClaimedRun | RunResult:
             if run_id == runs[1]:
                 raise RunUndrivable("its workspace has gone")
             if run_id == runs[2]:

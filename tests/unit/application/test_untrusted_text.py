@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap.local import signs_in
+from agent_fabric.bootstrap.local import injection_signals
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.events import ToolReturned
 from agent_fabric.domain.policy.calls import ProposedCall
@@ -53,7 +53,7 @@ async def test_a_run_that_has_read_a_page_asks_before_it_sends_and_the_card_name
         pack,
         answers(("look", "{}"), ("send", "{}"), ("finish_task", '{"summary": "done"}')),
         policy=AsksAfterReading(),
-        signs_in=signs_in,
+        injection_signals=injection_signals,
     )
     result = await bench.run("cook something")
     log = bench.runs.logs[RUN]
@@ -67,7 +67,9 @@ async def test_a_run_that_has_read_a_page_asks_before_it_sends_and_the_card_name
 
 
 async def test_the_model_is_told_that_it_reads_data_and_from_whom() -> None:
-    bench = workbench(pack, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), signs_in=signs_in)
+    bench = workbench(
+        pack, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), injection_signals=injection_signals
+    )
     await bench.run()
     (lane,) = fold(RUN, bench.runs.logs[RUN]).lanes.values()
     shown = next(message.content for message in lane.messages if "recipes" in message.content)
@@ -76,7 +78,9 @@ async def test_the_model_is_told_that_it_reads_data_and_from_whom() -> None:
 
 @pytest.mark.proves("A33-122")
 async def test_the_task_itself_is_looked_through_as_well() -> None:
-    bench = workbench(pack, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), signs_in=signs_in)
+    bench = workbench(
+        pack, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), injection_signals=injection_signals
+    )
     await bench.run(f"Translate this page, please: {HOSTILE * 3}")
     created = bench.runs.logs[RUN][0].body
     assert "override" in getattr(created, "signals", ())

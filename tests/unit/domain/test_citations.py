@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_fabric.domain.citations import (
-    MOST_PROBLEMS,
+    MAX_PROBLEMS,
     PageText,
     address_of,
     likeliest,
@@ -431,7 +431,7 @@ def test_an_unfetched_address_is_told_once_and_many_problems_are_counted() -> No
     )
     assert "https://o.org/x ('a')" in problem
     many = problems_with_citations(cited(*({"url": f"https://o.org/{n}" + "x" * 999} for n in range(40))), [], {})
-    assert len(many) == MOST_PROBLEMS + 1
+    assert len(many) == MAX_PROBLEMS + 1
     assert many[-1] == "and 30 more problems of this kind."
     assert sum(map(len, many)) < 6_000
 

@@ -9,7 +9,7 @@ from agent_fabric.config.defaults import default_config
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import (
     CLEAR_RATIO,
-    MOST_SPECIALISTS,
+    MAX_SPECIALISTS,
     Choice,
     Evidence,
     Method,
@@ -165,7 +165,7 @@ def test_any_choice_is_sound(prompt: str, specialists: list[Specialist], table: 
 def require_sound(choice: Choice, evidence: Evidence, specialists: list[Specialist]) -> None:
     known = {each.specialist_id: each for each in specialists}
     who = choice.specialist_ids
-    assert 1 <= len(who) == len(set(who)) <= MOST_SPECIALISTS
+    assert 1 <= len(who) == len(set(who)) <= MAX_SPECIALISTS
     assert set(who) <= set(known)
     best = max((evidence.score(each) for each in known), default=0)
     if len(who) == 1:
@@ -177,7 +177,7 @@ def require_sound(choice: Choice, evidence: Evidence, specialists: list[Speciali
         required = set(choice.required_capabilities)
         covered = [set(known[each].capabilities) & required for each in who]
         able = set().union(*(set(each.capabilities) for each in specialists)) & required
-        assert set().union(*covered) == able or len(who) == MOST_SPECIALISTS, "all that anybody can do is covered"
+        assert set().union(*covered) == able or len(who) == MAX_SPECIALISTS, "all that anybody can do is covered"
         places = [evidence.mentions[each] for each in who]
         assert places == sorted(places)
 

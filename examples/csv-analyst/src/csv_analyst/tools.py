@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from agent_fabric.extend import BlockingSandbox, Effect, tool
 
 MAX_BYTES = 20_000_000
-MOST_FREQUENT = 3
+MAX_FREQUENT = 3
 MORE = "(more)"
 """Where a row keeps values that have no column."""
 
@@ -60,7 +60,7 @@ def _profile(values: list[str]) -> dict[str, Any]:
     numbers = [number for value in present if (number := _number(value)) is not None]
     if numbers and len(numbers) == len(present):
         return {**profile, "smallest": min(numbers), "largest": max(numbers), "mean": sum(numbers) / len(numbers)}
-    return {**profile, "most_frequent": dict(Counter(present).most_common(MOST_FREQUENT))}
+    return {**profile, "most_frequent": dict(Counter(present).most_common(MAX_FREQUENT))}
 
 
 def _number(text: str) -> float | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalBook, ApprovalCard
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import proposed
@@ -22,7 +22,7 @@ from agent_fabric.domain.secrets import defused
 class DecideApproval:
     """Use case: let a person answer. The run goes on when somebody drives it."""
 
-    book: ApprovalBook
+    book: ApprovalRepository
     runs: RunRepository
     policy: Callable[[], Policy]
     """Read only when a person has changed arguments."""

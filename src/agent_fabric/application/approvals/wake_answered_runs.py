@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.approvals import ApprovalBook
+from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 class WakeAnsweredRuns:
     """Use case: watch for answers, whichever process they come from, and for questions whose time has run out."""
 
-    book: ApprovalBook
+    book: ApprovalRepository
     dispatch: DispatchRuns
     take_up_runs: TakeUpRuns
     clock: Clock

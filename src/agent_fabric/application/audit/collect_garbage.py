@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.audit import Attic
+from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.errors import RunHeld, RunNotFound
 from agent_fabric.domain.ids import RunId
@@ -21,7 +21,7 @@ class Collected:
 class CollectGarbage:
     """Use case: remove runs that settled long ago. Each leaves a tombstone that the audit verifies."""
 
-    attic: Attic
+    attic: RetentionStore
     clock: Clock
 
     async def __call__(self, *, older_than_s: float, by: str, keep: int = 0, dry_run: bool = False) -> Collected:

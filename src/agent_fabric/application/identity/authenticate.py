@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import (
+    ApiKeyRepository,
     ForeignTokens,
-    KeyBook,
     KeyHasher,
     TokenSigner,
-    UserBook,
+    UserRepository,
     expired_credentials,
     invalid_credentials,
 )
@@ -32,8 +32,8 @@ class Authenticate:
     """Returns the token of the fabric folder as it is now; None: there is none that can be trusted."""
     local_name: str
     """Who has it: the owner of the folder."""
-    users: UserBook
-    keys: KeyBook
+    users: UserRepository
+    keys: ApiKeyRepository
     hasher: KeyHasher
     tokens: TokenSigner
     provider: ForeignTokens | None

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.identity import (
     Passwords,
     TokenPayload,
     TokenSigner,
-    UserBook,
+    UserRepository,
 )
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
 from agent_fabric.domain.acts import Act, Deed
@@ -37,7 +37,7 @@ class IssuedToken:
 class IssueToken:
     """Use case: sign a token for a user that allows what they may, or less."""
 
-    users: UserBook
+    users: UserRepository
     tokens: TokenSigner
     acts: ActLog
     clock: Clock
@@ -94,7 +94,7 @@ class IssueToken:
 class LogIn:
     """Use case: give a token to somebody who knows a user's password."""
 
-    users: UserBook
+    users: UserRepository
     passwords: Passwords
     issue: IssueToken
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.identity import KeyBook, KeyHasher
+from agent_fabric.application.ports.identity import ApiKeyRepository, KeyHasher
 from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
@@ -31,7 +31,7 @@ class NewKey:
 class ManageApiKeys:
     """Use cases: which programs may use the server, and for what. Every change goes into the audit chain."""
 
-    keys: KeyBook
+    keys: ApiKeyRepository
     hasher: KeyHasher
     clock: Clock
 

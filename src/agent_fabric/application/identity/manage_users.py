@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.identity import Passwords, UserBook, UserChange, invalid_credentials
+from agent_fabric.application.ports.identity import Passwords, UserChange, UserRepository, invalid_credentials
 from agent_fabric.domain.accounts import User, is_user_name, password_for, require_may_grant, user_name
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, Forbidden
@@ -20,7 +20,7 @@ class ManageUsers:
     Only with the token of the fabric folder can the last admin be removed: its owner can always add another.
     """
 
-    users: UserBook
+    users: UserRepository
     passwords: Passwords
     clock: Clock
 

@@ -31,7 +31,7 @@ FEWEST = 5
 """Of fewer runs, no share is taken: one of one is not half of the runs."""
 RETRIES_S = (1.0, 5.0, 25.0, 125.0)
 """Pauses before an address is tried again."""
-MOST_WAITING = 200
+MAX_WAITING = 200
 """Messages that wait for an address that does not answer; the oldest go."""
 
 MEANINGS: Mapping[str, str] = {
@@ -68,7 +68,7 @@ class RaiseAlerts:
             if isinstance(rule.when, EventSeen):
                 self._about.setdefault(rule.when.kind, []).append(rule)
         addresses = {each for rule in self.rules for each in rule.notify if each not in {"log", "bus"}}
-        self._lines = {address: asyncio.Queue(MOST_WAITING) for address in sorted(addresses)}
+        self._lines = {address: asyncio.Queue(MAX_WAITING) for address in sorted(addresses)}
 
     async def __call__(self, vitals: Callable[[], Awaitable[Mapping[str, float]]]) -> None:
         """Watch, for ever; `vitals` returns all values by their names."""

@@ -9,7 +9,7 @@ from agent_fabric.application.runs.model_turn import ModelTurn, failed
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.recruitment import MOST_SPECIALISTS, Choice, Evidence, by_model
+from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Choice, Evidence, by_model
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
 
@@ -79,7 +79,7 @@ def _tool(evidence: Evidence) -> ToolSpec:
                     "type": "array",
                     "items": {"type": "string", "enum": ids},
                     "minItems": 1,
-                    "maxItems": MOST_SPECIALISTS,
+                    "maxItems": MAX_SPECIALISTS,
                     "description": "Usually one; several, in the order of their work, if the task really needs them.",
                 }
             },

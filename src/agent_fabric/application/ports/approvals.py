@@ -62,7 +62,7 @@ class Answer:
     args: Mapping[str, Any] | None = None
 
 
-class ApprovalBook(Protocol):
+class ApprovalRepository(Protocol):
     """All questions of one fabric folder, shared by many processes."""
 
     async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:

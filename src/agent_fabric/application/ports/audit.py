@@ -79,7 +79,7 @@ class ActLog(Protocol):
         ...
 
 
-class Attic(Protocol):
+class RetentionStore(Protocol):
     """Takes old runs away."""
 
     async def settled_before(self, at: float) -> "list[RunId]":

@@ -29,7 +29,7 @@ class Claim:
     answer: KeptAnswer | None = None
 
 
-class RepeatBook(Protocol):
+class IdempotencyStore(Protocol):
     """Remembers for a day which requests came under which keys, and what was answered."""
 
     async def claim(self, who: str, key: str, request: bytes) -> Claim:

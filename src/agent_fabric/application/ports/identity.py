@@ -129,7 +129,7 @@ class UserChange:
     tokens_after: float | None = None
 
 
-class UserBook(Protocol):
+class UserRepository(Protocol):
     """Every person who can log in. A change counts at once, in every process; its `act` is recorded along with it."""
 
     async def find(self, name: str) -> User | None:
@@ -167,7 +167,7 @@ class UserBook(Protocol):
         ...
 
 
-class KeyBook(Protocol):
+class ApiKeyRepository(Protocol):
     """Every API key. A change counts at once, in every process; its `act` is recorded along with it."""
 
     async def find(self, key_id: str) -> ApiKey | None:

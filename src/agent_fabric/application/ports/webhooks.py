@@ -32,7 +32,7 @@ class WebhookReceiver(Protocol):
         ...
 
 
-class DeliveryBook(Protocol):
+class DeliveryStore(Protocol):
     """Remembers what has been delivered."""
 
     async def knows(self, source: str, delivery_id: str) -> bool:

@@ -18,7 +18,7 @@ class SoundWorkflow:
     """The file."""
 
 
-class WorkflowBook(Protocol):
+class WorkflowCatalogue(Protocol):
     """Finds workflows by name. A file that was changed is read again."""
 
     def get(self, name: str) -> SoundWorkflow:
@@ -31,7 +31,7 @@ class WorkflowBook(Protocol):
         ...
 
 
-class AgentBook(Protocol):
+class AgentCatalogue(Protocol):
     """Finds agents by name. A file that was changed is read again."""
 
     def plain(self, name: str) -> Mapping[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import CANCEL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
-from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -22,7 +22,7 @@ STOPPING_PAUSE_S = 0.01
 
 _log = logging.getLogger(__name__)
 
-Take = Callable[[], Awaitable[Taken | RunResult]]
+Take = Callable[[], Awaitable[ClaimedRun | RunResult]]
 """Creates or takes a run; one that has settled gives only its result."""
 _Place = asyncio.Future[None]
 """A place in the line, done when it is one's turn."""
@@ -221,7 +221,7 @@ class DispatchRuns:
         else:
             self.running -= 1
 
-    def _start(self, taken: Taken, place: _Place | None) -> Drive:
+    def _start(self, taken: ClaimedRun, place: _Place | None) -> Drive:
         run_id = taken.held.run_id
         outcome = asyncio.create_task(self._see_through(taken, place), name=f"run {run_id}")
         outcome.add_done_callback(lambda _: self._ended(drive))
@@ -229,7 +229,7 @@ class DispatchRuns:
         drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None, since=since)
         return drive
 
-    async def _see_through(self, taken: Taken, place: _Place | None) -> RunResult:
+    async def _see_through(self, taken: ClaimedRun, place: _Place | None) -> RunResult:
         if self._stopping:
             await taken.held.release()
             raise asyncio.CancelledError
@@ -244,8 +244,8 @@ class DispatchRuns:
             self._leave()
         return result_of(taken.state)
 
-    async def _wait(self, taken: Taken, place: _Place) -> Taken | RunResult:
-        """Wait for the turn. Mail that comes meanwhile is kept for the drive; a cancel ends the run here."""
+    async def _wait(self, taken: ClaimedRun, place: _Place) -> ClaimedRun | RunResult:
+        """Wait for the turn. An inbox row that comes meanwhile is kept for the drive; a cancel ends the run here."""
         held, rows = taken.held, list[InboxRow]()
         cancel: InboxRow | None = None
         try:

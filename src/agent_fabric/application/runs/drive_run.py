@@ -11,8 +11,8 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
-from agent_fabric.application.runs.flights import Effect, Flight, Flights, to_its_end
-from agent_fabric.application.runs.mail import Mail, cancelled_from, decision_from, ends_run, signal_from
+from agent_fabric.application.runs.in_flight_effects import Effect, Flight, InFlightEffects, to_its_end
+from agent_fabric.application.runs.inbox_future import InboxFuture, cancelled_from, decision_from, ends_run, signal_from
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
@@ -29,7 +29,7 @@ from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.domain.workflow_events import StepWaited
 from agent_fabric.domain.workflows.actions import StopStep, Wait
 
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 """Facts that are recorded before they are made durable, where nothing else asks for it."""
 
 _Start = tuple[LaneId | None, Effect]
@@ -115,7 +115,7 @@ class _Drive:
         """Recorded, but not durable yet."""
         self.children: list[NewRun] = []
         """Runs that come into being with it."""
-        self.flights = Flights()
+        self.flights = InFlightEffects()
         self.told: set[LaneId] = set()
         """Steps whose child has ended elsewhere while it was still being looked after here."""
         self._here: asyncio.Task[Any] | None = None
@@ -139,7 +139,7 @@ class _Drive:
                 if self.state.status is not RunStatus.RUNNING:
                     break
                 if len(plan.starts) == 1 and not self.flights and self._is_alone():
-                    await self._fly_here(*plan.starts[0], mail)
+                    await self._run_inline(*plan.starts[0], mail)
                 elif plan.starts or self.flights:
                     await self._fly(plan.starts, mail)
                 elif plan.wait is not None:
@@ -205,7 +205,7 @@ class _Drive:
                 busy.add(lane)
                 if len(self.state.specialist_ids) == 1:
                     break  # the only lane is busy: there is nothing else to decide
-            elif len(self.batch) >= MOST_AT_ONCE and not starts:
+            elif len(self.batch) >= MAX_AT_ONCE and not starts:
                 return _Plan(starts, promised, unfinished=True)
         return _Plan(starts, promised)
 
@@ -240,14 +240,14 @@ class _Drive:
                 self.flights.clear_away(self._end_child(child, "the workflow has ended"))
         await self.flights.cleared()
 
-    async def _wait(self, wait: Wait, mail: Mail) -> None:
+    async def _wait(self, wait: Wait, mail: InboxFuture) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
         leaves = wait.moves_at is None or (self.asks_here and bool(wait.approvals))
         if leaves or (wait.moves_at or 0.0) - self.clock.now() > self.patience_s:
             self.record(None, (RunWaited(reason=wait.reason, approvals=wait.approvals, until=wait.until),))
             await self._commit()
         else:
-            await self._news(mail)
+            await self._wait_for_progress(mail)
 
     async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
         """Make what was recorded durable, then let readers see it."""
@@ -261,10 +261,10 @@ class _Drive:
                 self.sink.publish(child.run_id, (child.created,))
             self.sink.publish(self.held.run_id, batch)
 
-    async def _fly_here(self, lane: LaneId | None, effect: Effect, mail: Mail) -> None:
+    async def _run_inline(self, lane: LaneId | None, effect: Effect, mail: InboxFuture) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.
 
-        Mail that wants the run to end cancels it, as a time-out would; other mail is read when it has landed.
+        A row that ends the run cancels it, as a time-out would; other rows are read when the effect has completed.
         """
         if ends_run(mail):
             return  # before anything has begun
@@ -282,11 +282,11 @@ class _Drive:
             self._here = None
         self.record(lane, bodies)
 
-    async def _fly(self, starts: Sequence[_Start], mail: Mail) -> None:
+    async def _fly(self, starts: Sequence[_Start], mail: InboxFuture) -> None:
         """Let effects of several lanes run side by side, until one of them or mail lands."""
         for lane, effect in starts:
             self.flights.start(lane, effect)
-        await self._news(mail)
+        await self._wait_for_progress(mail)
         for lane, flight in self.flights.landed():
             problem = flight.exception()
             bodies = flight.result() if problem is None else (self._bug(lane, problem),)
@@ -295,18 +295,18 @@ class _Drive:
                 bodies = await self._not_waiting(lane, bodies)
             self.record(lane, bodies)
 
-    def _mail(self) -> Mail:
+    def _mail(self) -> InboxFuture:
         mail = self.flights.watched(self.held.receive())
         mail.add_done_callback(self._interrupt)
         return mail
 
-    def _interrupt(self, mail: Mail) -> None:
+    def _interrupt(self, mail: InboxFuture) -> None:
         """End the effect that runs here if mail wants the run to end."""
         if self._here is not None and ends_run(mail):
             self._here.cancel()
             self._here = None  # so that it is known whose wish it was
 
-    async def _news(self, mail: Mail) -> None:
+    async def _wait_for_progress(self, mail: InboxFuture) -> None:
         """Wait until an effect or mail lands, or a moment comes that the run waits for."""
         moments: list[float] = []
         if (workflow := self.state.workflow) is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
-from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -32,7 +32,7 @@ class ExecuteTask:
     sandbox_level: str
     policy_version: str
     fabric_version: str
-    signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
+    injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
     encrypts: Callable[[Task], bool] = lambda _: False
     """Tells whether the run of a task is encrypted although the task does not ask for it."""
@@ -66,7 +66,7 @@ class ExecuteTask:
         then: Sequence[tuple[LaneId, Body]] = (),
         copy_of: str = "",
         run_id: RunId | None = None,
-    ) -> Taken:
+    ) -> ClaimedRun:
         """Make the run durable and hold it, for whoever drives it in their own time.
 
         `run_id` is an id that was chosen before, so that whoever asks again finds this run; there must be none yet.
@@ -84,7 +84,7 @@ class ExecuteTask:
         held = await self.runs.create(run_id, events, first=lambda: self.workspaces.prepare(run_id, at=task.workspace))
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, events)
-        return Taken(held, fold(run_id, events))
+        return ClaimedRun(held, fold(run_id, events))
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""
@@ -108,7 +108,7 @@ class ExecuteTask:
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,
                 fabric_version=self.fabric_version,
-                signals=self.signs_in(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
+                signals=self.injection_signals(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
                 agent=secrets.hide(task.agent) if secrets else task.agent,
                 workflow=secrets.hide(task.workflow) if secrets else task.workflow,
                 parent=task.parent,

@@ -6,8 +6,8 @@ from typing import Literal
 
 from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
-from agent_fabric.application.runs.taken import Taken
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId, SpecialistId
@@ -43,7 +43,9 @@ class ResumeRun:
         await self.drive(*taken)
         return result_of(taken.state)
 
-    async def take(self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False) -> Taken | RunResult:
+    async def take(
+        self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False
+    ) -> ClaimedRun | RunResult:
         """Hold the run, for whoever drives it in their own time; a settled one just tells its result.
 
         A `new` one has been created by the caller a moment ago, so that nobody takes anything over.
@@ -68,7 +70,7 @@ class ResumeRun:
         if state.status.settled:
             await held.release()
             return result_of(state)
-        return Taken(held, state, () if fresh else (RunResumed(by=by, driver=self.driver),))
+        return ClaimedRun(held, state, () if fresh else (RunResumed(by=by, driver=self.driver),))
 
     def _require_drivable(self, state: RunState) -> None:
         if state.unknown_kind:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.embeddings import Embedder, FoundRun, RunVectors
 
-MOST_CHARS = 2_000
+MAX_CHARS = 2_000
 """How much of a question counts. No model reads more than a few hundred words at once."""
 AT_ONCE = 32
 """Runs read and kept in one go: whoever is stopped loses at most so many."""
@@ -41,7 +41,7 @@ class SearchRuns:
         Raises:
             ModelError: the server that makes the vectors gave no usable answer.
         """
-        question = " ".join(question[:MOST_CHARS].split())
+        question = " ".join(question[:MAX_CHARS].split())
         if not question:
             return Answer([], 0)
         (vector,) = await self.embedder.embed([question])

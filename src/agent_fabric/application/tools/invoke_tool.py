@@ -27,7 +27,7 @@ from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolRes
 SANDBOX_VIOLATION = "sandbox_violation"
 GRACE_S = 5.0
 """A tool that watches its own time may take this much longer to clean up and say so; then it is ended."""
-MOST_KEPT_CHARS = 10_000_000
+MAX_KEPT_CHARS = 10_000_000
 """Of an output that is too long for the model, this much is kept for people."""
 QUICKLY_READ_CHARS = 4_000
 """So much is looked through for signs of instructions in a millisecond."""
@@ -45,7 +45,7 @@ class InvokeTool:
     """Of the box that tools run in, unless their pack has another one."""
     approval_timeout_s: float = 24 * 3600.0
     """How long a person has to answer."""
-    signs_in: Callable[[str], tuple[str, ...]] = lambda _: ()
+    injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a text tries to give instructions; a signal for the record, never the defence."""
     allowlists: Allowlists = NOTHING_NAMED
     """What the policy allows by name, for tools to know."""
@@ -241,8 +241,8 @@ class InvokeTool:
         if not text:
             return ()
         if len(text) <= QUICKLY_READ_CHARS:
-            return self.signs_in(text)
-        return await asyncio.to_thread(self.signs_in, text)
+            return self.injection_signals(text)
+        return await asyncio.to_thread(self.injection_signals, text)
 
     async def _returned(
         self, call: ToolCallRequest, spec: ToolSpec, result: ToolResult, duration_s: float, limit_chars: int
@@ -254,7 +254,7 @@ class InvokeTool:
             tool=call.tool,
             result=shown,
             call_id=call.call_id,
-            whole=whole[:MOST_KEPT_CHARS],
+            whole=whole[:MAX_KEPT_CHARS],
             changed=result.changed,
             proved=result.proved,
             sources=result.sources,

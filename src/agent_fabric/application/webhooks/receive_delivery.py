@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
-from agent_fabric.application.ports.webhooks import Delivery, DeliveryBook, WebhookReceiver
+from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, WebhookReceiver
 from agent_fabric.domain.errors import ConfigError, InvalidInputs, TooManyRequests, Unauthenticated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
@@ -29,7 +29,7 @@ from agent_fabric.domain.webhooks import (
 
 SUBJECT = "agent33.webhook"
 """Beginning of the subject under which deliveries are told; the source follows."""
-MOST_FIELDS = 1_000
+MAX_FIELDS = 1_000
 _NOBODY = Signing(scheme=Scheme.GITHUB)
 
 Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
@@ -70,7 +70,7 @@ class ReceiveDelivery:
     sources: Mapping[str, Source]
     resolve: Callable[[str], Awaitable[str]]
     """Finds a secret by its reference."""
-    book: DeliveryBook
+    book: DeliveryStore
     bus: Bus
     limiter: Limiter
     start: Start
@@ -165,7 +165,7 @@ def _payload(media_type: str, body: bytes) -> Any:
     essence = media_type.partition(";")[0].strip().lower()
     try:
         if essence == "application/x-www-form-urlencoded":
-            fields: dict[str, Any] = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            fields: dict[str, Any] = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS))
             inner = fields.get("payload")  # Slack and GitHub put JSON into a form
             payload = json.loads(inner) if set(fields) == {"payload"} and isinstance(inner, str) else fields
         else:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from agent_fabric.application.ports.runs import NewRun, RunRepository, Workspaces
 from agent_fabric.application.runs.cancel_run import CancelRun
-from agent_fabric.application.runs.taken import Taken
+from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId
@@ -21,7 +21,7 @@ from agent_fabric.domain.workflows.actions import RunChild
 
 _TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError"})
 """Errors of workflows that advise to resume them, which is no advice about a child: people go on with its caller."""
-MOST_LEVELS = 8
+MAX_LEVELS = 8
 """Workflows that call workflows; deeper ones most likely call themselves."""
 
 TaskFor = Callable[[Literal["agent", "workflow"], str, Mapping[str, Any], Task], Task]
@@ -37,7 +37,7 @@ class Take(Protocol):
 
     def __call__(
         self, run_id: RunId, *, by: Literal["person", "server"], new: bool = False
-    ) -> Awaitable[Taken | RunResult]: ...
+    ) -> Awaitable[ClaimedRun | RunResult]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ChildRuns:
     task_for: TaskFor
     first_event: Callable[[RunId, Task], Event]
     take: Take
-    drive: Callable[[Taken], Awaitable[None]]
+    drive: Callable[[ClaimedRun], Awaitable[None]]
     cancel_run: CancelRun
 
     def new(self, action: RunChild, state: RunState) -> NewRun:
@@ -64,9 +64,9 @@ class ChildRuns:
         parent = Parent(
             run_id=state.run_id, lane=action.lane, level=_level(state.task) + 1, untrusted=tuple(state.untrusted)
         )
-        if parent.level > MOST_LEVELS:
+        if parent.level > MAX_LEVELS:
             raise FabricError(
-                f"Workflows call each other {MOST_LEVELS} deep", hint="Does one of them call itself? Break the circle."
+                f"Workflows call each other {MAX_LEVELS} deep", hint="Does one of them call itself? Break the circle."
             )
         task = self.task_for(action.kind, action.name, action.inputs, state.task)
         task = task.below(parent, state.task, workspace=state.workspace)

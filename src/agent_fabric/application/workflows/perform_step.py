@@ -21,7 +21,7 @@ from agent_fabric.domain.workflow_events import ChildFinished
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild
 from agent_fabric.domain.workflows.definition import Step
 
-MOST_OUTPUT_CHARS = 1_000_000
+MAX_OUTPUT_CHARS = 1_000_000
 """Later steps read a step's output, not a model with its small window."""
 
 
@@ -61,7 +61,7 @@ class PerformStep:
             pack=pack,
             attempt=action.attempt,
             context=self._context(action.step, action, state, pack),
-            limit_chars=MOST_OUTPUT_CHARS,
+            limit_chars=MAX_OUTPUT_CHARS,
         )
         if action.started is None:
             return prepared

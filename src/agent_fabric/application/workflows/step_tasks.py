@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from agent_fabric.application.agents.agent_task import task_of_agent
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.application.ports.workflows import AgentBook, SoundWorkflow, WorkflowBook
+from agent_fabric.application.ports.workflows import AgentCatalogue, SoundWorkflow, WorkflowCatalogue
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
 from agent_fabric.domain.secrets import defused
@@ -21,8 +21,8 @@ _Called = tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Mapping[str, Any]]
 class StepTasks:
     """Makes tasks of workflows and agents."""
 
-    workflows: WorkflowBook
-    agents: AgentBook
+    workflows: WorkflowCatalogue
+    agents: AgentCatalogue
 
     def __call__(self, kind: Literal["agent", "workflow"], name: str, inputs: Mapping[str, Any], like: Task) -> Task:
         """Return what the run for a step is asked to do, with the limits of the task that it belongs to.

@@ -9,15 +9,15 @@ from typing import Any, Final
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import DependencyKind, Role, dependency_from
 from agent_fabric.domain.definitions.parameters import problems_in_parameters
-from agent_fabric.domain.definitions.problems import MOST_PROBLEMS, Problem, did_you_mean, shown_path
+from agent_fabric.domain.definitions.problems import MAX_PROBLEMS, Problem, did_you_mean, shown_path
 from agent_fabric.domain.errors import InvalidDefinition
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
 
 LONGEST_NAME: Final = 64
-MOST_RETRIES: Final = 10
-MOST_EXAMPLES: Final = 50
-_MOST_COUNTED: Final = 1_000
+MAX_RETRIES: Final = 10
+MAX_EXAMPLES: Final = 50
+_MAX_COUNTED: Final = 1_000
 """Problems that are counted beside those that are named: each takes time to be found."""
 
 KEYS: Final = (
@@ -75,8 +75,8 @@ def problems_in_agent(plain: object, known: KnownToAgents) -> list[Problem]:
         _problems_in_constraints(plain.get("constraints")),
         _problems_in_metadata(plain.get("metadata")),
     )
-    named = [replace(each, message=f"{shown_path(each.path)}: {each.message}") for each in islice(found, MOST_PROBLEMS)]
-    left_out = sum(1 for _ in islice(found, _MOST_COUNTED))
+    named = [replace(each, message=f"{shown_path(each.path)}: {each.message}") for each in islice(found, MAX_PROBLEMS)]
+    left_out = sum(1 for _ in islice(found, _MAX_COUNTED))
     if left_out:
         number = f"{left_out} more" if next(found, None) is None else f"more than {left_out} others"
         named.append(Problem(path=(), message=f"and {number}", hint="Correct these first."))
@@ -207,8 +207,8 @@ def _problems_in_examples(plain: object) -> Iterator[Problem]:
     path = ("prompts", "examples")
     if plain is None:
         return
-    if not isinstance(plain, list) or len(plain) > MOST_EXAMPLES:
-        yield Problem(path=path, message=f"must be a list of at most {MOST_EXAMPLES} examples")
+    if not isinstance(plain, list) or len(plain) > MAX_EXAMPLES:
+        yield Problem(path=path, message=f"must be a list of at most {MAX_EXAMPLES} examples")
         return
     for nth, each in enumerate(plain):
         if not isinstance(each, Mapping) or "output" not in each:
@@ -228,8 +228,8 @@ def _problems_in_constraints(plain: object) -> Iterator[Problem]:
         "max_tokens": (lambda value: _whole(value) and value > 0, "must be a whole number above 0"),
         "timeout": (lambda value: _number(value) and value > 0, "must be a number of seconds above 0"),
         "retries": (
-            lambda value: _whole(value) and 0 <= value <= MOST_RETRIES,
-            f"must be a whole number from 0 to {MOST_RETRIES}",
+            lambda value: _whole(value) and 0 <= value <= MAX_RETRIES,
+            f"must be a whole number from 0 to {MAX_RETRIES}",
         ),
         "parallel_allowed": (lambda value: isinstance(value, bool), "must be true or false"),
     }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
-from agent_fabric.domain.agents.check import KEBAB_CASE, LONGEST_NAME, MOST_EXAMPLES, MOST_RETRIES, SEMVER
+from agent_fabric.domain.agents.check import KEBAB_CASE, LONGEST_NAME, MAX_EXAMPLES, MAX_RETRIES, SEMVER
 from agent_fabric.domain.agents.definition import FIRST_VERSION, DependencyKind, Role
 from agent_fabric.domain.definitions.parameters import TYPES
 
@@ -90,7 +90,7 @@ def _prompts() -> dict[str, Any]:
         "properties": {
             "system": {"type": "string", "description": "Who it is and how it works; a template."},
             "user": {"type": "string", "description": "What it is asked; a template. Not set: its inputs."},
-            "examples": {"type": "array", "maxItems": MOST_EXAMPLES, "items": example},
+            "examples": {"type": "array", "maxItems": MAX_EXAMPLES, "items": example},
         },
     }
 
@@ -102,7 +102,7 @@ def _constraints() -> dict[str, Any]:
         "properties": {
             "max_tokens": {"type": "integer", "minimum": 1, "description": "Tokens of one run, in and out."},
             "timeout": {"type": "number", "exclusiveMinimum": 0, "description": "Seconds in model and tool calls."},
-            "retries": {"type": "integer", "minimum": 0, "maximum": MOST_RETRIES, "default": 0},
+            "retries": {"type": "integer", "minimum": 0, "maximum": MAX_RETRIES, "default": 0},
             "parallel_allowed": {"type": "boolean", "default": True},
         },
     }

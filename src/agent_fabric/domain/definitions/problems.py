@@ -10,10 +10,10 @@ from agent_fabric.domain.errors import InvalidDefinition
 Path = tuple[str | int, ...]
 """Where something is, from the top of a definition on: `("steps", 3, "inputs", "count")`."""
 
-MOST_PROBLEMS: Final = 50
+MAX_PROBLEMS: Final = 50
 """Problems named at once; nobody reads more, and the rest often follows from the first."""
 
-_MOST_CANDIDATES: Final = 500
+_MAX_CANDIDATES: Final = 500
 _SHOWN: Final = 60
 
 
@@ -85,7 +85,7 @@ class Findings:
 
     def add(self, place: Place, message: str, hint: str = "", *, other: Path = ()) -> None:
         """Note a problem."""
-        if len(self.found) >= MOST_PROBLEMS:
+        if len(self.found) >= MAX_PROBLEMS:
             self.left_out += 1
             return
         problem = Problem(path=place.path, message=message, hint=hint, step=place.step, other=other)
@@ -94,7 +94,7 @@ class Findings:
 
     def did_you_mean(self, word: str, known: Iterable[str], *, otherwise: str = "") -> str:
         """Return a hint as `did_you_mean` does, as long as somebody will see it."""
-        return "" if len(self.found) >= MOST_PROBLEMS else did_you_mean(word, known, otherwise=otherwise)
+        return "" if len(self.found) >= MAX_PROBLEMS else did_you_mean(word, known, otherwise=otherwise)
 
     def all(self) -> list[Problem]:
         """Return what was found; the last entry tells how many more there are."""
@@ -111,8 +111,8 @@ def located(problem: Problem, *, file: str, line: int = 0, column: int = 0, othe
 def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str:
     """Return a hint for a word that nobody knows: what it is most like, or else `otherwise`."""
     names = list(known)
-    if len(names) > _MOST_CANDIDATES:  # comparing with ten thousand names takes longer than all other checks
-        names = [name for name in names if abs(len(name) - len(word)) <= 2 and name[:1] == word[:1]][:_MOST_CANDIDATES]
+    if len(names) > _MAX_CANDIDATES:  # comparing with ten thousand names takes longer than all other checks
+        names = [name for name in names if abs(len(name) - len(word)) <= 2 and name[:1] == word[:1]][:_MAX_CANDIDATES]
     near = get_close_matches(word[:100], names, n=1)
     if near:
         return f"Did you mean {str(near[0])!r}?"  # a member of an enumeration is shown as its text

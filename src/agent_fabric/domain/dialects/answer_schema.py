@@ -12,8 +12,8 @@ LONGEST_TEXT = 6_000
 LONGEST_LINE = 1_000
 """Characters of an argument that is hardly ever longer: a path, a command, a summary."""
 LONGEST_THOUGHT = 200
-MOST_ITEMS = 12
-MOST_LINES = 200
+MAX_ITEMS = 12
+MAX_LINES = 200
 """Of a file that is written in one call."""
 _LONG = frozenset({"content", "text", "body", "code", "patch", "quote"})
 
@@ -42,13 +42,13 @@ def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     capped = {key: value for key, value in schema.items() if key not in _TELLS}
     kind = schema.get("type")
     if takes_lines(name, schema):
-        return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MOST_LINES}
+        return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MAX_LINES}
     if kind == "string" and "enum" not in schema and "const" not in schema:
         longest = LONGEST_TEXT if name in _LONG else LONGEST_LINE
         capped["maxLength"] = min(schema.get("maxLength", longest), longest)
     if kind == "array":
         capped["items"] = _capped(schema.get("items") or {"type": "string"}, name)
-        capped["maxItems"] = min(schema.get("maxItems", MOST_ITEMS), MOST_ITEMS)
+        capped["maxItems"] = min(schema.get("maxItems", MAX_ITEMS), MAX_ITEMS)
     if kind == "object" or "properties" in schema:
         capped["properties"] = {key: _capped(part, key) for key, part in schema.get("properties", {}).items()}
         capped.setdefault("additionalProperties", False)

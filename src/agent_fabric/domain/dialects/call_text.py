@@ -18,7 +18,7 @@ from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
 FENCE = "```"
 MARK = "tool_call"
 """What a fenced block of a call is labelled with."""
-MOST_CALLS = 16
+MAX_CALLS = 16
 """Of one answer; what comes after is left out."""
 THOUGHT = "thought"
 """Key of what a model says before a call, where the form of the call has room for it."""
@@ -69,7 +69,7 @@ def read_calls(text: str, tools: Mapping[str, ToolSpec]) -> Calls:
         return Calls(said=text, problem=str(problem) if meant else "")
     calls = tuple(
         ToolCallRequest(CallId(f"call_{number}"), name, arguments)
-        for number, (name, arguments) in enumerate(found[:MOST_CALLS])
+        for number, (name, arguments) in enumerate(found[:MAX_CALLS])
     )
     return Calls(said=text[: blocks[0].start].strip(), calls=calls)
 
@@ -135,7 +135,7 @@ def _marked_blocks(text: str) -> Iterator[Block]:
     opening, closing = _TAGS
     fence = f"{FENCE}{MARK}"
     at = 0
-    for _ in range(MOST_CALLS):
+    for _ in range(MAX_CALLS):
         tagged, fenced = text.find(opening, at), text.find(fence, at)
         if tagged < 0 and fenced < 0:
             return
@@ -178,7 +178,7 @@ def _closing_blocks(text: str) -> list[Block]:
         return [Block(bare, text.find(bare), len(text), False)]
     blocks: list[Block] = []
     at = text.find(FENCE)
-    while at >= 0 and len(blocks) < 4 * MOST_CALLS:
+    while at >= 0 and len(blocks) < 4 * MAX_CALLS:
         label = _LABEL.match(text, at + len(FENCE))
         end = -1 if label is None else _fence_end(text, label.end())
         if label is None or end < 0:

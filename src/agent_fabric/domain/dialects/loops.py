@@ -7,7 +7,7 @@ from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
 
-MOST_ROUNDS = 4
+MAX_ROUNDS = 4
 """Calls made again to no effect; after these a model may only finish."""
 
 
@@ -43,7 +43,7 @@ def still_open(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequen
             shown[key] = message.content
     if not asked:
         return [tool for tool in tools if _looks_around(tool)] or tools
-    if rounds >= MOST_ROUNDS or done_twice:
+    if rounds >= MAX_ROUNDS or done_twice:
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
     left_out = {*stuck_with, FINISH_TASK} if unfinished else stuck_with
     return [tool for tool in tools if tool.name not in left_out] or tools

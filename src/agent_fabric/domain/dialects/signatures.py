@@ -7,7 +7,7 @@ from typing import Any
 from agent_fabric.domain.dialects.lines import takes_lines
 from agent_fabric.domain.tools import ToolSpec
 
-_MOST_NESTING = 4
+_MAX_NESTING = 4
 
 
 def signatures(tools: Sequence[ToolSpec], *, in_lines: bool = False) -> str:
@@ -34,7 +34,7 @@ def _arguments(schema: Mapping[str, Any], depth: int = 0) -> str:
 
 def _kind(schema: object, depth: int) -> str:
     """Say what a value must be; text goes without saying."""
-    if not isinstance(schema, Mapping) or depth > _MOST_NESTING:
+    if not isinstance(schema, Mapping) or depth > _MAX_NESTING:
         return ""
     note = _one_line(str(schema.get("description", "")))
     if schema.get("enum"):

@@ -10,7 +10,7 @@ from agent_fabric.domain.injection.ideas import Idea
 from agent_fabric.domain.injection.phrases import findings_in
 
 _RUNS = r"[A-Za-z0-9+/_-]{24,}"
-_MOST_RUNS = 64
+_MAX_RUNS = 64
 _ADDRESSED = int(Idea.ADDRESSED)
 _LONGEST_RUN = 4_096
 _ROT13 = tuple(
@@ -29,7 +29,7 @@ def hides_orders(text: str, plain: str, ideas: int) -> bool:
 
 def _decoded(text: str, plain: str) -> Iterator[str]:
     for nth, match in enumerate(re.finditer(_RUNS, text)):
-        if nth == _MOST_RUNS:
+        if nth == _MAX_RUNS:
             break
         run = match[0][:_LONGEST_RUN]
         yield from _readable(run)

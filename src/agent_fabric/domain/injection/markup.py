@@ -49,7 +49,7 @@ _WHITE = ("color:#fff", "color:white")
 _COMMENTS = (("<!--", "-->"), ("[//]: # (", ")\n"), ("[comment]: # (", ")\n"), ("{#", "#}"))
 _QUOTES = "`'\""
 _LONGEST_PART = 2_000
-_MOST_PARTS = 200
+_MAX_PARTS = 200
 _ORDERS = sum(
     (Idea.MUST, Idea.GRANT, Idea.SEND, Idea.IGNORE, Idea.TELL, Idea.RUN, Idea.FETCH, Idea.INSTR, Idea.USER, Idea.NEG)
 )
@@ -92,7 +92,7 @@ def _hidden_parts(plain: str) -> Iterator[str]:
     """Texts of comments and of elements that a browser does not show, the first of them, each cut."""
     for begin, end in _COMMENTS:
         at = plain.find(begin)
-        for _ in range(_MOST_PARTS):
+        for _ in range(_MAX_PARTS):
             if at < 0:
                 break
             stop = plain.find(end, at, at + _LONGEST_PART)
@@ -100,10 +100,10 @@ def _hidden_parts(plain: str) -> Iterator[str]:
             if not at or plain[at - 1] not in _QUOTES:
                 yield plain[at + len(begin) : stop]
             at = plain.find(begin, stop)
-    for element in islice(filter(_is_unseen, re.finditer(_ELEMENT, plain)), _MOST_PARTS):
+    for element in islice(filter(_is_unseen, re.finditer(_ELEMENT, plain)), _MAX_PARTS):
         shown = plain.find("<", element.end(), element.end() + _LONGEST_PART)
         yield plain[element.end() : shown if shown > 0 else element.end() + _LONGEST_PART]
-    for image in islice(re.finditer(_ALTERNATIVE, plain), _MOST_PARTS):
+    for image in islice(re.finditer(_ALTERNATIVE, plain), _MAX_PARTS):
         yield image[1]
 
 

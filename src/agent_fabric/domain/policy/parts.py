@@ -11,9 +11,9 @@ from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.subcommands import kind_of_command
 
-MOST_COMMANDS = 1_000
+MAX_COMMANDS = 1_000
 """In one line; nobody reads more, and each is judged."""
-MOST_SHOWN_CHARS = 500
+MAX_SHOWN_CHARS = 500
 """Of a part, in reasons and logs; the call itself is recorded whole."""
 
 
@@ -49,8 +49,8 @@ def _commands(command: str) -> tuple[Part, ...]:
         found = started_by(command)
     except UnparsableCommand as error:
         return (Part(subject=_short(command), problem=str(error)),)
-    if len(found) > MOST_COMMANDS:
-        return (Part(subject=_short(command), problem=f"it consists of more than {MOST_COMMANDS} commands"),)
+    if len(found) > MAX_COMMANDS:
+        return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
     elsewhere = any(map(_leaves, found))
     parts = tuple(
         Part(
@@ -86,7 +86,7 @@ def _kind_of(invocation: Invocation) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN_CHARS else f"{text[: MOST_SHOWN_CHARS - 1]}…"
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
 
 
 def _text(invocation: Invocation) -> str:

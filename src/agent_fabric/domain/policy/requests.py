@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from agent_fabric.domain.policy.sending import MOST_QUERY_CHARS
+from agent_fabric.domain.policy.sending import MAX_QUERY_CHARS
 from agent_fabric.domain.secrets import secrets_in
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -35,7 +35,7 @@ def request_from(args: Mapping[str, Any], *, url_argument: str, method_argument:
     reads = (
         method in _READING
         and not has_body
-        and carried <= MOST_QUERY_CHARS
+        and carried <= MAX_QUERY_CHARS
         and _OTHER_METHOD.isdisjoint(str(name).strip().lower() for name in given)
         and not secrets_in(args)
     )

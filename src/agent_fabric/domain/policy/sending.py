@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from agent_fabric.domain.policy.globs import domain_fits
 from agent_fabric.domain.policy.hosts import host_of
 
-MOST_QUERY_CHARS = 200
+MAX_QUERY_CHARS = 200
 """A search or a page number fits in; a file does not."""
-MOST_PART_CHARS = 100
+MAX_PART_CHARS = 100
 """Longer parts of a path are no names that people give."""
-MOST_PATH_CHARS = 400
-MOST_HOST_CHARS = 80
+MAX_PATH_CHARS = 400
+MAX_HOST_CHARS = 80
 """Names of machines can carry data, too: each lookup of `<data>.example.org` tells its owner."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/_=-]{48,}")
 _WORDS = re.compile(r"[-_+]")
@@ -31,11 +31,11 @@ def carries_data(url: str, allowed_domains: Iterable[str] = ()) -> str:
     parts = urlsplit(url.replace("\\", "/"))
     if "@" in parts.netloc:
         return "its address carries a user name"
-    if len(parts.query) + len(parts.fragment) > MOST_QUERY_CHARS:
+    if len(parts.query) + len(parts.fragment) > MAX_QUERY_CHARS:
         return f"its address carries {len(parts.query) + len(parts.fragment)} characters behind the path"
-    if len(host) > MOST_HOST_CHARS or any(len(label) > 40 for label in host.split(".")):
+    if len(host) > MAX_HOST_CHARS or any(len(label) > 40 for label in host.split(".")):
         return "the name of its host carries data"
-    if len(parts.path) > MOST_PATH_CHARS or any(_is_data(part) for part in parts.path.split("/")):
+    if len(parts.path) > MAX_PATH_CHARS or any(_is_data(part) for part in parts.path.split("/")):
         return "its path carries data"
     return ""
 
@@ -50,7 +50,7 @@ def _is_data(part: str) -> bool:
     """Tell a title from a blob: titles have words."""
     if len(part) <= 48:
         return False
-    return len(part) > 2 * MOST_PART_CHARS or any(_ENCODED.fullmatch(word) for word in _WORDS.split(part))
+    return len(part) > 2 * MAX_PART_CHARS or any(_ENCODED.fullmatch(word) for word in _WORDS.split(part))
 
 
 def named_sources(sources: Iterable[str], most: int = 3) -> str:

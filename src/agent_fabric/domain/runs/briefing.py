@@ -7,7 +7,7 @@ from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
 
-MOST_FORWARDED_CHARS = 8_000
+MAX_FORWARDED_CHARS = 8_000
 """Of each earlier result; the whole is in the workspace and in the log."""
 
 
@@ -43,6 +43,6 @@ def _told(state: RunState, who: SpecialistId) -> str:
         return f"Before you, {who!r} failed: {state.failed[who].message} Its files, if any, are in the workspace."
     lane = state.lanes.get(LaneId(who))
     result = json.dumps(lane.payload if lane is not None else {}, ensure_ascii=False, default=str)
-    if len(result) > MOST_FORWARDED_CHARS:
-        result = f"{result[:MOST_FORWARDED_CHARS]} … (cut)"
+    if len(result) > MAX_FORWARDED_CHARS:
+        result = f"{result[:MAX_FORWARDED_CHARS]} … (cut)"
     return f"Before you, {who!r} has worked on this; its files are in the workspace. Its result:\n{result}"

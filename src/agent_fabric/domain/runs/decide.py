@@ -45,14 +45,14 @@ from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, argumen
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
 
-MOST_TAKEOVERS = 3
+MAX_TAKEOVERS = 3
 """Times a server may take a run over without achieving anything; then a person must resume it."""
-MOST_ASKED_AGAIN = 2
+MAX_ASKED_AGAIN = 2
 DENIED = "Denied"
 """Error type of a call that a person has refused."""
 APPROVAL_EXPIRED = "ApprovalExpired"
 """Error type of a call that nobody agreed to in time."""
-MOST_REPEATS = 2
+MAX_REPEATS = 2
 """Exact repeats of a call that are answered from memory before the model must finish."""
 
 
@@ -60,7 +60,7 @@ def decide(state: RunState) -> tuple[Action, ...]:
     """Return what may start now, at most one action for each lane; nothing when the run has settled or must wait."""
     if state.status is not RunStatus.RUNNING or state.task is None or state.unknown_kind:
         return ()
-    if state.takeovers >= MOST_TAKEOVERS and not (state.workflow is not None and state.workflow.is_left_to_children):
+    if state.takeovers >= MAX_TAKEOVERS and not (state.workflow is not None and state.workflow.is_left_to_children):
         return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
     if state.workflow is not None:
         return _workflow_decision()(state.workflow)
@@ -225,7 +225,7 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
         if wait_s is None:
             return _give_up(state, lane, code=code, message=message, hint=hint)
         delay_s = wait_s
-    return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=lane.repeats >= MOST_REPEATS)
+    return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=lane.repeats >= MAX_REPEATS)
 
 
 def _judge_answer(state: RunState, lane: Lane) -> Record:
@@ -242,7 +242,7 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
             hint="`fabric models probe` finds out how this model calls tools; or try another one with --model-key.",
         )
     if not lane.answer.strip():
-        if lane.asked_again < MOST_ASKED_AGAIN:
+        if lane.asked_again < MAX_ASKED_AGAIN:
             message = f"Your answer was empty. Call one of the tools, or {FINISH_TASK} when the task is done."
             return Record(lane.lane_id, (GuidanceGiven(reason="empty_answer", message=message),))
         return _give_up(
@@ -254,7 +254,7 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
         )
     if state.task.profile is Profile.CHAT:
         return Record(lane.lane_id, (PlainAnswerAccepted(payload={"summary": lane.answer.strip()}),))
-    if lane.idle and lane.asked_again < MOST_ASKED_AGAIN:
+    if lane.idle and lane.asked_again < MAX_ASKED_AGAIN:
         message = f"Do the task with the tools; do not only describe it. When it is done, call {FINISH_TASK}."
         return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
     payload = {"summary": lane.answer.strip()} if state.task.agent is None else said_in_words(lane)
@@ -269,7 +269,7 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
 
 def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Record:
     """An agent has promised outputs, which others count on: words alone are no result."""
-    if lane.asked_again < MOST_ASKED_AGAIN:
+    if lane.asked_again < MAX_ASKED_AGAIN:
         message = f"Give your result by calling {FINISH_TASK}: {'; '.join(missing)}."
         return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
     return _give_up(
@@ -306,7 +306,7 @@ def _answer_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Record
 
 def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: str) -> Record:
     """Answer an exact repeat with what happened the first time; a model that only repeats itself is stuck."""
-    if lane.repeats > MOST_REPEATS:
+    if lane.repeats > MAX_REPEATS:
         return _give_up(
             state,
             lane,
@@ -315,7 +315,7 @@ def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: st
             hint="Try a stronger model with --model-key, or word the task differently.",
         )
     note = "You made exactly this call just now; it was not run again. This is what it gave."
-    if lane.repeats + 1 >= MOST_REPEATS:
+    if lane.repeats + 1 >= MAX_REPEATS:
         note += f" Do something else, or call {FINISH_TASK} now."
     called = ToolCalled(tool=call.tool, args=_shown_arguments(call), call_id=call.call_id)
     returned = ToolReturned(tool=call.tool, result={"note": note, "result": shown}, call_id=call.call_id, repeated=True)

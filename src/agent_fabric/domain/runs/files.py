@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_fabric.domain.ids import RunId
 
-MOST_FILES = 2_000
+MAX_FILES = 2_000
 """Most files and folders that one list takes into account."""
 
 

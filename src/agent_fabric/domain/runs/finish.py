@@ -33,7 +33,7 @@ _ONLY_LOOKED = (
     "You have changed nothing so far. If the task wants something made, changed or deleted, do it now with shell. "
     f"If it only wants an answer, call {FINISH_TASK} again."
 )
-MOST_IDLE_FINISHES = 2
+MAX_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
@@ -73,7 +73,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         payload = arguments_from(call.arguments)
     except BadArguments as problem:
         return SentBack("BadArguments", f"{problem}. Call {FINISH_TASK} again with a JSON object.")
-    if lane.idle and lane.idle_finishes < MOST_IDLE_FINISHES:
+    if lane.idle and lane.idle_finishes < MAX_IDLE_FINISHES:
         return SentBack(
             NO_WORK_DONE,
             f"Nothing has been done yet: use at least one other tool before {FINISH_TASK}.",

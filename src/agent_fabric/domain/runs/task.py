@@ -21,7 +21,7 @@ class Profile(StrEnum):
 
 
 DEFAULT_STEPS: Mapping[Profile, int] = {Profile.TASK: 40, Profile.CHAT: 15}
-MOST_CHAT_STEPS = 50
+MAX_CHAT_STEPS = 50
 
 
 class Priority(StrEnum):
@@ -86,7 +86,7 @@ class Budget:
         """Fill in what the profile says when nobody else does."""
         steps = DEFAULT_STEPS[profile] if max_steps is None else max_steps
         if profile is Profile.CHAT:
-            steps = min(steps, MOST_CHAT_STEPS)
+            steps = min(steps, MAX_CHAT_STEPS)
         return cls(max_steps=steps, max_tokens=max_tokens, max_seconds=max_seconds)
 
 

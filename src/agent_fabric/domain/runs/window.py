@@ -24,7 +24,7 @@ _LEAST_NOTICED_TOKENS = 1_500
 """Below this, an estimate says too little."""
 _LEAST_READ_TOKENS = 256
 """No server cuts a conversation down to less than this."""
-_MOST_CHARS_PER_TOKEN = 8
+_MAX_CHARS_PER_TOKEN = 8
 """No tokenizer in use needs fewer tokens for text that does not repeat itself."""
 
 _WORD = re.compile(r"\w+")
@@ -57,7 +57,7 @@ def least_tokens(messages: Sequence[Message]) -> int:
 
 
 def _least(text: str) -> int:
-    return max(len(_WORD.findall(text)), len(_REPEATED.sub(r"\1", text)) // _MOST_CHARS_PER_TOKEN)
+    return max(len(_WORD.findall(text)), len(_REPEATED.sub(r"\1", text)) // _MAX_CHARS_PER_TOKEN)
 
 
 def output_limit(model: ModelSettings, most_chars: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from agent_fabric.domain.definitions.parameter import Parameter
 
 DEFAULT_PARALLEL_LIMIT = 4
-MOST_PARALLEL = 32
+MAX_PARALLEL = 32
 DEFAULT_MOST_ITEMS = 1_000
 """Items that a `for-each` takes unless it says otherwise."""
 

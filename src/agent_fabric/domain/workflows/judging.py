@@ -33,7 +33,7 @@ from agent_fabric.domain.workflows.verdicts import (
     success,
 )
 
-_MOST_SHOWN = 500
+_MAX_SHOWN = 500
 _FIRST_ERROR_STATUS = 400
 
 
@@ -146,7 +146,7 @@ def _of_command(step: StepState, result: Mapping[str, Any]) -> Verdict:
         return failure("TimeoutError", f"the command took too long. {result.get('hint', '')}".rstrip(), outputs)
     accepted = step.inputs.get("accept_exit_codes")
     if code != 0 and not (isinstance(accepted, list | tuple) and code in accepted):
-        said = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MOST_SHOWN:]
+        said = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MAX_SHOWN:]
         return failure("CommandFailed", f"exit code {code}{': ' if said else ''}{said}", outputs)
     return success(outputs)
 

@@ -30,11 +30,11 @@ _TOOLS: Final = {
     BuiltIn.READ_FILE.value: "read_file",
     BuiltIn.WRITE_FILE.value: "write_file",
 }
-_MOST_SECONDS: Final = 100 * 366 * 86_400
+_MAX_SECONDS: Final = 100 * 366 * 86_400
 """Of a wait: a hundred years."""
 _LAST_MOMENT: Final = 253_402_300_799
 """The end of the year 9999: what is later is no moment that can be shown; most likely it counts milliseconds."""
-_MOST_SHOWN: Final = 60
+_MAX_SHOWN: Final = 60
 _NOT_FOR_THE_TOOL: Final = frozenset({"accept_status"})
 
 
@@ -210,7 +210,7 @@ def _waited(step: Step, inputs: Mapping[str, Any], attempt: int) -> StepWaited:
     )
 
 
-def _number(name: str, value: Any, most: float = _MOST_SECONDS) -> float:
+def _number(name: str, value: Any, most: float = _MAX_SECONDS) -> float:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -222,7 +222,7 @@ def _number(name: str, value: Any, most: float = _MOST_SECONDS) -> float:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def _moment(value: Any) -> float:

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, 
 from agent_fabric.infrastructure.definitions.spots import Spot, Spots
 
 SUFFIXES: Final = (".json", ".yaml", ".yml", ".md")
-MOST_FILES: Final = 1_000
+MAX_FILES: Final = 1_000
 _FENCE: Final = "---"
 
 
@@ -160,7 +160,7 @@ def _placed(problems: Sequence[Problem], parsed: Parsed, path: Path) -> tuple[Pr
 
 def _files_in(folder: Path) -> list[tuple[Path, tuple[int, ...]]]:
     try:
-        names = sorted(name for name in os.listdir(folder) if _is_meant(name))[:MOST_FILES]  # noqa: PTH208 - only names
+        names = sorted(name for name in os.listdir(folder) if _is_meant(name))[:MAX_FILES]  # noqa: PTH208 - only names
     except OSError:
         return []  # a folder that is not there has no agents
     found: list[tuple[Path, tuple[int, ...]]] = []

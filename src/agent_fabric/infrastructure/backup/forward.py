@@ -4,7 +4,7 @@ import tarfile
 from typing import Final, Protocol
 
 PIECE: Final = 1024 * 1024
-MOST_ABOUT: Final = 256 * 1024
+MAX_ABOUT: Final = 256 * 1024
 """How much an archive may say about one member before its content begins; names are never that long."""
 
 
@@ -24,7 +24,7 @@ class Forward:
         self._last = b""
         self._again = False
         """Whether the last byte is to be read once more."""
-        self._allowed = MOST_ABOUT
+        self._allowed = MAX_ABOUT
 
     def allow(self, size: int) -> None:
         """Let so much be read before the next time."""
@@ -63,7 +63,7 @@ class Forward:
         Raises:
             tarfile.ReadError: there is more.
         """
-        self.allow(MOST_ABOUT)
+        self.allow(MAX_ABOUT)
         while piece := self.read(4096):
             if piece.strip(b"\0"):
                 raise tarfile.ReadError("it goes on behind its end")

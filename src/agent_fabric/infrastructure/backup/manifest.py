@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
 
 FORMAT: Final = 1
-MOST_BYTES: Final = 512 * 1024 * 1024
+MAX_BYTES: Final = 512 * 1024 * 1024
 """A manifest is held in memory; this is enough for millions of files."""
 _PURPOSE: Final = b"agent-fabric backup\0"
 

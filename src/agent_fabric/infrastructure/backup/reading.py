@@ -11,11 +11,11 @@ from typing import BinaryIO, Final, Protocol
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE, MANIFEST, is_in_workspace, may_be_restored
-from agent_fabric.infrastructure.backup.forward import MOST_ABOUT, PIECE, Forward
-from agent_fabric.infrastructure.backup.manifest import MOST_BYTES, Manifest, decoded
+from agent_fabric.infrastructure.backup.forward import MAX_ABOUT, PIECE, Forward
+from agent_fabric.infrastructure.backup.manifest import MAX_BYTES, Manifest, decoded
 from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
 
-MOST_MEMBERS: Final = 20_000_000
+MAX_MEMBERS: Final = 20_000_000
 
 
 class Keeper(Protocol):
@@ -54,10 +54,10 @@ def _read(
     digests: dict[str, str] = {}
     manifest: Manifest | None = None
     for number, member in enumerate(_members(tar, forward)):
-        if manifest is not None or number > MOST_MEMBERS:
+        if manifest is not None or number > MAX_MEMBERS:
             raise tarfile.ReadError("it goes on behind its end")
         if member.name == MANIFEST and member.isreg():
-            if member.size > MOST_BYTES:
+            if member.size > MAX_BYTES:
                 raise tarfile.ReadError("its manifest is too large to be one")
             manifest = decoded(b"".join(_content(tar, member, forward)), key)
             continue
@@ -112,12 +112,12 @@ def _require_whole(manifest: Manifest | None, digests: dict[str, str]) -> Manife
 
 def _members(tar: tarfile.TarFile, forward: Forward) -> Iterator[tarfile.TarInfo]:
     while True:
-        forward.allow(MOST_ABOUT)
+        forward.allow(MAX_ABOUT)
         member = tar.next()
         tar.members = []  # type: ignore[attr-defined]  # or it keeps every one of them
         if member is None:
             return
-        forward.allow(member.size + MOST_ABOUT)
+        forward.allow(member.size + MAX_ABOUT)
         yield member
 
 
@@ -126,7 +126,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, forward: Forward) ->
     assert content is not None
     left = member.size
     while left:
-        forward.allow(PIECE + MOST_ABOUT)
+        forward.allow(PIECE + MAX_ABOUT)
         piece = content.read(min(PIECE, left))
         if not piece:
             raise EOFError("it ends too early")

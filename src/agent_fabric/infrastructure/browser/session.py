@@ -43,9 +43,9 @@ _REACTION_S: Final = 0.1
 """How long a click may take to set something in motion; what comes later is seen by reading again."""
 _GRACE_S: Final = 5.0
 """A page whose scripts never pause cannot be read; the browser is given up after this."""
-_MOST_PAGES: Final = 4
-_MOST_FRAMES: Final = 8
-_MOST_HTML: Final = 5_000_000
+_MAX_PAGES: Final = 4
+_MAX_FRAMES: Final = 8
+_MAX_HTML: Final = 5_000_000
 _PORTS: Final = {"http": 80, "https": 443}
 _AGAIN: Final = "Open the page again with browser_open."
 
@@ -195,7 +195,7 @@ class ChromiumBrowser:
             self._page = page
             self._arrived.set()  # the page before it stays where it is; its own loading is waited for
             self._note("A new window was opened; this is it now.")
-            for old in page.context.pages[:-_MOST_PAGES]:
+            for old in page.context.pages[:-_MAX_PAGES]:
                 await old.close()
 
     async def _dismiss(self, dialog: Dialog) -> None:
@@ -281,7 +281,7 @@ class ChromiumBrowser:
         links = {number: to for part in (first, *others) for number, to in part.links.items()}
         html = ""
         with contextlib.suppress(PlaywrightError):
-            html = (await page.content())[:_MOST_HTML]
+            html = (await page.content())[:_MAX_HTML]
         return PageView(
             url=page.url,
             title=first.title,
@@ -293,7 +293,7 @@ class ChromiumBrowser:
         )
 
     async def _frames(self, page: Page) -> AsyncIterator[FrameText]:
-        frames = [page.main_frame, *(frame for frame in page.frames if frame is not page.main_frame)][:_MOST_FRAMES]
+        frames = [page.main_frame, *(frame for frame in page.frames if frame is not page.main_frame)][:_MAX_FRAMES]
         self._memories = {frame: memory for frame, memory in self._memories.items() if frame in frames}
         for frame in frames:
             try:
@@ -312,7 +312,7 @@ class ChromiumBrowser:
             except PlaywrightError:
                 self._memories.pop(frame, None)  # the page went on, or the browser has died
         taken = {each.place for each in self._memories.values()}
-        place = 0 if frame.parent_frame is None else min(set(range(1, _MOST_FRAMES + 1)) - taken)
+        place = 0 if frame.parent_frame is None else min(set(range(1, _MAX_FRAMES + 1)) - taken)
         memory = _Memory(place, await frame.evaluate_handle(NEW_NUMBERS, place * FRAME_STEP + (0 if place else 1)))
         self._memories[frame] = memory
         return frame_text(await frame.evaluate(READ, [memory.numbers, MAX_CHARS]))

@@ -14,7 +14,7 @@ from typing import Self
 
 from agent_fabric.domain.errors import FolderHeld, StoreUnavailable
 
-_MOST_NAME_BYTES = 200
+_MAX_NAME_BYTES = 200
 
 
 class FolderHold:
@@ -57,7 +57,7 @@ class FolderLocks:
             descriptors.append(self._lock(folder, fcntl.LOCK_EX, folder))
             for descriptor in descriptors:
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, who.encode(errors="replace")[:_MOST_NAME_BYTES], 0)
+                os.pwrite(descriptor, who.encode(errors="replace")[:_MAX_NAME_BYTES], 0)
         except BaseException as problem:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -77,7 +77,7 @@ class FolderLocks:
         except BlockingIOError:
             holder = b""
             with suppress(OSError):
-                holder = os.pread(descriptor, _MOST_NAME_BYTES, 0)
+                holder = os.pread(descriptor, _MAX_NAME_BYTES, 0)
             os.close(descriptor)
             raise FolderHeld(
                 f"{holder.decode(errors='replace') or 'another run'} works in {wanted}, or in a folder around it",

@@ -21,8 +21,8 @@ _OURS = ".fabric"
 _HOOKS = "hooks/"
 _SINGLE = ("commondir", "config", "config.worktree")
 _ASIDE = ".refused"
-_MOST_ASIDE = 100
-_MOST_DEPTH = 200
+_MAX_ASIDE = 100
+_MAX_DEPTH = 200
 _MAX_BYTES = 1 << 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -100,7 +100,7 @@ def _walk_below(parent: int, name: str, path: str, depth: int, open_up: bool) ->
             with suppress(OSError):
                 os.stat(GIT_FOLDER, dir_fd=folder, follow_symlinks=False)
                 yield f"{path}/{GIT_FOLDER}", folder
-            for inner in _folders(folder) if depth < _MOST_DEPTH else ():
+            for inner in _folders(folder) if depth < _MAX_DEPTH else ():
                 if inner != GIT_FOLDER:
                     yield from _walk_below(folder, inner, f"{path}/{inner}", depth + 1, open_up)
     except OSError:
@@ -178,9 +178,9 @@ def _beginning(folder: int, name: str) -> bytes:
 def _put_aside(folder: int, name: str) -> bool:
     with suppress(OSError):
         os.fchmod(folder, stat.S_IMODE(os.fstat(folder).st_mode) | stat.S_IRWXU)  # or nothing in it can be renamed
-    for nth in range(_MOST_ASIDE + 1):
+    for nth in range(_MAX_ASIDE + 1):
         # The last is one that nobody can have taken beforehand.
-        aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MOST_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
+        aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MAX_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
         if not _exists(folder, aside):
             with suppress(OSError):
                 os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)

@@ -28,9 +28,9 @@ LEFT_ALONE = frozenset({*map(os.fsdecode, NOT_ENTERED), *REBUILDABLE, ".tox", ".
 
 _OURS = ".fabric"
 
-MOST_ENTRIES = 200_000
+MAX_ENTRIES = 200_000
 """A folder with more is no project."""
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 MAX_FILE_BYTES = 16 * 2**20
 """Larger files are not kept."""
 MAX_TOTAL_BYTES = 2 * 2**30
@@ -59,7 +59,7 @@ class PictureTaking:
     """What need not be read again."""
     max_file_bytes: int = MAX_FILE_BYTES
     max_total_bytes: int = MAX_TOTAL_BYTES
-    most_entries: int = MOST_ENTRIES
+    most_entries: int = MAX_ENTRIES
     _entries: dict[str, Entry] = field(default_factory=dict)
     _left_alone: list[str] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
@@ -100,7 +100,7 @@ class PictureTaking:
                 if stat.S_ISDIR(status.st_mode):
                     if one.name == _OURS:
                         continue
-                    if one.name in LEFT_ALONE or depth == MOST_DEPTH:
+                    if one.name in LEFT_ALONE or depth == MAX_DEPTH:
                         self._left_alone.append(path)
                         continue
                     folders.append(one.name)

@@ -19,8 +19,8 @@ from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderL
 from agent_fabric.infrastructure.changes.inner_repositories import Orders, inner_repositories, put_back_orders
 from agent_fabric.infrastructure.changes.objects import Objects
 from agent_fabric.infrastructure.changes.pictures import (
+    MAX_ENTRIES,
     MAX_FILE_BYTES,
-    MOST_ENTRIES,
     PictureTaking,
     TooManyFiles,
     dump_picture,
@@ -30,7 +30,7 @@ from agent_fabric.infrastructure.changes.pictures import (
 )
 from agent_fabric.infrastructure.runlog.layout import Layout
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 
 
@@ -208,8 +208,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def some(names: list[str]) -> str:
     """Return names for a sentence, not too many."""
-    shown = ", ".join(names[:_MOST_NAMED])
-    return shown if len(names) <= _MOST_NAMED else f"{shown} and {len(names) - _MOST_NAMED} more"
+    shown = ", ".join(names[:_MAX_NAMED])
+    return shown if len(names) <= _MAX_NAMED else f"{shown} and {len(names) - _MAX_NAMED} more"
 
 
 def _load(path: Path) -> Picture:
@@ -221,7 +221,7 @@ def _load(path: Path) -> Picture:
 
 def _too_many(folder: Path) -> ConfigError:
     return ConfigError(
-        f"{folder} holds more than {MOST_ENTRIES:,} files", hint="Change to the folder of one project inside it."
+        f"{folder} holds more than {MAX_ENTRIES:,} files", hint="Change to the folder of one project inside it."
     )
 
 

@@ -14,10 +14,10 @@ import yaml
 
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
 from agent_fabric.domain.json_schema import MAX_DEPTH
-from agent_fabric.domain.workflows.checks.structure import MOST_VALUES
+from agent_fabric.domain.workflows.checks.structure import MAX_VALUES
 from agent_fabric.infrastructure.definitions.spots import Refused, Spot, Spots
 
-_MOST_EVENTS: Final = 3 * MOST_VALUES
+_MAX_EVENTS: Final = 3 * MAX_VALUES
 """A value has a key or an end beside its own event."""
 _Loader: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _WHOLE: Final = re.compile(r"[-+]?[0-9]{1,400}")
@@ -65,8 +65,8 @@ def _built(events: Iterator[Any]) -> tuple[Any, Spots]:
     documents = 0
     for count, event in enumerate(events):
         spot = Spot(event.start_mark.line + 1, event.start_mark.column + 1)
-        if count > _MOST_EVENTS:
-            raise Refused(f"it has more than {MOST_VALUES} values", spot)
+        if count > _MAX_EVENTS:
+            raise Refused(f"it has more than {MAX_VALUES} values", spot)
         match event:
             case yaml.DocumentStartEvent():
                 documents += 1

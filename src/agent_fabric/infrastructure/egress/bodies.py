@@ -9,7 +9,7 @@ from agent_fabric.infrastructure.egress.hosts import Malformed
 
 PIECE_BYTES: Final = 64 * 1024
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n")
-_MOST_TRAILERS: Final = 20
+_MAX_TRAILERS: Final = 20
 
 
 async def body_of(reader: asyncio.StreamReader, length: int | None) -> AsyncIterator[bytes]:
@@ -30,7 +30,7 @@ async def body_of(reader: asyncio.StreamReader, length: int | None) -> AsyncIter
         if await reader.readexactly(2) != b"\r\n":
             raise Malformed("a chunk is longer than it says")
         yield b"\r\n"
-    for _ in range(_MOST_TRAILERS):
+    for _ in range(_MAX_TRAILERS):
         if await reader.readuntil(b"\r\n") == b"\r\n":
             break
     else:

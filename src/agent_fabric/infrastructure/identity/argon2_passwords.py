@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import TooManyRequests
 
 AT_ONCE = 2
 """Each takes a core and 64 MB: who sends many passwords must not take the machine from runs."""
-MOST_WAITING = 32
+MAX_WAITING = 32
 """Further ones are refused: by the time it was their turn, nobody would wait for them any more."""
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Argon2Passwords:
         return bool(hashed)
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
-        if self._under_way >= MOST_WAITING:
+        if self._under_way >= MAX_WAITING:
             raise TooManyRequests(
                 "Too many passwords are being checked", hint="Try again in a moment.", retry_after_s=2.0
             )

@@ -13,7 +13,7 @@ from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.domain.models import ModelCard
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 _Stamp = tuple[int, int, int]
 
 
@@ -88,7 +88,7 @@ class CardFile:
     def _load(self) -> dict[str, Any]:
         try:
             with self._path.open("rb") as file:
-                cards = orjson.loads(file.read(_MOST_BYTES))
+                cards = orjson.loads(file.read(_MAX_BYTES))
         except (OSError, ValueError):
             return {}
         return cards if isinstance(cards, dict) else {}

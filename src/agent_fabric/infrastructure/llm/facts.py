@@ -16,7 +16,7 @@ from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 
 _QUICK_S = 5.0
-_MOST_TOKENS = 2**31
+_MAX_TOKENS = 2**31
 _WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """What servers call a model's window in their list of models: vLLM, OpenRouter, Groq, LM Studio."""
 
@@ -71,4 +71,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _window_of(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_TOKENS else None

@@ -13,7 +13,7 @@ from agent_fabric.infrastructure.mcp.convert import ListedTool
 from agent_fabric.infrastructure.mcp.identity import identity
 from agent_fabric.infrastructure.mcp.own_file import OwnFile
 
-_MOST_KEPT_CHARS = 20_000
+_MAX_KEPT_CHARS = 20_000
 
 
 class PinState(StrEnum):
@@ -105,8 +105,8 @@ def _entry(tool: ListedTool) -> dict[str, Any]:
     schema = json.dumps(tool.schema, indent=2, sort_keys=True, ensure_ascii=False)
     return {
         "digest": tool.digest,
-        "description": tool.description[:_MOST_KEPT_CHARS],
-        "schema": schema[:_MOST_KEPT_CHARS],
+        "description": tool.description[:_MAX_KEPT_CHARS],
+        "schema": schema[:_MAX_KEPT_CHARS],
     }
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
-MOST_WAITING: Final = 10_000
+MAX_WAITING: Final = 10_000
 """Lines that wait to be written; more are dropped, and counted."""
-_MOST_AT_ONCE: Final = 500
+_MAX_AT_ONCE: Final = 500
 _PAUSE_S: Final = 0.02
 """Behind what was written. The first line goes out at once, a stream of lines in parts: to wake a thread for each costs
 more than to make it."""
@@ -56,7 +56,7 @@ class LineOutput:
 
     def write(self, line: str) -> None:
         """Take a line; it is written soon."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_WAITING:
             self._lose(1)
             return
         self._waiting.append(line)
@@ -77,7 +77,7 @@ class LineOutput:
             self._called.wait()
             self._called.clear()
             while self._waiting:
-                self._try_to_write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))])
+                self._try_to_write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MAX_AT_ONCE))])
             self._closing.wait(_PAUSE_S)
         if self._lost or self._waiting:
             self._try_to_write(list(self._waiting))

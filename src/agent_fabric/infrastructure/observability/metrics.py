@@ -43,7 +43,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import StepFinished
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
-MOST_NAMES: Final = 100
+MAX_NAMES: Final = 100
 """Values that one label may have; tools and models beyond it count as `other`."""
 _MODEL_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 _TOOL_BUCKETS: Final = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0)
@@ -170,7 +170,7 @@ class RunMetrics:
 class _Children:
     """The metrics of one family by their labels, each looked up once; names beyond `most` share one."""
 
-    def __init__(self, family: Counter | Histogram, *, most: int = MOST_NAMES) -> None:
+    def __init__(self, family: Counter | Histogram, *, most: int = MAX_NAMES) -> None:
         self._family = family
         self._most = most
         self._known: dict[tuple[str, ...], Any] = {}

@@ -10,15 +10,15 @@ from urllib.parse import quote, quote_plus
 REDACTED: Final = "[redacted]"
 SHORTEST_SECRET: Final = 4
 """Known values shorter than this are no secrets: hiding them would hide half of every line."""
-MOST_CHARS: Final = 8_000
+MAX_CHARS: Final = 8_000
 """Of one text; what is longer is cut."""
-_MOST_READ: Final = 16_000
+_MAX_READ: Final = 16_000
 _SHORT: Final = 64
 """Most texts are not longer, and come again: the same names, paths and ids in line after line."""
 _MARGIN: Final = 4_096
 """Behind what is kept, so that a secret that the cut would halve is seen whole."""
-_MOST_ITEMS: Final = 100
-_MOST_DEPTH: Final = 12
+_MAX_ITEMS: Final = 100
+_MAX_DEPTH: Final = 12
 
 _NAME: Final = (
     r"passw(?:or)?d|passphrase|pwd|secret|token|credentials?|authorization|cookie|signature|"
@@ -101,11 +101,11 @@ class Redactor:
         return self._short(text) if len(text) <= _SHORT else self._without_secrets(text)
 
     def _without_secrets(self, text: str) -> str:
-        head = text[:_MOST_READ]
+        head = text[:_MAX_READ]
         # All are looked for in the text as it came: secrets may overlap, and no half of one may be left.
         found = sorted(self._spans(head))
         if not found:
-            return head if len(head) <= MOST_CHARS else f"{head[:MOST_CHARS]}…"
+            return head if len(head) <= MAX_CHARS else f"{head[:MAX_CHARS]}…"
         parts: list[str] = []
         end = 0
         for first, last in found:
@@ -113,7 +113,7 @@ class Redactor:
                 parts += [head[end:first], REDACTED]
             end = max(end, last)
         clean = "".join(parts) + head[end:]
-        kept = min(MOST_CHARS, len(clean) - _MARGIN) if len(text) > _MOST_READ else MOST_CHARS
+        kept = min(MAX_CHARS, len(clean) - _MARGIN) if len(text) > _MAX_READ else MAX_CHARS
         return clean if len(clean) <= kept else f"{clean[: max(kept, 0)]}…"
 
     def value(self, value: object, *, depth: int = 0) -> Any:
@@ -129,8 +129,8 @@ class Redactor:
                     return REDACTED
                 return value if shown[-1].isdigit() else shown  # JSON knows no infinity
             case bytes() | bytearray():
-                return self.text(value[: 4 * _MOST_READ].decode("utf-8", "backslashreplace"))
-            case _ if depth >= _MOST_DEPTH:
+                return self.text(value[: 4 * _MAX_READ].decode("utf-8", "backslashreplace"))
+            case _ if depth >= _MAX_DEPTH:
                 return "…"
             case Mapping():
                 return self._mapping(value, depth)
@@ -157,7 +157,7 @@ class Redactor:
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         plain: dict[str, Any] = {}
         for number, (key, item) in enumerate(value.items()):
-            if number == _MOST_ITEMS:
+            if number == _MAX_ITEMS:
                 plain["…"] = f"{len(value) - number} more"
                 break
             name, is_secret = self._name(key if isinstance(key, str) else _name(key))
@@ -172,8 +172,8 @@ class Redactor:
     def _items(self, value: list[Any], depth: int) -> list[Any]:
         if len(value) == 2 and isinstance(value[0], str | bytes) and names_secret(_name(value[0])):
             return [self.value(value[0]), REDACTED]  # one header of a list of headers
-        plain = [self.value(item, depth=depth + 1) for item in value[:_MOST_ITEMS]]
-        return plain if len(value) <= _MOST_ITEMS else [*plain, f"… {len(value) - _MOST_ITEMS} more"]
+        plain = [self.value(item, depth=depth + 1) for item in value[:_MAX_ITEMS]]
+        return plain if len(value) <= _MAX_ITEMS else [*plain, f"… {len(value) - _MAX_ITEMS} more"]
 
 
 def names_secret(name: str) -> bool:

@@ -42,9 +42,9 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.infrastructure.observability import genai_names as names
 
-MOST_LIVE_RUNS: Final = 5_000
+MAX_LIVE_RUNS: Final = 5_000
 """Runs whose end is awaited. Beyond it those go of which nothing was heard for the longest time."""
-MOST_LIVE_CALLS: Final = 50
+MAX_LIVE_CALLS: Final = 50
 """Calls of one run whose end is awaited."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long the last spans may take to be delivered when the program ends."""
@@ -157,7 +157,7 @@ class RunSpans:
         self._end(run_id, ts, "abandoned")  # by a driver that could not say so
         self._ids.trace_id = _trace_id(run_id)
         self._runs[run_id] = _LiveRun(self._tracer, run_id, ts, attributes)
-        if len(self._runs) > MOST_LIVE_RUNS:
+        if len(self._runs) > MAX_LIVE_RUNS:
             self._end(next(iter(self._runs)), ts, "abandoned")
 
     def _end(self, run_id: RunId, ts: float, outcome: str, *, error: str = "") -> None:
@@ -191,7 +191,7 @@ class _LiveRun:
         self.calls[event.lane, call] = self._tracer.start_span(
             name, self._inside, kind, {**attributes, **place}, start_time=_ns(event.ts)
         )
-        if len(self.calls) > MOST_LIVE_CALLS:
+        if len(self.calls) > MAX_LIVE_CALLS:
             _end(self.calls.pop(next(iter(self.calls))), event.ts, {names.OUTCOME: "abandoned"})
 
     def end_call(self, event: Event, call: str, attributes: Attributes | None = None, *, error: str = "") -> None:

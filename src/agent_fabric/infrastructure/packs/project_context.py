@@ -7,7 +7,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 
 FILE = "AGENTS.md"
-MOST_BYTES = 16_384
+MAX_BYTES = 16_384
 
 _FRAME = (
     f"The project that you work on has a file {FILE} with notes for agents. Keep to its conventions where they help "
@@ -53,7 +53,7 @@ class PackWithContext(WrappedPack):
     async def aopen(self) -> None:
         """Read the file, and open the pack."""
         try:
-            data, size = await self._sandbox.read_file(FILE, max_bytes=MOST_BYTES)
+            data, size = await self._sandbox.read_file(FILE, max_bytes=MAX_BYTES)
         except (OSError, ValueError) as problem:
             self._problem = f"{FILE} was not read: {getattr(problem, 'strerror', None) or problem}"
         else:

@@ -23,8 +23,8 @@ _SELECT = "SELECT id, name, hash, scopes, created_by, created_at, expires_at, re
 _log = logging.getLogger(__name__)
 
 
-class SqliteApiKeys:
-    """KeyBook in the file that the runs are in, with the audit chain, whose key is `key`.
+class SqliteApiKeyRepository:
+    """ApiKeyRepository in the file that the runs are in, with the audit chain, whose key is `key`.
 
     `looks` is a connection on which nothing but what takes microseconds is read, so that the event loop may do it.
     """

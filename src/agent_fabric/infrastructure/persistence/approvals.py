@@ -102,8 +102,8 @@ def _settle(
     )
 
 
-class SqliteApprovalBook:
-    """ApprovalBook in the file that the runs are in."""
+class SqliteApprovalRepository:
+    """ApprovalRepository in the file that the runs are in."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

@@ -11,8 +11,8 @@ CLEARED_EVERY = 100
 """Deliveries after which old ones are looked for."""
 
 
-class SqliteDeliveryBook:
-    """DeliveryBook in one SQLite file."""
+class SqliteDeliveryStore:
+    """DeliveryStore in one SQLite file."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store

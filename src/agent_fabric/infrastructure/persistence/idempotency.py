@@ -17,8 +17,8 @@ CLEARED_AT_ONCE = 100
 """Old rows that go with each new one, so that there are never many of them."""
 
 
-class SqliteRepeatBook:
-    """RepeatBook in one SQLite file."""
+class SqliteIdempotencyStore:
+    """IdempotencyStore in one SQLite file."""
 
     def __init__(self, store: Store, clock: Clock, ids: IdSource) -> None:
         self._store = store

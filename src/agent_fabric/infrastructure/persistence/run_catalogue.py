@@ -26,7 +26,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 AT_ONCE = 200
 """Runs looked at in one go, so that other readers have their turn in between."""
-MOST_LOOKED_AT = 10_000
+MAX_LOOKED_AT = 10_000
 """Runs looked at for one page; a filter that fits few of them takes several pages."""
 
 
@@ -107,7 +107,7 @@ class SqliteRunCatalogue:
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
         at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
-        for _ in range(0, MOST_LOOKED_AT, at_once):
+        for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
             seen = await self._store.read(next_ones)
             shown = [(number, _as_awaited(record, awaited)) for number, record in seen]

@@ -16,7 +16,7 @@ PART_CHARS = 600
 """How much of the task, and of the result, counts. Longer ones are found no better (`benchmarks/embeddings`)."""
 WORDS_WEIGHT = 0.1
 """What the best match by words gains; the second gains half of it, the third a third. Measured there as well."""
-_MOST_WORDS = 64
+_MAX_WORDS = 64
 _BY_WORDS = 100
 
 _SETTLED = tuple(status.value for status in RunStatus if status.settled)
@@ -87,7 +87,7 @@ class SqliteRunVectors:
 
 def _by_words(connection: apsw.Connection, words: str) -> list[int]:
     """Return the runs that share a word with the question, the best first."""
-    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", _storable(words))[:_MOST_WORDS])
+    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", _storable(words))[:_MAX_WORDS])
     if not wanted:
         return []
     query = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"

@@ -18,8 +18,8 @@ from agent_fabric.infrastructure.persistence.store import Store
 _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
 
 
-class SqliteUsers:
-    """UserBook in the file that the runs are in, with the audit chain, whose key is `key`.
+class SqliteUserRepository:
+    """UserRepository in the file that the runs are in, with the audit chain, whose key is `key`.
 
     `looks` is a connection on which nothing but what takes microseconds is read, so that the event loop may do it.
     """

@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import encoded_line, is_encrypted, line_of
 
-MOST_HELD_BACK = 64
+MAX_HELD_BACK = 64
 """Lines of a run that wait at most."""
 
 
@@ -38,7 +38,7 @@ class JsonlRunLog:
         lines = [encoded_line(run_id, event, payload) for event, payload in zip(events, payloads, strict=True)]
         held_back = self._held_back.setdefault(run_id, [])
         held_back += lines
-        if len(held_back) >= MOST_HELD_BACK:
+        if len(held_back) >= MAX_HELD_BACK:
             self.flush(run_id)
 
     def flush(self, run_id: RunId) -> None:

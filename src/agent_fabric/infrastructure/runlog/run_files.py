@@ -16,7 +16,7 @@ from typing import NamedTuple
 from agent_fabric.domain.errors import RunFileNotFound, RunFilesWithheld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.protected import HIDDEN, is_protected
-from agent_fabric.domain.runs.files import MOST_FILES, RunFile
+from agent_fabric.domain.runs.files import MAX_FILES, RunFile
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 
@@ -50,7 +50,7 @@ class RunFiles:
         """
         files = self._files(run_id, workspace)
         with _explained(run_id, "."):
-            names, truncated = files.list_files(".", MOST_FILES)
+            names, truncated = files.list_files(".", MAX_FILES)
         found = []
         for name in names:
             if name.endswith("/") or _is_withheld(name):

@@ -34,7 +34,7 @@ from agent_fabric.infrastructure.persistence.sealing import Cipher
 MAX_TEXT_CHARS = 500_000
 """How much of a page's text is kept and recorded."""
 
-_MOST_BYTES = 100_000_000
+_MAX_BYTES = 100_000_000
 """More than any page that the configuration lets in; nothing that is larger was fetched."""
 _SEALED_NAME_CHARS = 64
 _HASH_CHARS = 16
@@ -207,9 +207,9 @@ def _content(path: Path) -> bytes:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no file any more")
-        if status.st_size > _MOST_BYTES:
+        if status.st_size > _MAX_BYTES:
             raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than any page that is kept")
-        return file.read(_MOST_BYTES)
+        return file.read(_MAX_BYTES)
 
 
 def _opened_as_it_is(path: str, flags: int) -> int:

@@ -35,7 +35,7 @@ _LOOK = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FOLDER = _LOOK | os.O_DIRECTORY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-_MOST_LINKS = 40
+_MAX_LINKS = 40
 """As the system has it."""
 _MAX_NAME_BYTES = 255
 _MAX_PATH_BYTES = 4095
@@ -224,7 +224,7 @@ class Beneath:
                     names.append(name)
                 except OSError as problem:
                     links += 1
-                    if problem.errno != errno.ELOOP or links > _MOST_LINKS:
+                    if problem.errno != errno.ELOOP or links > _MAX_LINKS:
                         raise
                     left.extendleft(reversed(_parts_of_link(way[-1], name)))
             if flags & os.O_DIRECTORY or names:

@@ -16,7 +16,7 @@ from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.sandbox.mounts_git import put_aside_orders
 
 _ASIDE = ".refused"
-_MOST_ASIDE = 100
+_MAX_ASIDE = 100
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -146,9 +146,9 @@ def _open_up(path: Path | str, folder: int | None = None) -> int:
 
 def _put_aside(folder: int, name: str) -> bool:
     """Rename something to a free name; tell whether it was there."""
-    for nth in range(_MOST_ASIDE + 1):
+    for nth in range(_MAX_ASIDE + 1):
         # The last is one that nobody can have taken beforehand.
-        aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MOST_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
+        aside = f"{name}{_ASIDE}{nth or ''}" if nth < _MAX_ASIDE else f"{name}{_ASIDE}-{secrets.token_hex(8)}"
         if not _kind(folder, aside):
             try:
                 os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)

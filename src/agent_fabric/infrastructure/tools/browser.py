@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS
 
 VIEW_CHARS = 10_000
 """How much of a page one call returns."""
-MOST_LINKS = 40
+MAX_LINKS = 40
 _LINK_CHARS = 300
 _TIMEOUT_S = 60.0
 _REASON = "opened in the browser"
@@ -310,7 +310,7 @@ def _part(view: PageView, offset: int) -> dict[str, Any]:
     if offset + len(text) < length:
         output["next_offset"] = offset + len(text)
     if here:
-        output["links"] = {str(number): to[:_LINK_CHARS] for number, to in here[:MOST_LINKS]}
+        output["links"] = {str(number): to[:_LINK_CHARS] for number, to in here[:MAX_LINKS]}
     if view.notes:
         output["notes"] = list(view.notes)
     return output

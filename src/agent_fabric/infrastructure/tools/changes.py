@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from agent_fabric.application.ports.sandbox import Sandbox
 
-MOST_FILES = 40
+MAX_FILES = 40
 """In a larger workspace nothing is compared: looking would take longer than it is worth."""
 COMPARED_BYTES = 4_096
 """From the start of each file."""
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 SHOWN_BYTES = 200
 
 FOLDER = b"(folder)"
@@ -20,7 +20,7 @@ Picture = Mapping[str, bytes]
 async def picture_of(sandbox: Sandbox) -> Picture | None:
     """Return how the files of a workspace begin; None when there are many, or none can be listed."""
     try:
-        names, more = await sandbox.list_files(".", max_entries=MOST_FILES)
+        names, more = await sandbox.list_files(".", max_entries=MAX_FILES)
     except OSError:
         return None  # the command has removed the folder itself
     if more:
@@ -51,10 +51,10 @@ def difference(before: Picture, after: Picture) -> dict[str, str]:
         if before.get(name) != data
     }
     changed |= dict.fromkeys(before.keys() - after.keys(), "(deleted)")
-    if len(changed) <= MOST_SHOWN:
+    if len(changed) <= MAX_SHOWN:
         return dict(sorted(changed.items()))
-    shown = dict(sorted(changed.items())[:MOST_SHOWN])
-    return {**shown, "…": f"and {len(changed) - MOST_SHOWN} more"}
+    shown = dict(sorted(changed.items())[:MAX_SHOWN])
+    return {**shown, "…": f"and {len(changed) - MAX_SHOWN} more"}
 
 
 def begins(data: bytes, *, whole: bool) -> str:

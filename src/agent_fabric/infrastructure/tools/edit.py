@@ -11,9 +11,9 @@ from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argume
 
 MAX_EDIT_BYTES = 5_000_000
 """Largest file that can be edited."""
-_MOST_LINES_COMPARED = 5_000
-_MOST_COMPARED_CHARS = 200
-_MOST_PLACES = 10
+_MAX_LINES_COMPARED = 5_000
+_MAX_COMPARED_CHARS = 200
+_MAX_PLACES = 10
 _AROUND = 2
 
 EDIT_FILE = ToolSpec(
@@ -60,7 +60,7 @@ class EditFile:
         if len(edited) > MAX_WRITE_BYTES:
             raise ValueError(f"the file would have {len(edited)} bytes; one call may write {MAX_WRITE_BYTES}")
         await self.sandbox.write_file(path, edited)
-        output = {"path": path, "replaced": len(lines), "lines": lines[:_MOST_PLACES], "bytes": len(edited)}
+        output = {"path": path, "replaced": len(lines), "lines": lines[:_MAX_PLACES], "bytes": len(edited)}
         return ToolResult(output=output, changed=True, wrote=(path,))
 
 
@@ -84,7 +84,7 @@ def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list
     count = text.count(old)
     if not count:
         raise ValueError(f"'old_text' does not occur in the file. {_nearest(text, old)}")
-    lines = _lines_of(text, old, count if every else _MOST_PLACES)
+    lines = _lines_of(text, old, count if every else _MAX_PLACES)
     if count > 1 and not every:
         shown = ", ".join(map(str, lines)) + (", …" if count > len(lines) else "")
         raise ValueError(
@@ -115,14 +115,14 @@ def _nearest(text: str, old: str) -> str:
 
     wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
     lines = text.splitlines()
-    if not wanted or len(lines) > _MOST_LINES_COMPARED:
+    if not wanted or len(lines) > _MAX_LINES_COMPARED:
         return "Read the file, then copy the piece exactly"
-    stripped = [line.strip()[:_MOST_COMPARED_CHARS] for line in lines]
-    near = get_close_matches(wanted[:_MOST_COMPARED_CHARS], stripped, n=1, cutoff=0.6)
+    stripped = [line.strip()[:_MAX_COMPARED_CHARS] for line in lines]
+    near = get_close_matches(wanted[:_MAX_COMPARED_CHARS], stripped, n=1, cutoff=0.6)
     if not near:
         return "Nothing like its first line is there. Read the file, then copy the piece exactly"
     at = stripped.index(near[0])
     first = max(0, at - _AROUND)
     last = at + max(len(old.splitlines()), 1) + _AROUND
-    shown = "\n".join(line[:_MOST_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
+    shown = "\n".join(line[:_MAX_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
     return f"Spaces and every other character count. The nearest lines, from line {first + 1}:\n{shown}"

@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS
 USUAL_TIMEOUT_S: Final = 60.0
 LONGEST_S: Final = 24 * 3600.0
 USUAL_BYTES: Final = 5_000_000
-MOST_BYTES: Final = 100_000_000
+MAX_BYTES: Final = 100_000_000
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUOTED_CHARS: Final = 500
 """How much of a refusal is told."""
@@ -46,7 +46,7 @@ HTTP_REQUEST = ToolSpec(
                 "anyOf": [{"type": ["integer", "string"]}, {"type": "array", "items": {"type": ["integer", "string"]}}],
                 "description": "Statuses that are no error, and redirects that are not followed: 404, or '4xx'",
             },
-            "max_bytes": {"type": "integer", "minimum": 1, "maximum": MOST_BYTES},
+            "max_bytes": {"type": "integer", "minimum": 1, "maximum": MAX_BYTES},
         },
         "required": ["url"],
         "additionalProperties": False,

@@ -8,8 +8,8 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.tools.changes import begins
 
-MOST_NAMED = 60
-MOST_OPENED = 8
+MAX_NAMED = 60
+MAX_OPENED = 8
 """Files whose beginning is shown; the others are only named."""
 SHOWN_BYTES = 240
 
@@ -33,10 +33,10 @@ class Look:
         Raises:
             OSError: the workspace cannot be listed.
         """
-        names, more = await self.sandbox.list_files(".", max_entries=MOST_NAMED)
+        names, more = await self.sandbox.list_files(".", max_entries=MAX_NAMED)
         shown: dict[str, str] = {}
         for name in names:
-            opened = len(shown) < MOST_OPENED and not name.endswith("/")
+            opened = len(shown) < MAX_OPENED and not name.endswith("/")
             shown[name] = await self._beginning(name) if opened else ""
         if not shown:
             return ToolResult(output={"files": "(none: the folder is empty)"})

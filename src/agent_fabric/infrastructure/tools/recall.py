@@ -12,7 +12,7 @@ from agent_fabric.domain.research import moment
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.tools.files import text_argument
 
-USUAL_RUNS, MOST_RUNS = 5, 20
+USUAL_RUNS, MAX_RUNS = 5, 20
 _PROMPT_CHARS, _SUMMARY_CHARS = 400, 2_000
 
 CROSS_RUN_SEARCH = ToolSpec(
@@ -22,7 +22,7 @@ CROSS_RUN_SEARCH = ToolSpec(
         "type": "object",
         "properties": {
             "query": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A few words"},
-            "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS, "default": USUAL_RUNS},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": USUAL_RUNS},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -46,7 +46,7 @@ class CrossRunSearch:
             ValueError: an argument is wrong.
         """
         query = text_argument(args, "query")
-        limit = min(int(args.get("max_results", USUAL_RUNS)), MOST_RUNS)
+        limit = min(int(args.get("max_results", USUAL_RUNS)), MAX_RUNS)
         found = await self.catalogue.search(query, limit=limit + 1)
         records = [record for record in found if record.run_id != context.run_id][:limit]
         at = self.clock.now()

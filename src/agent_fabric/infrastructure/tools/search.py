@@ -12,7 +12,7 @@ from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.tools.files import text_argument
 
 MAX_MATCHES = 100
-MOST_NAMES = 50_000
+MAX_NAMES = 50_000
 """Files and folders of the workspace that are looked at."""
 MAX_FILE_BYTES = 2_000_000
 """Larger files are left out."""
@@ -105,7 +105,7 @@ class SearchFiles:
 
     async def _names(self, path: str, glob: str) -> tuple[list[str], bool]:
         try:
-            names, more = await self.sandbox.list_files(path, max_entries=MOST_NAMES)
+            names, more = await self.sandbox.list_files(path, max_entries=MAX_NAMES)
         except NotADirectoryError:
             return [path], False
         return [name for name in names if not name.endswith("/") and _fits(name, glob)], more

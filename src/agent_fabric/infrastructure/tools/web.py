@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS, problem_with
 
 PAGE_CHARS = 12_000
 """How much of a page one call returns, as the model sees it."""
-USUAL_HITS, MOST_HITS = 8, 20
+USUAL_HITS, MAX_HITS = 8, 20
 _SNIPPET_CHARS = 400
 
 WEB_SEARCH = ToolSpec(
@@ -31,7 +31,7 @@ WEB_SEARCH = ToolSpec(
         "type": "object",
         "properties": {
             "query": {"type": "string", "minLength": 1, "maxLength": 500},
-            "max_results": {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": USUAL_HITS},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": USUAL_HITS},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -105,7 +105,7 @@ class SearchWeb:
         if not context.network_allowed:
             return _NETWORK_DISABLED
         query = text_argument(args, "query")
-        limit = min(int(args.get("max_results", USUAL_HITS)), MOST_HITS)
+        limit = min(int(args.get("max_results", USUAL_HITS)), MAX_HITS)
         hits = await self.search.search(query, limit=limit, timeout_s=context.timeout_s)
         found, at = [(hit.url, hit.title) for hit in hits], self.clock.now()
         if found:

@@ -11,7 +11,7 @@ from lxml import etree, html  # type: ignore[import-untyped] # it has no stubs; 
 
 _THOROUGH_TAGS: Final = 5_000
 """Up to this size several ways to find the main text are compared; one of them takes quadratic time."""
-_MOST_TAGS: Final = 30_000
+_MAX_TAGS: Final = 30_000
 """Finding the main text among more tags would take more than a second or two, and soon minutes."""
 _MAX_TITLE_CHARS: Final = 300
 _UNREAD: Final = frozenset({"head", "script", "style", "template", "svg"})
@@ -40,7 +40,7 @@ def title_of(tree: Any) -> str:
 def main_text(page: str) -> str:
     """Return the page's text without menus, footers and comments; nothing if no main text is found."""
     tags = page.count("<")
-    if tags > _MOST_TAGS:
+    if tags > _MAX_TAGS:
         return ""
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # what it calls an error is just a page without article
     try:

@@ -23,8 +23,8 @@ from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, 
 from agent_fabric.infrastructure.definitions.spots import Spot, Spots
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-MOST_BYTES: Final = 2 * 1024 * 1024
-MOST_FILES: Final = 1_000
+MAX_BYTES: Final = 2 * 1024 * 1024
+MAX_FILES: Final = 1_000
 _NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
 
 
@@ -122,10 +122,10 @@ class DefinitionFolder:
                 broken.append(_unreadable(folder, f"the folder cannot be read: {error.strerror or error}").found())
                 continue
             here = [folder / name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")]
-            if len(here) > MOST_FILES:
-                message = f"the folder has {len(here)} files; only the first {MOST_FILES} are read"
+            if len(here) > MAX_FILES:
+                message = f"the folder has {len(here)} files; only the first {MAX_FILES} are read"
                 broken.append(_unreadable(folder, message).found())
-            paths += here[:MOST_FILES]
+            paths += here[:MAX_FILES]
         self._files = {path: known for path, known in self._files.items() if path in set(paths)}
         self._checks = {path: known for path, known in self._checks.items() if path in set(paths)}
         return broken, [self._read(path) for path in paths]
@@ -195,7 +195,7 @@ def _content(path: Path) -> str | _Read:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return _unreadable(path, "this is not a regular file")
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return _unreadable(path, "there is no such file")
     except IsADirectoryError:
@@ -203,9 +203,9 @@ def _content(path: Path) -> str | _Read:
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _unreadable(path, f"it cannot be read: {reason}")
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         hint = "Keep data in files of its own, and long lists out of the definition."
-        return _unreadable(path, f"it is larger than {MOST_BYTES // 1024 // 1024} MiB, too large for a workflow", hint)
+        return _unreadable(path, f"it is larger than {MAX_BYTES // 1024 // 1024} MiB, too large for a workflow", hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

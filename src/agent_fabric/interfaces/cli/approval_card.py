@@ -11,8 +11,8 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import plain, shortened, styled
 
-_MOST_LINES = 30
-_MOST_CHARS = 1_000
+_MAX_LINES = 30
+_MAX_CHARS = 1_000
 """In a line. What is too much is left out of the middle, and is counted; the end is where surprises are."""
 _BLANKS = re.compile(" {40,}")
 _LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
@@ -126,14 +126,14 @@ def _visible(line: str) -> str:
 
 def _cut(lines: list[str]) -> list[str]:
     """Leave out the middle of what is too long for a screen."""
-    if len(lines) > _MOST_LINES:
-        half = _MOST_LINES // 2
+    if len(lines) > _MAX_LINES:
+        half = _MAX_LINES // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines left out]", *lines[-half:]]
     return [_cut_line(line) for line in lines]
 
 
 def _cut_line(line: str) -> str:
-    half = _MOST_CHARS // 2
-    if len(line) <= _MOST_CHARS:
+    half = _MAX_CHARS // 2
+    if len(line) <= _MAX_CHARS:
         return line
     return f"{line[:half]} [{len(line) - 2 * half} characters left out] {line[-half:]}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.models.check_health import Finding, Level, can_run
+from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.bootstrap.unmet import unmet_settings
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.interfaces.cli.place import Questions, RunLogs
 
@@ -87,7 +87,7 @@ def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated
             origins=loaded.origins,
             asks_here=asks,
         )
-        observers.be_discreet_about(fabric.records.runs.encrypted)
+        observers.redact_runs(fabric.records.runs.encrypted)
         try:
             await fabric.records.runs.catch_up()
             yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
@@ -111,7 +111,7 @@ class LocalForeground:
         return self.fabric.records.runs
 
     @property
-    def approvals(self) -> SqliteApprovalBook:
+    def approvals(self) -> SqliteApprovalRepository:
         return self.fabric.records.approvals
 
     async def answer(self, approval_id: str, answer: Answer) -> object:

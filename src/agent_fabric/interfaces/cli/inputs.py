@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.workflows.inputs import parse_values
 
-MOST_BYTES = 10 * 1024 * 1024
+MAX_BYTES = 10 * 1024 * 1024
 """Of a file that is an input."""
 
 Inputs = Annotated[
@@ -47,7 +47,7 @@ def _with_content(pair: str) -> str:
 def _content(name: str, path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
         text = data.decode()
     except UnicodeDecodeError:
         raise InvalidInputs(f"The file for {name!r} is not UTF-8 text: {path}") from None
@@ -55,6 +55,6 @@ def _content(name: str, path: Path) -> str:
         why = getattr(problem, "strerror", None) or problem
         hint = "Begin a value that starts with @ with @@."
         raise InvalidInputs(f"The file for {name!r} cannot be read: {why}: {path}", hint=hint) from None
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise InvalidInputs(f"The file for {name!r} is larger than 10 MiB: {path}", hint="Give the agent its path.")
     return text

@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalBook
+from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
@@ -73,7 +73,7 @@ class LocalPlace:
         return self.records.runs
 
     @property
-    def approvals(self) -> SqliteApprovalBook:
+    def approvals(self) -> SqliteApprovalRepository:
         return self.records.approvals
 
     @property

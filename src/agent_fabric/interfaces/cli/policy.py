@@ -30,7 +30,7 @@ _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
 _AGE = re.compile(r"(\d{1,6})([smhdw])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 _FACTS = frozenset({"id", "verdict", "reason", "origin"})
 """What a rule has beside its conditions."""
 
@@ -116,13 +116,13 @@ def simulate(
         print_json(result)
         return
     changes = result["changes"]
-    for each in changes[:MOST_SHOWN]:
+    for each in changes[:MAX_SHOWN]:
         sys.stdout.write(
             f"{_verdict(each['before'])} → {_verdict(each['after'])}"
             f" {plain(each['run_id'])}  {shortened(each['what'], 70)}  ({plain(each['after']['rule'])})\n"
         )
-    if len(changes) > MOST_SHOWN:
-        sys.stdout.write(f"… and {len(changes) - MOST_SHOWN} more; --json shows all\n")
+    if len(changes) > MAX_SHOWN:
+        sys.stdout.write(f"… and {len(changes) - MAX_SHOWN} more; --json shows all\n")
     sys.stdout.write(
         f"{len(changes)} of {result['calls']} calls in {result['runs']} runs would be decided otherwise.\n"
     )

@@ -12,7 +12,7 @@ from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.infrastructure.workflows.definition_files import SUFFIXES, Found
-from agent_fabric.interfaces.cli.inputs import MOST_BYTES
+from agent_fabric.interfaces.cli.inputs import MAX_BYTES
 
 NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workflow, or its file.")]
 
@@ -59,16 +59,16 @@ def inputs_from(source: str) -> Mapping[str, Any]:
     """
     try:
         if source == "-":
-            data = sys.stdin.buffer.read(MOST_BYTES + 1) if sys.stdin is not None else b""
+            data = sys.stdin.buffer.read(MAX_BYTES + 1) if sys.stdin is not None else b""
         else:
             with Path(source).expanduser().open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
+                data = file.read(MAX_BYTES + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInputs(f"--inputs is not UTF-8 text: {source}", hint="Save it as UTF-8.") from None
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise InvalidInputs(f"--inputs cannot be read: {reason}: {source}", hint="Name a file, or - .") from None
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise InvalidInputs(f"--inputs is larger than 10 MiB: {source}", hint="Give long material as files.")
     return json_object(text, "--inputs", """a file with {"name": "value"}""")

@@ -11,7 +11,7 @@ from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, s
 from agent_fabric.interfaces.cli.step_lines import moment, seconds
 
 _WIDTH = 100
-_MOST_LINES = 20
+_MAX_LINES = 20
 _STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": "red"}
 
 
@@ -41,7 +41,7 @@ def workflow_summary(
     failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
         f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {shortened(each['error'] or '', 3 * _WIDTH)}"
-        for each in failed[:_MOST_LINES]
+        for each in failed[:_MAX_LINES]
     ]
     error = shown.get("error")
     if error and (error["code"] != "workflow_failed" or not failed):
@@ -92,8 +92,8 @@ def _values(shown: Mapping[str, Any]) -> list[str]:
     elif not values:
         values = {name: each for name, each in shown["outputs"].items() if each}
     lines = [f"  {plain(name)}: {shown_value(value)}" for name, value in values.items()]
-    if len(lines) > _MOST_LINES:
-        lines[_MOST_LINES - 1 :] = [f"  … and {len(lines) - _MOST_LINES + 1} more; see all with --json"]
+    if len(lines) > _MAX_LINES:
+        lines[_MAX_LINES - 1 :] = [f"  … and {len(lines) - _MAX_LINES + 1} more; see all with --json"]
     return ["", *lines, ""] if lines else []
 
 

@@ -9,7 +9,7 @@ from starlette.types import Scope
 from agent_fabric.interfaces.http.names import is_loopback
 
 _Address = IPv4Address | IPv6Address
-MOST_HOPS = 16
+MAX_HOPS = 16
 """Entries of `X-Forwarded-For` that are looked at, from the end."""
 
 
@@ -35,7 +35,7 @@ class Addresses:
         address = _address(peer)
         if address is None or not self._trusts(address):
             return _named(peer)  # somebody else's proxy, or a liar: never this machine's own program
-        for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")[-MOST_HOPS:]):
+        for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")[-MAX_HOPS:]):
             found = _address(entry.strip())
             if found is None:
                 break

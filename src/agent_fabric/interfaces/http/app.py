@@ -118,7 +118,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.take_up(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
-        asyncio.create_task(fabric.tell_what_is_unmet()),
+        asyncio.create_task(fabric.log_missing_prerequisites()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
     ]
     try:

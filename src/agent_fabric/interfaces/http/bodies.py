@@ -7,7 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 Body = TypeVar("Body", bound=BaseModel)
-MOST_PROBLEMS = 100
+MAX_PROBLEMS = 100
 """Of a body with more, only their number is told: to name each of a hundred thousand would hold up everybody else."""
 
 
@@ -31,7 +31,7 @@ async def body_of(request: Request, model: type[Body], *, absent: Body | None = 
 def refused(problem: ValidationError) -> RequestValidationError:
     """Return what is wrong with a body as the answer tells it."""
     count = problem.error_count()
-    if count > MOST_PROBLEMS:
+    if count > MAX_PROBLEMS:
         return RequestValidationError([{"type": "too_many_problems", "loc": ("body",), "msg": f"{count:,} problems"}])
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
     return RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors])

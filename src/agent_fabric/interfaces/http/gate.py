@@ -27,7 +27,7 @@ SEEDS = frozenset({"run", "runs", "approvals", "models", "health", "ready", "met
 DRAINED_BYTES = 8 * 1024 * 1024
 DRAINED_S = 2.0
 """How much of a refused body is thrown away, and for how long: many clients look for an answer only behind it."""
-STRANGERS_BODY_BYTES = 16 * 1024
+MAX_ANONYMOUS_BODY_BYTES = 16 * 1024
 """How much is read from somebody who has not shown who they are: enough for a name and a password."""
 STRANGERS_BODY_S = 10.0
 BODY_S = 60.0
@@ -110,7 +110,7 @@ class Gate:
     ) -> Receive | None:
         """Read the body, and return what gives it once more; None when nobody needs it, and all is said."""
         path = scope["path"]
-        most = min(self._max_body_bytes, STRANGERS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
+        most = min(self._max_body_bytes, MAX_ANONYMOUS_BODY_BYTES) if path in PUBLIC_PATHS else self._max_body_bytes
         refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
         if refused is None:
             try:

@@ -18,14 +18,14 @@ from typing import Any, Final
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_fabric.application.ports.idempotency import Claim, KeptAnswer, RepeatBook
+from agent_fabric.application.ports.idempotency import Claim, IdempotencyStore, KeptAnswer
 from agent_fabric.domain.errors import FabricError, RepeatMismatch, RepeatNotKept
 from agent_fabric.domain.identity import Principal
 from agent_fabric.interfaces.http.errors import problem, refusal
 
 HEADER: Final = b"idempotency-key"
 REPLAYED: Final = (b"idempotency-replayed", b"true")
-MOST_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 1_000_000
 """Larger answers are not kept: whoever asks again is answered anew, from the same run."""
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEY: Final = re.compile(rb"[\x21-\x7e]{1,255}")
@@ -54,7 +54,7 @@ class _UnderWay:
 class Idempotency:
     """Stands behind the gate. Requests without a key pass at the cost of a look at their headers."""
 
-    def __init__(self, app: ASGIApp, *, book: RepeatBook, hashed: Callable[[str], bytes]) -> None:
+    def __init__(self, app: ASGIApp, *, book: IdempotencyStore, hashed: Callable[[str], bytes]) -> None:
         """Take the book, and what makes of a digest one from which nobody can guess a request."""
         self._app = app
         self._book = book
@@ -155,7 +155,7 @@ class _Keeper:
             more = message.get("more_body", False)
             if not more:
                 await self._keep_it(self._start)
-            if not more or len(self._body) > MOST_BYTES:
+            if not more or len(self._body) > MAX_BYTES:
                 start, self._start = self._start, None
                 await self._send(start)
                 await self._send({"type": "http.response.body", "body": self._body, "more_body": more})
@@ -173,7 +173,7 @@ class _Keeper:
         await self._send(start)
 
     async def _keep_it(self, start: Message) -> None:
-        if len(self._body) > MOST_BYTES:
+        if len(self._body) > MAX_BYTES:
             return
         path = self._scope["path"]
         headers = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]

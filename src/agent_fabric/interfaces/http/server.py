@@ -33,7 +33,7 @@ SPARE_THREADS = 16
 """Threads beside one for each run, so that tools that block do not keep the store from being read."""
 GARBAGE = 10_000
 """New objects after which Python looks for garbage that refers to itself; some runs make as many."""
-MOST_FILES = 65_536
+MAX_FILES = 65_536
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = 0
 KILLED = 130
@@ -75,7 +75,7 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
 def _allow_many_connections() -> None:
     """Use as many connections as the system grants: many shells start with few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(ValueError, OSError):  # some systems promise more than they grant
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -6,7 +6,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.events import Event, ToolCalled, ToolReturned
 from agent_fabric.domain.runs.task import RunResult
 
-MOST_CHARS = 2_000
+MAX_CHARS = 2_000
 """Longer texts of events are cut: `fabric logs show` has them whole."""
 
 
@@ -52,4 +52,4 @@ def happened(event: Event) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"

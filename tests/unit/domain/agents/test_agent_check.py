@@ -8,7 +8,7 @@ from agent_fabric.domain.agents.capabilities import CAPABILITIES
 from agent_fabric.domain.agents.check import KEYS, KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import AgentDefinition, Dependency, DependencyKind, Role, agent_from
 from agent_fabric.domain.agents.schema import agent_schema
-from agent_fabric.domain.definitions.problems import MOST_PROBLEMS
+from agent_fabric.domain.definitions.problems import MAX_PROBLEMS
 from agent_fabric.domain.json_schema import problems_with
 
 KNOWN = KnownToAgents(
@@ -149,5 +149,5 @@ def test_the_schema_for_editors_takes_what_the_check_takes() -> None:
 )
 def test_of_very_many_problems_the_first_are_named_and_the_others_counted(change: dict[str, Any], rest: str) -> None:
     found = problems_in_agent({**WHOLE, **change}, KNOWN)
-    assert len(found) == MOST_PROBLEMS + 1
+    assert len(found) == MAX_PROBLEMS + 1
     assert found[-1].message == rest

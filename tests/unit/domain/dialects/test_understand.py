@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.dialects.call_text import MOST_CALLS
+from agent_fabric.domain.dialects.call_text import MAX_CALLS
 from agent_fabric.domain.dialects.understand import understand
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import Effect, ToolSpec
@@ -215,7 +215,7 @@ def test_without_tools_there_is_nothing_to_understand() -> None:
 def test_hostile_answers_are_read_quickly_and_harmlessly(text: str) -> None:
     for dialect in ToolDialect:
         response = understand(dialect, answer(text), TOOLS)
-        assert len(response.tool_calls) <= MOST_CALLS
+        assert len(response.tool_calls) <= MAX_CALLS
         assert len(response.problem) < 2_000
 
 

@@ -33,7 +33,7 @@ from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, OpenL
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.runs.task import MOST_CHAT_STEPS, Budget, Profile, RunStatus
+from agent_fabric.domain.runs.task import MAX_CHAT_STEPS, Budget, Profile, RunStatus
 from agent_fabric.domain.tools import Effect, ToolSpec
 from agent_fabric.testing.workbench import SETTINGS
 
@@ -239,7 +239,7 @@ def test_a_chat_turn_ends_with_its_first_plain_answer_and_has_fewer_steps() -> N
     story = Story(profile=Profile.CHAT).begin().answer(text="Hello.")
     assert story.follow() == PlainAnswerAccepted(payload={"summary": "Hello."})
     assert Budget.of(Profile.CHAT).max_steps == 15
-    assert Budget.of(Profile.CHAT, max_steps=500).max_steps == MOST_CHAT_STEPS
+    assert Budget.of(Profile.CHAT, max_steps=500).max_steps == MAX_CHAT_STEPS
 
 
 @pytest.mark.proves("AF-053")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.briefing import MOST_FORWARDED_CHARS, opening_for
+from agent_fabric.domain.runs.briefing import MAX_FORWARDED_CHARS, opening_for
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.state import Lane, Phase, RunState
 from agent_fabric.domain.runs.task import Budget, RunError, Task, TaskForceMode
@@ -131,7 +131,7 @@ def test_who_comes_later_is_told_what_was_done_and_what_failed() -> None:
 
 def test_a_long_result_is_not_forwarded_whole() -> None:
     state = force({"alpha": {"summary": "x" * 100_000}, "beta": {}}, mode=TaskForceMode.SEQUENTIAL)
-    assert len(opening_for(state, SpecialistId("beta"))) < MOST_FORWARDED_CHARS + 500
+    assert len(opening_for(state, SpecialistId("beta"))) < MAX_FORWARDED_CHARS + 500
 
 
 def test_one_specialist_is_told_the_task_and_nothing_else() -> None:

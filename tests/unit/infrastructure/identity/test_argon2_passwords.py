@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_fabric.domain.errors import TooManyRequests
-from agent_fabric.infrastructure.identity.argon2_passwords import MOST_WAITING, Argon2Passwords
+from agent_fabric.infrastructure.identity.argon2_passwords import MAX_WAITING, Argon2Passwords
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def test_it_takes_as_long_where_there_is_no_password(passwords: Argon2Pass
 
 async def test_the_event_loop_goes_on_and_too_many_are_refused(passwords: Argon2Passwords) -> None:
     turns = 0
-    checks = [asyncio.create_task(passwords.match("", "x")) for _ in range(MOST_WAITING)]
+    checks = [asyncio.create_task(passwords.match("", "x")) for _ in range(MAX_WAITING)]
     await asyncio.sleep(0)
     with pytest.raises(TooManyRequests):
         await passwords.hashed("one too many")

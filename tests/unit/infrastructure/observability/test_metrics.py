@@ -5,7 +5,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent_fabric.domain.events import Event, ToolErred, UnknownEvent
 from agent_fabric.domain.ids import CallId
-from agent_fabric.infrastructure.observability.metrics import MOST_NAMES, Reading, RunMetrics
+from agent_fabric.infrastructure.observability.metrics import MAX_NAMES, Reading, RunMetrics
 from unit.infrastructure.runlog.every_kind import RUN, all_ends, rich_run
 
 pytestmark = pytest.mark.proves("A33-110")
@@ -41,12 +41,12 @@ def test_a_refused_call_is_not_an_error_of_the_tool() -> None:
 
 def test_names_beyond_the_limit_share_one_line() -> None:
     metrics = RunMetrics()
-    for number in range(10 * MOST_NAMES):
+    for number in range(10 * MAX_NAMES):
         erred = ToolErred(tool=f"t{number}", error_type="x" * 5_000, error_message="", call_id=CallId("c"))
         metrics.publish(RUN, [Event(0, 0.0, None, "", erred)])
     calls = {labels: value for labels, value in counted(metrics).items() if labels[0] == "fabric_tool_calls_total"}
-    assert len(calls) == MOST_NAMES + 1
-    assert calls["fabric_tool_calls_total", "other", "other"] == 9 * MOST_NAMES
+    assert len(calls) == MAX_NAMES + 1
+    assert calls["fabric_tool_calls_total", "other", "other"] == 9 * MAX_NAMES
 
 
 def test_readings_are_gauges_of_this_moment() -> None:

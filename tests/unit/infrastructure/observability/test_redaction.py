@@ -10,7 +10,7 @@ from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.infrastructure.observability.redaction import (
-    MOST_CHARS,
+    MAX_CHARS,
     REDACTED,
     Redactor,
     names_secret,
@@ -143,9 +143,9 @@ def test_what_cannot_be_shown_or_has_no_end_is_still_plain_data() -> None:
 def test_a_very_long_text_is_cut_without_halving_a_secret() -> None:
     secret = "hunter2" * 40
     redactor = Redactor([secret])
-    for before in (MOST_CHARS - 100, 16_000 - 100):
+    for before in (MAX_CHARS - 100, 16_000 - 100):
         clean = redactor.text("x" * before + secret + "y" * 100_000)
-        assert len(clean) <= MOST_CHARS + 1
+        assert len(clean) <= MAX_CHARS + 1
         assert "hunter2" not in clean
     hidden_first = redactor.text(f"{PEM[:60]}{'k' * 15_000}-----END RSA PRIVATE KEY-----{'z' * 500}{secret}")
     assert "hunter2" not in hidden_first

@@ -271,7 +271,7 @@ def test_a_driver_that_vanished_leaves_no_open_span(traced: Traced) -> None:
 
 
 def test_runs_whose_end_is_never_seen_are_let_go(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_spans, "MOST_LIVE_RUNS", 3)
+    monkeypatch.setattr(run_spans, "MAX_LIVE_RUNS", 3)
     runs = [RunId(f"run-{number}") for number in range(5)]
     for run_id in runs[:3]:
         traced.publish(CREATED, run_id=run_id)
@@ -285,9 +285,9 @@ def test_runs_whose_end_is_never_seen_are_let_go(traced: Traced, monkeypatch: py
 
 def test_calls_whose_end_is_never_seen_are_let_go(traced: Traced) -> None:
     traced.publish(CREATED)
-    for number in range(run_spans.MOST_LIVE_CALLS + 10):
+    for number in range(run_spans.MAX_LIVE_CALLS + 10):
         traced.publish(ToolCalled(tool="t", args={}, call_id=CallId(f"c{number}")))
-    assert traced.sink.live == 1 + run_spans.MOST_LIVE_CALLS
+    assert traced.sink.live == 1 + run_spans.MAX_LIVE_CALLS
 
 
 def test_the_service_is_named_and_can_be_renamed(monkeypatch: pytest.MonkeyPatch) -> None:

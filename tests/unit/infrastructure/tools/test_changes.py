@@ -3,7 +3,7 @@ from pathlib import Path
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.changes import MOST_FILES, MOST_SHOWN, SHOWN_BYTES, difference
+from agent_fabric.infrastructure.tools.changes import MAX_FILES, MAX_SHOWN, SHOWN_BYTES, difference
 from agent_fabric.infrastructure.tools.shell import RunShell
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
@@ -40,7 +40,7 @@ async def test_commands_that_only_look_are_not_watched(tmp_path: Path) -> None:
 
 
 async def test_a_large_workspace_is_not_compared(tmp_path: Path) -> None:
-    for number in range(MOST_FILES + 1):
+    for number in range(MAX_FILES + 1):
         (tmp_path / f"{number}.txt").touch()
     assert await changed_by("echo x > 1.txt", tmp_path) is None
 
@@ -57,5 +57,5 @@ def test_long_and_many_changes_are_cut() -> None:
     assert difference({}, {"a": b"x" * 5_000}) == {"a": f"{'x' * SHOWN_BYTES}…"}
     assert difference({}, {"a": b"\0\1"}) == {"a": "(not text)"}
     many = difference({}, {f"{number:02d}": b"" for number in range(9)})
-    assert len(many) == MOST_SHOWN + 1
+    assert len(many) == MAX_SHOWN + 1
     assert many["…"] == "and 4 more"

@@ -3,7 +3,7 @@ from pathlib import Path
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
-from agent_fabric.infrastructure.tools.look import MOST_NAMED, MOST_OPENED, SHOWN_BYTES, Look
+from agent_fabric.infrastructure.tools.look import MAX_NAMED, MAX_OPENED, SHOWN_BYTES, Look
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 
@@ -24,15 +24,15 @@ async def test_an_empty_folder_is_said_to_be_empty(tmp_path: Path) -> None:
 
 
 async def test_long_files_and_many_files_are_cut(tmp_path: Path) -> None:
-    for number in range(MOST_NAMED + 5):
+    for number in range(MAX_NAMED + 5):
         (tmp_path / f"{number:03d}.txt").write_text("é" * SHOWN_BYTES)
     seen = await look(tmp_path)
     files = seen["files"]
     assert isinstance(files, dict)
     assert seen["truncated"]
-    assert len(files) == MOST_NAMED
+    assert len(files) == MAX_NAMED
     assert files["000.txt"] == "é" * (SHOWN_BYTES // 2) + "…"
-    assert sum(1 for text in files.values() if text) == MOST_OPENED
+    assert sum(1 for text in files.values() if text) == MAX_OPENED
 
 
 async def test_a_link_that_leads_out_is_named_but_not_read(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import DefinitionNotFound, InvalidDefinition
 from agent_fabric.domain.workflows.checks.check import AgentShape, Known
 from agent_fabric.infrastructure.workflows.definition_files import (
-    MOST_BYTES,
+    MAX_BYTES,
     DefinitionFolder,
     read_definition,
 )
@@ -121,7 +121,7 @@ def test_files_are_checked_against_one_another_and_against_agents_that_come_and_
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "large.yaml"
     with path.open("wb") as file:
-        file.truncate(10 * MOST_BYTES)
+        file.truncate(10 * MAX_BYTES)
     (problem,) = read_definition(path).problems
     assert problem.message == "it is larger than 2 MiB, too large for a workflow"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.interfaces.http.openai.conversation import (
-    MOST_BACKGROUND_CHARS,
+    MAX_BACKGROUND_CHARS,
     Asked,
     Turn,
     asked_in,
@@ -67,7 +67,7 @@ def test_a_prompt_tells_the_conversation_that_it_was_made_of(turns: list[Turn], 
 def test_what_is_too_much_is_left_out_but_neither_notes_nor_what_is_newest() -> None:
     old = [Turn("user", f"{number} " + "x" * 5_000) for number in range(20)]
     shown = transcript([Turn("note", "Be brief."), *old])
-    assert len(shown) < MOST_BACKGROUND_CHARS + 1_000
+    assert len(shown) < MAX_BACKGROUND_CHARS + 1_000
     assert "(older messages are left out)" in shown
     assert "|   Be brief." in shown
     assert "|   19 x" in shown

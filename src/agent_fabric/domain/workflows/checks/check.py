@@ -14,7 +14,7 @@ from agent_fabric.domain.workflows.checks.flow import Flow
 from agent_fabric.domain.workflows.checks.graph import Graph, check_dependencies, graph_of
 from agent_fabric.domain.workflows.checks.known import AgentShape, Known
 from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
-from agent_fabric.domain.workflows.checks.shape import MOST_STEPS
+from agent_fabric.domain.workflows.checks.shape import MAX_STEPS
 from agent_fabric.domain.workflows.checks.structure import check_structure, is_plain
 from agent_fabric.domain.workflows.checks.triggers import check_triggers
 
@@ -49,10 +49,10 @@ def problems_in(plain: object, known: Known = NOTHING_KNOWN) -> list[Problem]:
 
 def _too_many(graph: Graph, findings: Findings) -> bool:
     count = sum(len(siblings.nodes) for siblings in graph.lists)
-    if count <= MOST_STEPS:
+    if count <= MAX_STEPS:
         return False
     hint = "Move a part into a workflow of its own, or use for-each."
-    findings.add(Place(("steps",)), f"there are {count} steps; a workflow may have {MOST_STEPS}", hint)
+    findings.add(Place(("steps",)), f"there are {count} steps; a workflow may have {MAX_STEPS}", hint)
     return True
 
 

@@ -24,9 +24,9 @@ from agent_fabric.domain.workflows.checks.fields import (
     texts,
     whole,
 )
-from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MOST_PARALLEL, BuiltIn, Mode
+from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MAX_PARALLEL, BuiltIn, Mode
 
-MOST_STEPS: Final = 10_000
+MAX_STEPS: Final = 10_000
 """Steps of one workflow, nested ones too."""
 LONGEST_S: Final = 366 * 86_400.0
 _OTHER_NAMES: Final = {
@@ -193,7 +193,7 @@ EXECUTION: Final = Group(
             default=Mode.DEPENDENCY_AWARE.value,
         ),
         "parallel_limit": Field(
-            kind=whole(1, MOST_PARALLEL), doc="Steps at work at the same time.", default=DEFAULT_PARALLEL_LIMIT
+            kind=whole(1, MAX_PARALLEL), doc="Steps at work at the same time.", default=DEFAULT_PARALLEL_LIMIT
         ),
         "continue_on_error": Field(
             kind=FLAG, doc="After a failure, what does not need the failed step goes on.", default=False

@@ -8,8 +8,8 @@ from agent_fabric.domain.definitions.problems import Findings, Path, Place, show
 from agent_fabric.domain.workflows.checks.fields import IDENTIFIER, Either, Entries, Field, Group, Kind, Leaf, Steps
 from agent_fabric.domain.workflows.checks.shape import EXECUTION, STEP, TRIGGERS, WORKFLOW
 
-MOST_DEPTH: Final = 64
-MOST_VALUES: Final = 250_000
+MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 250_000
 """Values of one definition, keys not counted: ten thousand steps have far fewer."""
 _LARGEST: Final = 2**63
 _USUAL: Final[Mapping[str, Mapping[str, str]]] = {
@@ -41,15 +41,15 @@ def is_plain(value: object, findings: Findings) -> bool:
     level: list[tuple[Path, object]] = [((), value)]
     before = len(findings.found)
     count = 1
-    for _ in range(MOST_DEPTH):
+    for _ in range(MAX_DEPTH):
         inner: list[tuple[Path, object]] = []
         for path, each in level:
             if (message := _odd(each)) is not None:
                 findings.add(Place(path), f"{shown_path(path) or 'the definition'} {message}")
             if isinstance(each, dict | list):
                 count += len(each)
-                if count > MOST_VALUES:
-                    findings.add(Place(), f"it has more than {MOST_VALUES} values", "Keep data in files of its own.")
+                if count > MAX_VALUES:
+                    findings.add(Place(), f"it has more than {MAX_VALUES} values", "Keep data in files of its own.")
                     return False
             if isinstance(each, dict):
                 _check_keys(each, path, findings)
@@ -59,7 +59,7 @@ def is_plain(value: object, findings: Findings) -> bool:
         level = inner
         if not level:
             return len(findings.found) == before
-    findings.add(Place(level[0][0][:3]), f"it is nested deeper than {MOST_DEPTH} levels")
+    findings.add(Place(level[0][0][:3]), f"it is nested deeper than {MAX_DEPTH} levels")
     return False
 
 

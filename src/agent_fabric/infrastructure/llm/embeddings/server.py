@@ -12,7 +12,7 @@ from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, packed
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only, whole_body
 
-MOST_CHARS = 2_000
+MAX_CHARS = 2_000
 """Fits into the window of every embedding model in use: the smallest hold 512 tokens."""
 SILENT_S = 300.0
 """How long a server may say nothing: it may have to load the model first."""
@@ -72,4 +72,4 @@ class EmbeddingServer:
 
 def sent(texts: Sequence[str]) -> list[str]:
     """Return the texts as servers take them: cut, UTF-8, and never empty."""
-    return [text[:MOST_CHARS].encode("utf-8", "replace").decode().strip() or "-" for text in texts]
+    return [text[:MAX_CHARS].encode("utf-8", "replace").decode().strip() or "-" for text in texts]

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.ollama.starter import DEFAULT_WAIT_S, OllamaStarter
 from agent_fabric.infrastructure.llm.openai_compatible import OpenAICompatibleClient
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 """Models that a hint lists."""
 
 
@@ -183,5 +183,5 @@ class OllamaBackend:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

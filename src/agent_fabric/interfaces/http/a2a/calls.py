@@ -17,7 +17,7 @@ from agent_fabric.interfaces.http.a2a.error_shape import (
 )
 
 VERSION_HEADER = "a2a-version"
-MOST_ID_CHARS = 1_000
+MAX_ID_CHARS = 1_000
 _LARGEST_ID = 2**53
 
 
@@ -87,7 +87,7 @@ def id_in(body: Any) -> RpcId:
     """Return what an answer to a body repeats; None if it has nothing that can be."""
     found = body.get("id") if isinstance(body, dict) else None
     if isinstance(found, str):
-        return found if len(found) <= MOST_ID_CHARS else None
+        return found if len(found) <= MAX_ID_CHARS else None
     return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= _LARGEST_ID else None
 
 

@@ -17,7 +17,7 @@ _IN = ConfigDict(
     defer_build=True,  # most servers are never called so, and should not start later for it
 )
 Name = Annotated[str, StringConstraints(max_length=200)]
-PAGE, MOST_TASKS = 50, 100
+PAGE, MAX_TASKS = 50, 100
 _EXACT = 2**53
 """Beyond this, a float is no exact number any more."""
 
@@ -139,7 +139,7 @@ class Listing(BaseModel):
 
     context_id: Annotated[Name, Field(alias="contextId")] = ""
     status: Name = ""
-    page_size: Annotated[int, Field(alias="pageSize", ge=0, le=MOST_TASKS)] = PAGE
+    page_size: Annotated[int, Field(alias="pageSize", ge=0, le=MAX_TASKS)] = PAGE
     page_token: Annotated[str, Field(alias="pageToken", pattern=r"^[0-9]{0,18}$")] = ""
     history_length: Annotated[int | None, Field(alias="historyLength", ge=0)] = None
     include_artifacts: Annotated[bool, Field(alias="includeArtifacts")] = False

@@ -16,8 +16,8 @@ from agent_fabric.interfaces.approval_form import fields_of
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.workflow_result import workflow_object
 
-MOST_FILES = 50
-MOST_CHARS = 500
+MAX_FILES = 50
+MAX_CHARS = 500
 """Of what a question is about."""
 NOTHING_SAID = "The task is done; nothing was said about it."
 
@@ -59,9 +59,9 @@ def answer_in(payload: Mapping[str, Any]) -> str:
         return _said({name: value for name, value in payload.items() if name != "action"})
     files = payload.get("artifacts")
     listed = [_name(file) for file in files] if isinstance(files, Sequence) and not isinstance(files, str) else []
-    shown = [f"- {name}" for name in listed[:MOST_FILES]]
-    if len(listed) > MOST_FILES:
-        shown.append(f"- and {len(listed) - MOST_FILES} more")
+    shown = [f"- {name}" for name in listed[:MAX_FILES]]
+    if len(listed) > MAX_FILES:
+        shown.append(f"- and {len(listed) - MAX_FILES} more")
     return "\n\n".join(filter(None, [summary.strip(), "\n".join(["Files:", *shown]) if shown else ""])) or NOTHING_SAID
 
 
@@ -141,4 +141,4 @@ def _compact(value: Any) -> str:
 
 def _shortened(text: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…"
+    return line if len(line) <= MAX_CHARS else f"{line[:MAX_CHARS]}…"

@@ -20,7 +20,7 @@ ROLES: Mapping[str, str] = {
     "function": "tool",
 }
 """What a message's role is called in the transcript. Nobody's text gains the authority of our own system prompt."""
-MOST_BACKGROUND_CHARS = 24_000
+MAX_BACKGROUND_CHARS = 24_000
 """Of the transcript. Chat programs send all that was ever said, and local models have little room."""
 
 _HEAD = (
@@ -70,7 +70,7 @@ def transcript(turns: Iterable[Turn]) -> str:
 
     Notes are kept before all else, then what is newest.
     """
-    left, kept = MOST_BACKGROUND_CHARS, dict[int, str]()
+    left, kept = MAX_BACKGROUND_CHARS, dict[int, str]()
     listed = list(turns)
     notes_first = sorted(range(len(listed)), key=lambda index: (listed[index].role != NOTE, -index))
     for index in notes_first:

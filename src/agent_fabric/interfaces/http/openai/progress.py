@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-MOST_CHARS = 200
+MAX_CHARS = 200
 _KIND = re.compile(rb'"kind":"(\w+)"')
 _HEAD_BYTES = 300
 """Where the kind of an event stands; what follows may be long."""
@@ -25,7 +25,7 @@ def progress_in(frame: bytes) -> str:
     if kind is None or kind[1] not in _TOLD or not frame.startswith(b"id: "):
         return ""
     event = json.loads(frame.partition(b"data: ")[2])
-    return " ".join(_line(event["kind"], event["payload"]).split())[:MOST_CHARS]
+    return " ".join(_line(event["kind"], event["payload"]).split())[:MAX_CHARS]
 
 
 def _line(kind: str, payload: Mapping[str, Any]) -> str:

@@ -6,8 +6,8 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from agent_fabric.application.models.check_health import Finding, Level
+from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.bootstrap.unmet import unmet_settings
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.locks import needs

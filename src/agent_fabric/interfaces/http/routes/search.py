@@ -15,7 +15,7 @@ from agent_fabric.interfaces.http.openapi import problems
 from agent_fabric.interfaces.http.schemas import FoundRuns, RunList
 from agent_fabric.interfaces.http.views import listed
 
-MOST_READ = 200
+MAX_READ = 200
 """Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""
 
 
@@ -69,6 +69,6 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
         """
-        answer = await lazy.search(q, limit=limit, most_read=MOST_READ)
+        answer = await lazy.search(q, limit=limit, most_read=MAX_READ)
         runs = [{**listed(each.record), "score": round(each.score, 4)} for each in answer.runs]
         return Response(dump_json({"runs": runs, "unread": answer.unread}), media_type="application/json")

@@ -17,7 +17,7 @@ Flight = asyncio.Task[Sequence[Body]]
 _News = TypeVar("_News", bound=asyncio.Future[Any])
 
 
-class Flights:
+class InFlightEffects:
     """What a drive has started on tasks of their own, at most one for each lane."""
 
     def __init__(self) -> None:

@@ -32,8 +32,8 @@ T = TypeVar("T")
 _SETTLED = [status.value for status in RunStatus if status.settled]
 
 
-class SqliteAttic:
-    """Attic over the store and the folders of runs."""
+class SqliteRetentionStore:
+    """RetentionStore over the store and the folders of runs."""
 
     def __init__(self, store: Store, folder_of: Callable[[RunId], str], clock: Clock, key: AuditKey) -> None:
         self._store = store

@@ -10,10 +10,10 @@ from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.events import RunCancelled
 from agent_fabric.domain.workflow_events import SignalReceived
 
-Mail = asyncio.Future[Sequence[InboxRow]]
+InboxFuture = asyncio.Future[Sequence[InboxRow]]
 
 
-def ends_run(mail: Mail) -> bool:
+def ends_run(mail: InboxFuture) -> bool:
     """Tell whether somebody has written that the run shall end."""
     return mail.done() and not mail.cancelled() and any(row.kind == CANCEL for row in mail.result())
 

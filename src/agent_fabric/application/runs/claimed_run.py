@@ -8,7 +8,7 @@ from agent_fabric.domain.events import Body
 from agent_fabric.domain.runs.state import RunState
 
 
-class Taken(NamedTuple):
+class ClaimedRun(NamedTuple):
     """What `DriveRun` needs to go on with a run that this process holds."""
 
     held: HeldRun
