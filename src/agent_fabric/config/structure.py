@@ -1,7 +1,7 @@
 """Answers questions about the schema: what is at a path, and which names are valid there."""
 
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -35,21 +35,6 @@ def type_at(path: Sequence[str | int]) -> Any:
         else:
             return None
     return current
-
-
-def models_below(
-    model: type[BaseModel], path: tuple[str, ...] = ()
-) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
-    """Give a model and all that it holds, each with the path that leads to it."""
-    yield model, path
-    for name, field in model.model_fields.items():
-        kind = core_type(field.annotation)
-        if is_model(kind):
-            yield from models_below(kind, (*path, name))
-        elif get_origin(kind) is Mapping and is_model(inner := core_type(get_args(kind)[1])):
-            yield from models_below(inner, (*path, name, "<key>"))
-        elif get_origin(kind) is tuple and is_model(inner := core_type(get_args(kind)[0])):
-            yield from models_below(inner, (*path, name, "<item>"))
 
 
 def is_model(kind: Any) -> bool:

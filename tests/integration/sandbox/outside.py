@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.infrastructure.sandbox import escape_checks
+from integration.sandbox import escape_checks
 
 POWERFUL_WORD = "FABRIC_TEST_SECRET"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.infrastructure.sandbox.escape_checks import CHECKS, HEAVY, WANTED
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
 from agent_fabric.infrastructure.sandbox.podman import ContainerSandbox
 from agent_fabric.infrastructure.sandbox.podman_engine import find_engine
 from integration.sandbox.as_user import CONTAINED_ROOT, USER, run_python
+from integration.sandbox.escape_checks import CHECKS, HEAVY, WANTED
 from integration.sandbox.image import import_busybox, remove_image, static_busybox
 from integration.sandbox.outside import Outside
 from services import need, need_program

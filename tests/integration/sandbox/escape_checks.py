@@ -11,7 +11,7 @@ about what must work inside, `held` means that it works. A check in HEAVY may be
 limit of the box; whoever runs it takes a command that was ended as `held`.
 """
 # Every check takes the facts, and tries the system's calls as they are.
-# ruff: noqa: ARG001, ARG005, PTH101, PTH102, PTH104, PTH108, PTH110, PTH116, PTH123, PTH208, PTH211
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH116, PTH123, PTH208, PTH211
 
 import ctypes
 import errno
@@ -99,7 +99,7 @@ def _setuid_file(facts: Facts) -> Answer:
     old, new = f"setid-{facts['name']}", f"setid-new-{facts['name']}"
     os.close(os.open(old, os.O_CREAT | os.O_WRONLY, 0o755))
     with suppress(OSError):
-        os.chmod(old, 0o4755)  # noqa: S103 - a try
+        os.chmod(old, 0o4755)
     with suppress(OSError):
         os.close(os.open(new, os.O_CREAT | os.O_WRONLY, 0o6755))
     modes = [os.stat(name).st_mode & 0o6000 for name in (old, new) if os.path.exists(name)]
@@ -238,7 +238,7 @@ def _zeros(size: int) -> Any:
 
 
 def _mknod(facts: Facts) -> Answer:
-    for folder in (".", os.environ.get("TMPDIR", "/tmp")):  # noqa: S108 - the box's own
+    for folder in (".", os.environ.get("TMPDIR", "/tmp")):
         with suppress(OSError):
             os.mknod(f"{folder}/device-{facts['name']}", 0o20666, os.makedev(1, 3))
             return ESCAPED, f"made a device in {folder}"
@@ -341,7 +341,7 @@ def _disk(folder: str, files: int, megabytes: int) -> Answer:
 
 
 def _temporary() -> str:
-    return os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - the box's own
+    return os.environ.get("TMPDIR", "/tmp")
 
 
 def _leave(forever: Callable[[], None]) -> Answer:
@@ -493,7 +493,7 @@ def main(arguments: list[str]) -> None:
         except Exception as error:  # noqa: BLE001 - the next check must run
             outcome, detail = ERROR, f"{type(error).__name__}: {error}"
         results[name] = {"outcome": outcome, "detail": detail}
-    print(json.dumps(results), flush=True)  # noqa: T201 - its result
+    print(json.dumps(results), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
 """Writes the reference page of the configuration from the schema.
 
-`python -m agent_fabric.config.reference > docs/reference/configuration.md` brings the page up to date.
+`python tests/config_reference.py > docs/reference/configuration.md` updates the page.
 """
 
+import ast
+import inspect
 import json
 import sys
+import textwrap
 import types
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, Union, get_args, get_origin
@@ -15,10 +19,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.config.docstrings import field_docs
 from agent_fabric.config.environment import RESERVED, variable_name
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.config.structure import core_type, is_model, models_below
+from agent_fabric.config.structure import core_type, is_model
 
 _INTRODUCTION: Final = """\
 # Configuration
@@ -67,7 +70,7 @@ def render_reference() -> str:
     """Return the page as Markdown."""
     reserved = [f"`{name}`" for name in sorted(RESERVED)]
     sections = [_INTRODUCTION + ", ".join(reserved) + ",\nand variables that a setting refers to as `env:NAME`.\n"]
-    sections += [_section(model, path) for model, path in models_below(FabricConfig)]
+    sections += [_section(model, path) for model, path in _models_below(FabricConfig)]
     sections.append(_built_in())
     return "\n".join(sections)
 
@@ -78,7 +81,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> str:
     if path and "<item>" not in path:
         lines += [f"Variables: `{variable_name(path)}__…`", ""]
     lines += ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-    docs = field_docs(model)
+    docs = _field_docs(model)
     lines += [f"| `{name}` | {_type(field)} | {_default(field)} | {docs[name]} |" for name, field in _rows(model)]
     return "\n".join(lines) + "\n"
 
@@ -136,6 +139,40 @@ def _is_built_in(field: FieldInfo) -> bool:
 
 def _built_in() -> str:
     return f"## Built in\n\n```json\n{json.dumps(default_settings(), indent=2)}\n```\n"
+
+
+def _models_below(
+    model: type[BaseModel], path: tuple[str, ...] = ()
+) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
+    """Yield a model and every model in it, each with its path."""
+    yield model, path
+    for name, field in model.model_fields.items():
+        kind = core_type(field.annotation)
+        if is_model(kind):
+            yield from _models_below(kind, (*path, name))
+        elif get_origin(kind) is Mapping and is_model(inner := core_type(get_args(kind)[1])):
+            yield from _models_below(inner, (*path, name, "<key>"))
+        elif get_origin(kind) is tuple and is_model(inner := core_type(get_args(kind)[0])):
+            yield from _models_below(inner, (*path, name, "<item>"))
+
+
+def _field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """Return the string under each field of a model, read from its source.
+
+    pydantic can do this itself, for every model at import; that costs each start of the program tens of milliseconds.
+    """
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs: dict[str, str] = {}
+    for field, text in pairwise(definition.body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            docs[field.target.id] = " ".join(str(text.value.value).split())
+    return docs
 
 
 if __name__ == "__main__":
