@@ -41,7 +41,7 @@ def list_(
         run = None if run_id is None else await place.catalogue.find(run_id)
         return list(await place.approvals.list(run_id=run, pending_only=not everything))
 
-    cards = at_place(workspace, server, go)
+    cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if run_id is None else None)
     if as_json:
         print_json([approval_object(card) for card in cards])
     elif not cards:

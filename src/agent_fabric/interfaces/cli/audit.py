@@ -14,10 +14,11 @@ from agent_fabric.client.wire import Json
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit import AuditEntry, audit_of
 from agent_fabric.domain.errors import Forbidden, RunKeyMissing
+from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.audit_views import act_from, act_object, chain_object, entry_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if, server_of, with_client
 
@@ -55,7 +56,9 @@ def list_(
     async def go(place: Place) -> list[AuditEntry]:
         return await _entries(place, run_id, limit)
 
-    found: list[AuditEntry | Act] = [] if kind is Kind.ADMIN else [*at_place(workspace, server, go)]
+    found: list[AuditEntry | Act] = []
+    if kind is not Kind.ADMIN:
+        found += at_place(workspace, server, go, without=[] if run_id is None else None)
     if run_id is None and kind is not Kind.CALL:
         found += _acts(workspace, server, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)
@@ -125,7 +128,10 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
                 raise
             sys.stderr.write("What people did to the server itself is shown to its administrators only.\n")
             return []
-    records = open_records(existing_root(workspace))
+    root = fabric_root(workspace)
+    if not Layout(root).database.exists():
+        return []
+    records = open_records(root)
     try:
         return list(asyncio.run(act_log(records).recent(limit=limit)))
     finally:

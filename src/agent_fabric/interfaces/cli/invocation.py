@@ -5,7 +5,7 @@ import importlib
 import os
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import typer
@@ -34,6 +34,10 @@ _USAGE_ERRORS = (
     RunNotFound,
     SecretNotFound,
 )
+
+
+DEFAULT_SUBCOMMANDS = ("list", "show", "status")
+"""What a group does without a subcommand: the first of these that it has. All of them only read."""
 
 
 def new_app(help_text: str) -> typer.Typer:
@@ -67,6 +71,7 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
     as_json = "--json" in arguments
     try:
         command = typer.main.get_command(load())
+        arguments = with_subcommand(getattr(command, "commands", {}), arguments)
         defaults = _with_server(command, program, arguments, server)
         code = command.main(list(arguments), prog_name=program, standalone_mode=False, default_map=defaults)
         return code if isinstance(code, int) else COMPLETED
@@ -89,6 +94,13 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
     except Exception as problem:  # noqa: BLE001 - the last line of defence: a person gets a sentence, the trace a file
         print_error(_crash(problem), as_json=as_json)
         return FAILED
+
+
+def with_subcommand(subcommands: Container[str], arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of a group with its default subcommand in front if they name none."""
+    names_one = bool(arguments) and not arguments[0].startswith("-")
+    default = next((name for name in DEFAULT_SUBCOMMANDS if name in subcommands), None)
+    return arguments if names_one or default is None or "--help" in arguments else [default, *arguments]
 
 
 def _with_server(command: Any, program: str, arguments: Sequence[str], server: str | None) -> dict[str, Any]:
