@@ -12,10 +12,11 @@ from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Ro
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.actions import Action, action
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Sandbox",
     "SandboxedTool",
     "SpecialistPack",
+    "Tool",
     "ToolCallRequest",
     "ToolContext",
     "ToolFunction",

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +14,7 @@ from agent_fabric.domain.sources import Source
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
+TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class Effect(StrEnum):
@@ -26,6 +28,11 @@ class Effect(StrEnum):
     """Changes files or runs programs in the box: the model must check before it repeats."""
     LEAVES_SANDBOX = "leaves_sandbox"
     """Reaches the world outside the box: the model must check before it repeats."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether a call counts as a change of the workspace."""
+        return self in (Effect.CHANGES_WORKSPACE, Effect.IDEMPOTENT)
 
 
 class Trust(StrEnum):
@@ -73,9 +80,12 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool gives back when it worked."""
+    """What a tool gives back."""
 
-    output: Mapping[str, Any]
+    output: Mapping[str, Any] = field(default_factory=dict)
+    success: bool = True
+    """False: the call failed, and the model is told `error`, as if the tool had raised it."""
+    error: str = ""
     changed: bool = False
     """The call changed files in the workspace, so that earlier proof no longer counts."""
     proved: str = ""

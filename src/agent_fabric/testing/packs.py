@@ -14,7 +14,9 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools import ToolContext, ToolResult
+from agent_fabric.infrastructure.packs.added_tools import as_tool
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool
+from agent_fabric.infrastructure.packs.tool_objects import Tool
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.workbench import Answer
 
@@ -24,13 +26,13 @@ def sandbox_in(folder: Path) -> Sandbox:
     return UnconfinedSandbox(folder, "a-test")
 
 
-async def call_tool(tool: SandboxedTool, sandbox: Sandbox, /, **args: Any) -> ToolResult:
+async def call_tool(tool: SandboxedTool | Tool, sandbox: Sandbox, /, **args: Any) -> ToolResult:
     """Call a tool as a run does: arguments that do not fit its schema never reach it.
 
     Raises:
         ValueError: the arguments do not fit.
     """
-    spec, function = tool.within(sandbox)
+    spec, function = as_tool(tool).within(sandbox)
     problems = problems_with(args, spec.parameters)
     if problems:
         raise ValueError("; ".join(problems))

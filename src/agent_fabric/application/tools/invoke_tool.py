@@ -191,6 +191,8 @@ class InvokeTool:
             async with asyncio.timeout(context.timeout_s + GRACE_S):
                 result = await _executor_of(pack).execute_tool(call.tool, given, context)
             result = shown.result(result)
+            if not result.success:
+                return (erred("ToolFailed", result.error[:limit_chars] or "it gave no reason"),)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             return (await self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
@@ -281,7 +283,7 @@ class _Shown:
         if self.hides is None:
             return result
         result = self.hides.hide(replace(result, output=plain(result.output)[0]))
-        return replace(result, output=defused(result.output))
+        return replace(result, output=defused(result.output), error=self.text(result.error))
 
 
 def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.infrastructure.packs.base import ToolFunction
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.threads import on_own_thread
 
 ActionFunction = Callable[[Mapping[str, Any], ToolContext], Any]

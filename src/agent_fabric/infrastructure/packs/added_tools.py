@@ -9,9 +9,9 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import ToolFunction
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool, tool
 from agent_fabric.infrastructure.packs.imported import imported, repeated_names
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction, is_tool_object, object_tool
 from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 
 TOOLS = "agent_fabric.tools"
@@ -74,7 +74,7 @@ class PackWithTools(WrappedPack):
 def _found(reference: str, specialist_id: SpecialistId) -> SandboxedTool:
     try:
         found = imported(reference) if ":" in reference else _entry_point(reference).load()
-        return _as_tool(found)
+        return as_tool(found)
     except (Exception, SystemExit) as problem:
         raise RecruitError(
             f"The tool {reference!r} of pack {specialist_id!r} cannot be used: {_said(problem)}",
@@ -93,9 +93,18 @@ def _entry_point(name: str) -> EntryPoint:
     return found[0]
 
 
-def _as_tool(found: Any) -> SandboxedTool:
+def as_tool(found: Any) -> SandboxedTool:
+    """Return a tool of what a module or a package offers as one: a tool, a function, or an object or class of `Tool`.
+
+    Raises:
+        TypeError: it is none of these.
+    """
     if hasattr(found, "within"):
         return cast("SandboxedTool", found)
+    if is_tool_object(found):
+        return object_tool(found)
+    if isinstance(found, type) and hasattr(found, "execute"):
+        return as_tool(found())
     if callable(found):
         return tool(found)
     raise TypeError(f"{type(found).__name__} is neither a function nor a tool")

@@ -10,8 +10,9 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, servers_of, tools_of
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import FINISH_TASK, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.sandboxed_tools import shell_tool
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.packs.wrapped import WrappedPack
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile

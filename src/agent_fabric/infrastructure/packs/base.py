@@ -1,15 +1,13 @@
 """What every pack is made of."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction, object_tool
 from agent_fabric.infrastructure.threads import on_own_thread
-
-ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
-"""A tool as the engine calls it."""
 
 
 class BaseSpecialistPack:
@@ -22,7 +20,7 @@ class BaseSpecialistPack:
         self,
         *,
         system_prompt: str,
-        tools: Sequence[tuple[ToolSpec, ToolFunction]],
+        tools: Sequence[tuple[ToolSpec, ToolFunction] | Tool],
         finish: FinishSpec,
         hidden: Sequence[tuple[ToolSpec, ToolFunction]] = (),
         compact_prompt: str | None = None,
@@ -33,11 +31,12 @@ class BaseSpecialistPack:
         """The system prompt for models that are small or slow; None: the same one."""
         self.compact_tools = compact_tools
         """The tools that such models get, since the fewer they have, the better they choose; None: all."""
-        self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in tools)
+        offered = [tool if isinstance(tool, tuple) else object_tool(tool).within() for tool in tools]
+        self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in offered)
         self.hidden_tools: tuple[ToolSpec, ...] = tuple(spec for spec, _ in hidden)
         """Tools that are not offered in this run, but answer if a model calls them all the same."""
         self.finish = finish
-        self._tools = {spec.name: function for spec, function in (*tools, *hidden)}
+        self._tools = {spec.name: function for spec, function in (*offered, *hidden)}
 
     async def aopen(self) -> None:
         """Nothing to start."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.packs.base import ToolFunction, tool_from
+from agent_fabric.domain.tools import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.packs.base import tool_from
 from agent_fabric.infrastructure.packs.hints import parameters_schema
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.sandbox.blocking import BlockingSandbox
 
 P = ParamSpec("P")
@@ -19,8 +20,6 @@ GIVEN = frozenset({"sandbox", "context"})
 """Parameters of these names are filled in by us; the model does not see them."""
 
 _SECTION = re.compile(r"^(Args|Arguments|Returns|Raises|Yields|Examples?|Notes?):\s*$", re.MULTILINE)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_CHANGES = frozenset({Effect.CHANGES_WORKSPACE, Effect.IDEMPOTENT})
 
 
 class SandboxedTool(Protocol):
@@ -71,7 +70,7 @@ class FunctionTool(Generic[P, R]):
         if isinstance(output, ToolResult):
             return output
         return ToolResult(
-            output=output if isinstance(output, Mapping) else {"result": output}, changed=self.spec.effect in _CHANGES
+            output=output if isinstance(output, Mapping) else {"result": output}, changed=self.spec.effect.changes
         )
 
     def _as_declared(self, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +123,7 @@ def tool_of(
 ) -> FunctionTool[P, R]:
     """Make a tool of a function; see `tool`."""
     name = getattr(function, "__name__", "")
-    if not _NAME.fullmatch(name) or name == FINISH_TASK:
+    if not TOOL_NAME.fullmatch(name) or name == FINISH_TASK:
         raise TypeError(f"{name or function!r} cannot be the name of a tool")
     description = _SECTION.split(inspect.getdoc(function) or "", maxsplit=1)[0].strip()
     try:

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, SCREENING_COLUMNS, SCREENING_LOG
 from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.research import (
     COMPACT_PROMPT_RESEARCH,
     COMPACT_PROMPT_RESEARCH_OFFLINE,
@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.packs.prompts.research import (
     SYSTEM_PROMPT_RESEARCH_OFFLINE,
 )
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.browser import PageRecord
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.reports import WriteReport

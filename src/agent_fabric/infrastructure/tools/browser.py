@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import with_page
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
-from agent_fabric.infrastructure.packs.base import ToolFunction
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS

@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -13,11 +14,12 @@ from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.added_tools import PackWithTools, with_tools
-from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, ToolFunction, tool_from
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.function_tools import tool
 from agent_fabric.infrastructure.packs.imported import build_imported
 from agent_fabric.infrastructure.packs.sandboxed_tools import file_tools, shell_tool
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from installed_packages import laid_out
 
@@ -45,6 +47,47 @@ class Echo:
         return make_tool_def("echo", f"In {sandbox.level}.", {}), tool_from(lambda: "echo")
 
 
+class Answer(NamedTuple):
+    """What the tools of somebody else give back."""
+
+    success: bool
+    output: str
+    error: str = ""
+
+
+class Lookup:
+    """A tool with the fewest members: name, description, execute."""
+
+    name = "lookup"
+    description = "Look a word up."
+
+    async def execute(self, params: Mapping[str, Any], context: ToolContext) -> Answer:
+        word = params.get("word", "")
+        return Answer(True, f"{word} in {context.working_dir}") if word else Answer(False, "", "which word?")
+
+
+class Divide:
+    """A tool that blocks, with a schema, an effect and a time limit."""
+
+    description = "Divide two numbers."
+    parameters: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"one": {"type": "number"}, "by": {"type": "number"}},
+        "required": ["one", "by"],
+    }
+    effect = Effect.READS
+    timeout_s = 3.0
+
+    @property
+    def name(self) -> str:
+        return "divide"
+
+    def execute(self, params: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        if not params["by"]:
+            return ToolResult(success=False, error="nothing can be divided by 0")
+        return ToolResult(output={"quotient": params["one"] / params["by"]})
+
+
 class LatePack(BaseSpecialistPack):
     """A pack that learns of its tools when it is opened."""
 
@@ -65,7 +108,7 @@ class LatePack(BaseSpecialistPack):
 def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A module of somebody else."""
     module = ModuleType("somebodys")
-    vars(module).update(shout=shout, whisper=whisper, echo=Echo(), text="text")
+    vars(module).update(shout=shout, whisper=whisper, echo=Echo(), text="text", lookup=Lookup(), Divide=Divide)
     monkeypatch.setitem(sys.modules, "somebodys", module)
     return module
 
@@ -92,6 +135,42 @@ async def test_functions_and_objects_become_tools_beside_the_packs_own(tmp_path:
         await pack.execute_tool("stranger", {}, CONTEXT)
     await pack.aclose()
     assert inner.closed
+
+
+@pytest.mark.proves("A33-080", "A33-143", "C13")
+async def test_an_object_with_name_description_and_execute_is_a_tool(tmp_path: Path) -> None:
+    pack = added(tmp_path, "somebodys:lookup", "somebodys:Divide")
+    _, lookup, divide = pack.tool_definitions
+    assert (lookup.name, lookup.description, lookup.parameters["type"]) == ("lookup", "Look a word up.", "object")
+    assert lookup.effect is Effect.CHANGES_WORKSPACE
+    assert (divide.parameters, divide.effect, divide.timeout_s) == (Divide.parameters, Effect.READS, 3.0)
+    found = await pack.execute_tool("lookup", {"word": "fabric"}, replace(CONTEXT, working_dir="/work"))
+    assert (found.success, found.output, found.changed) == (True, {"result": "fabric in /work"}, True)
+    unknown = await pack.execute_tool("lookup", {}, CONTEXT)
+    assert (unknown.success, unknown.error) == (False, "which word?")
+    assert (await pack.execute_tool("divide", {"one": 3, "by": 2}, CONTEXT)).output == {"quotient": 1.5}
+    assert (await pack.execute_tool("divide", {"one": 3, "by": 0}, CONTEXT)).error == "nothing can be divided by 0"
+
+
+async def test_a_pack_takes_tool_objects_beside_its_other_tools() -> None:
+    pack = BaseSpecialistPack(
+        system_prompt="p", tools=[(OWN, tool_from(lambda: "own")), Lookup()], finish=make_finish_tool_def({})
+    )
+    assert [spec.name for spec in pack.tool_definitions] == ["own", "lookup"]
+    assert (await pack.execute_tool("lookup", {"word": "a"}, CONTEXT)).output == {"result": "a in "}
+
+
+def test_an_object_that_cannot_be_described_to_a_model_is_refused(tmp_path: Path, module: ModuleType) -> None:
+    for change, reason in (
+        ({"name": "no name"}, "'no name' cannot be the name of a tool"),
+        ({"name": "finish_task"}, "'finish_task' cannot be the name of a tool"),
+        ({"description": " "}, "it has no description"),
+        ({"parameters": {"type": "string"}}, "its parameters are not a JSON schema of an object"),
+        ({"effect": "magic"}, "'magic' is not a valid Effect"),
+    ):
+        vars(module)["odd"] = type("Odd", (Lookup,), change)()
+        with pytest.raises(RecruitError, match=reason):
+            added(tmp_path, "somebodys:odd")
 
 
 def test_a_plain_function_gets_the_careful_effect(tmp_path: Path) -> None:
