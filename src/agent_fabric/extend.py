@@ -4,13 +4,14 @@ See docs/guides/write-a-tool.md and docs/guides/write-a-pack.md. What is not her
 there is `agent_fabric.testing`.
 """
 
-from agent_fabric.application.ports.llm import ChatClient, OnDelta
+from agent_fabric.application.ports.llm import ChatClient, LLMProvider, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.errors import ModelBusy, ModelError, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.llm.provider import ChatClientProvider
 from agent_fabric.infrastructure.packs.actions import Action, action
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.function_tools import FunctionTool, SandboxedTool, tool
@@ -24,10 +25,12 @@ __all__ = [
     "BaseSpecialistPack",
     "BlockingSandbox",
     "ChatClient",
+    "ChatClientProvider",
     "CommandOutcome",
     "Effect",
     "FinishSpec",
     "FunctionTool",
+    "LLMProvider",
     "LLMResponse",
     "Message",
     "ModelBusy",

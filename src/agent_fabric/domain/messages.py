@@ -113,6 +113,16 @@ class LLMResponse:
     cost: float | None = None
     """Price of the answer when its client knows it better than the model's settings do."""
 
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of the prompt; 0 when the server did not say."""
+        return 0 if self.usage is None else self.usage.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        """Tokens of the answer; 0 when the server did not say."""
+        return 0 if self.usage is None else self.usage.completion_tokens
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:

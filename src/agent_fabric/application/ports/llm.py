@@ -41,6 +41,27 @@ class ChatClient(Protocol):
         ...
 
 
+class LLMProvider(Protocol):
+    """A model service without tool calls: text in, text out.
+
+    `models.<key>.builder` may return one instead of a ChatClient; tools are then called in the text dialect.
+    """
+
+    async def complete(
+        self, messages: Sequence[Message], *, model: str, temperature: float, max_tokens: int
+    ) -> LLMResponse:
+        """Return the model's answer.
+
+        Raises:
+            ModelError: there is no usable answer; the subclass says why.
+        """
+        ...
+
+    async def list_models(self) -> list[str]:
+        """Return the names of its models."""
+        ...
+
+
 class ChatClients(Protocol):
     """Gives clients for models; requests to the same server take turns if it cannot serve them all at once."""
 

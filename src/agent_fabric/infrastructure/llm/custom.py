@@ -1,6 +1,7 @@
-"""Model clients that others wrote, by the name `module:function` of what builds them."""
+"""Model clients of others, named by `module:function` of what builds them."""
 
 import importlib
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,10 @@ from typing import Any
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelAnswerUnusable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.infrastructure.llm.provider import ProviderClient
+
+_EXTRAS = frozenset({"must_call", "on_delta"})
+"""Arguments of `chat` that a client need not take."""
 
 
 class CustomBackend:
@@ -21,18 +26,23 @@ class CustomBackend:
         wanted = repr(settings)
         known = self._clients.get(wanted)
         if known is None:
-            known = self._clients[wanted] = ForeignClient(_built(settings), settings.builder)
+            client = _built(settings)
+            known = self._clients[wanted] = ForeignClient(client, settings.builder, _refused_extras(client))
         return known
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignClient:
-    """ChatClient whose mistakes are told as those of who wrote it, not as ours."""
+    """ChatClient over one of others: its exceptions are reported as its own, and it gets only what it takes."""
 
     inner: ChatClient
     builder: str
+    without: frozenset[str] = frozenset()
+    """Arguments that it does not take."""
 
     async def chat(self, messages: Sequence[Message], model: str, **how: Any) -> LLMResponse:
+        for name in self.without:
+            how.pop(name, None)
         try:
             answer: object = await self.inner.chat(messages, model, **how)
         except (FabricError, TimeoutError):
@@ -46,8 +56,18 @@ class ForeignClient:
     def _failed(self, why: str) -> ModelAnswerUnusable:
         return ModelAnswerUnusable(
             f"The model client of {self.builder!r} failed: {why}",
-            hint="It is none of agent-fabric's: ask who wrote it; see docs/guides/models.md.",
+            hint="It is not part of agent-fabric: ask its author; see docs/guides/models.md.",
         )
+
+
+def _refused_extras(client: ChatClient) -> frozenset[str]:
+    try:
+        taken = inspect.signature(client.chat).parameters
+    except (TypeError, ValueError):  # it does not tell
+        return frozenset()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values()):
+        return frozenset()
+    return _EXTRAS.difference(taken)
 
 
 def _built(settings: ModelSettings) -> ChatClient:
@@ -60,10 +80,13 @@ def _built(settings: ModelSettings) -> ChatClient:
             f"{which} failed: {type(problem).__name__}: {problem}",
             hint="It must be importable and take the model's settings; see docs/guides/models.md.",
         ) from problem
-    if not callable(getattr(client, "chat", None)):
-        raise ConfigError(
-            f"{which} returned a {type(client).__name__}, which cannot chat",
-            hint="It must return an object with `async def chat(…)`, as agent_fabric.extend.ChatClient describes it.",
-        )
-    found: ChatClient = client
-    return found
+    if callable(getattr(client, "chat", None)):
+        found: ChatClient = client
+        return found
+    if callable(getattr(client, "complete", None)) and callable(getattr(client, "list_models", None)):
+        return ProviderClient(client, settings)
+    raise ConfigError(
+        f"{which} returned a {type(client).__name__}, which cannot chat",
+        hint="It must return an object with `async def chat(…)`, or with `complete(…)` and `list_models()`, as "
+        "agent_fabric.extend.ChatClient and LLMProvider describe them.",
+    )

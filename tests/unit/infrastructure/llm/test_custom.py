@@ -49,7 +49,7 @@ def named(function: str) -> ModelSettings:
     return replace(SETTINGS, backend="custom", builder=f"{HERE}:{function}", model="parrot")
 
 
-@pytest.mark.proves("A33-140", "A33-030", "A33-031")
+@pytest.mark.proves("A33-031")
 async def test_a_provider_is_a_class_with_one_method_named_in_the_configuration() -> None:
     backend = CustomBackend()
     client = await backend.ready(named("Parrot"), quiet)
