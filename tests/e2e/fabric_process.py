@@ -17,9 +17,9 @@ from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
 from agent_fabric.domain.tools import Effect
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 
 TESTS = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0

@@ -25,13 +25,13 @@ SCRIPT = Script(
 )
 
 OPEN = """
-import sys, time
+import asyncio, sys, time
 from pathlib import Path
 from agent_fabric.bootstrap.local import open_records
 time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
 records = open_records(Path(sys.argv[1]))
-records.store.writer
-records.store.read_now(lambda connection: connection.execute("SELECT count(*) FROM runs").get)
+assert asyncio.run(records.storage.catalogue.recent(limit=1)) == []
+asyncio.run(records.storage.gauge.try_to_write())
 records.close()
 """
 

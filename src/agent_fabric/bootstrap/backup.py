@@ -1,42 +1,53 @@
 """Joins what looks after the store itself: how it stands, backups, and bringing one back."""
 
+import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.config.folders import base_folder
 from agent_fabric.config.own_secrets import OURS
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.identity import Principal
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
 from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
-from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.act_log import record_now
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
-from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.store_status import read_status
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.runlog.layout import Layout
 
 _log = logging.getLogger(__name__)
 
 
 async def store_status(root: Path, *, check: bool) -> StoreStatus:
-    """Look at the store of a fabric folder."""
-    store = Store(Layout(root).database)
+    """Return the status of the store of a fabric folder."""
+    with _opened(root) as storage:
+        return await storage.gauge.status(check=check)
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[Storage]:
+    layout = Layout(root.absolute())
+    storage = open_storage(
+        layout.root, clock=SystemClock(), ids=RandomIds(), run_dir=layout.run_dir, audit_key=audit_key(os.environ)
+    )
     try:
-        return await read_status(store, check=check)
+        yield storage
     finally:
-        store.close()
+        storage.close()
 
 
 def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: Tell) -> Backup:
     """Make a backup of a fabric folder. That `by` did so goes into the audit chain."""
     key = audit_key(os.environ)
-    made = make_backup(root.absolute(), target.absolute(), key, workspaces=workspaces, tell=tell)
+    with _opened(root) as storage:
+        made = make_backup(root.absolute(), target.absolute(), key, storage.copies, workspaces=workspaces, tell=tell)
     _record(root, Act.of(by, Deed.BACKUP_MADE, at=SystemClock().now(), about=str(made.path)))
     return made
 
@@ -59,7 +70,8 @@ def backups_here(root: Path) -> list[Path]:
 
 def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -> Restored:
     """Put a backup in the place of a fabric folder. That `by` did so goes into the audit chain that is now there."""
-    done = restore_backup(file, root.absolute(), audit_key(os.environ), force=force, tell=tell)
+    with _opened(root) as storage:
+        done = restore_backup(file, root.absolute(), audit_key(os.environ), storage.copies, force=force, tell=tell)
     detail = f"made at {done.manifest.created_at:.0f}"
     _record(root, Act.of(by, Deed.BACKUP_RESTORED, at=SystemClock().now(), about=str(file.absolute()), detail=detail))
     return done
@@ -67,7 +79,8 @@ def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -
 
 def _record(root: Path, act: Act) -> None:
     try:
-        record_now(Layout(root.absolute()).database, audit_key(os.environ), act)
+        with _opened(root) as storage:
+            asyncio.run(storage.acts.record(act))
     except StoreUnavailable as problem:  # the disk may be full: all the more is the backup worth
         _log.warning("%s by %s could not be recorded: %s", act.deed, act.by, problem)
 

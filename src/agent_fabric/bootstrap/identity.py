@@ -14,6 +14,7 @@ from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.local import this_person
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
 from agent_fabric.infrastructure.clock import SystemClock
@@ -23,11 +24,6 @@ from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
 from agent_fabric.infrastructure.identity.key_set_source import key_set_source
 from agent_fabric.infrastructure.identity.local_token import LocalToken
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
-from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
-from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
-from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,6 @@ class Identity:
     keys: ManageApiKeys
     _provider: ForeignTokens | None
     _passwords: Argon2Passwords
-    _looks: Store
 
     async def has_people(self) -> bool:
         """Tell whether anybody but the owner of the folder could come in: a user, a live key, another provider."""
@@ -50,21 +45,20 @@ class Identity:
         return any(not user.disabled for user in await self.users.list()) or bool(await self.keys.list())
 
     def close(self) -> None:
-        """End threads and close the connection; the store that was given stays open."""
+        """End threads; the store that was given stays open."""
         self._passwords.close()
-        self._looks.close()
 
 
 def open_identity(
     root: Path,
     config: IdentityConfig,
-    store: Store,
+    storage: Storage,
     resolve: Resolve,
     *,
     environ: Mapping[str, str] | None = None,
     at_once: bool = True,
 ) -> Identity:
-    """Join the parts. Changes go through `store`; what every request asks is read on a connection of its own.
+    """Join the parts.
 
     `resolve` gives the value of the reference `identity.jwt_secret`, if there is one: now, or unless `at_once` when
     the first token needs it.
@@ -74,7 +68,7 @@ def open_identity(
         StoreUnavailable: the store cannot be opened.
     """
     variables = os.environ if environ is None else environ
-    clock, looks, passwords = SystemClock(), Store(store.path), Argon2Passwords()
+    clock, passwords = SystemClock(), Argon2Passwords()
 
     def signer() -> JwtTokens:
         named = config.jwt_secret
@@ -84,9 +78,8 @@ def open_identity(
     tokens = signer() if at_once else _LateTokens(signer)
     hasher = PepperedHash(key_pepper(root, variables))
     provider = None if config.provider is None else _provider(config.provider)
-    key = audit_key(variables)
-    users, keys = SqliteUserRepository(store, looks, key), SqliteApiKeyRepository(store, looks, key)
-    issue = IssueToken(users, tokens, SqliteActLog(store, key), clock, config.token_lifetime_s)
+    users, keys = storage.users, storage.api_keys
+    issue = IssueToken(users, tokens, storage.acts, clock, config.token_lifetime_s)
     return Identity(
         authenticate=Authenticate(
             local_token=LocalToken(root),
@@ -104,7 +97,6 @@ def open_identity(
         keys=ManageApiKeys(keys, hasher, clock),
         _provider=provider,
         _passwords=passwords,
-        _looks=looks,
     )
 
 

@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.limits import Limiter, Rate
+from agent_fabric.application.ports.limits import Counters, Limiter, Rate
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.limits import RunCaps
-from agent_fabric.infrastructure.limits.counters import Counters
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
-from agent_fabric.infrastructure.persistence.rate_limits import SqliteCounters
-from agent_fabric.infrastructure.persistence.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +40,9 @@ class Limits:
             await counters.aclose()
 
 
-def build_limits(settings: LimitsConfig, store: Store, clock: Clock) -> Limits:
+def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock) -> Limits:
     """Return the limits that the configuration describes."""
-    known, strangers = (
-        SqliteCounters(store, clock) if settings.storage == "sqlite" else MemoryCounters(clock) for _ in range(2)
-    )
+    known, strangers = (storage.counters() if settings.storage == "sqlite" else MemoryCounters(clock) for _ in range(2))
     return Limits(
         settings=settings,
         known=WindowLimiter(CounterStorage(known), clock.now),

@@ -1,4 +1,4 @@
-"""Joins everything for one process on one machine, on SQLite."""
+"""Joins everything for one process on one machine."""
 
 import getpass
 import math
@@ -13,7 +13,10 @@ from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
+from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.runs import RunListing, RunRepository
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
@@ -39,17 +42,11 @@ from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
-from agent_fabric.infrastructure.persistence.event_rows import this_process
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -70,27 +67,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What a process needs to look at runs, and no more."""
+    """The folder, the store and the log files of all runs."""
 
     layout: Layout
-    store: Store
-    runs: SqliteRunRepository
-    catalogue: SqliteRunCatalogue
+    storage: Storage
     runlog: JsonlRunLog
     run_index: RunIndex
-    approvals: SqliteApprovalRepository
+
+    @property
+    def runs(self) -> RunRepository:
+        """Runs and their logs."""
+        return self.storage.runs
+
+    @property
+    def catalogue(self) -> RunListing:
+        """Lists and searches."""
+        return self.storage.catalogue
+
+    @property
+    def approvals(self) -> ApprovalRepository:
+        """What runs have asked people."""
+        return self.storage.approvals
 
     def has_server(self) -> bool:
-        """Tell whether a server looks after these runs, so that an answer is enough for a run to go on."""
-        return not self.store.locks.is_free(SERVER)
+        """Tell whether a server takes up these runs, so that an answer is enough for a run to continue."""
+        return self.storage.leases.is_served()
 
     def snapshots_for(self, run_id: RunId) -> SnapshotFolder:
         """Return the pages that a run has fetched."""
-        return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.store.cipher_of(run_id))
+        return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.storage.encryption.cipher_of(run_id))
 
     def close(self) -> None:
         """Finish every write."""
-        self.store.close()
+        self.storage.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +127,6 @@ class LocalFabric:
         self.records.close()
 
 
-def open_store(layout: Layout) -> Store:
-    """Return the store of a fabric folder, with the user's keys for what is encrypted in it."""
-    return Store(layout.database, RunKeys(_keyring))
-
-
 def _keyring() -> "Keyring":
     from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - few runs need it
 
@@ -135,17 +139,17 @@ def open_records(root: Path) -> Records:
     key = audit_key(os.environ)
     layout.make()
     claim(layout.root, key)
-    store = open_store(layout)
     runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
-    return Records(
-        layout=layout,
-        store=store,
-        runs=SqliteRunRepository(store, SystemClock(), (runlog, run_index), key),
-        catalogue=SqliteRunCatalogue(store),
-        runlog=runlog,
-        run_index=run_index,
-        approvals=SqliteApprovalRepository(store, SystemClock()),
+    storage = open_storage(
+        layout.root,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        run_dir=layout.run_dir,
+        audit_key=key,
+        open_keyring=_keyring,
+        followers=(runlog, run_index),
     )
+    return Records(layout, storage, runlog, run_index)
 
 
 def build_local(
@@ -182,7 +186,7 @@ def build_local(
         search=web,
         snapshots_for=records.snapshots_for,
         # What a run has kept secret must not come to lie in the open log of another one.
-        catalogue=SqliteRunCatalogue(records.store, encrypted=False),
+        catalogue=records.storage.open_catalogue,
         clock=clock,
     )
     packs = ConfigSpecialistRegistry(
@@ -206,7 +210,7 @@ def build_local(
             tool_servers=tool_servers,
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
-            locks=RunLocks(records.layout.agent_locks),
+            locks=records.storage.agent_locks,
         ),
     )
     model_turn = ModelTurn(models, clock)
@@ -267,7 +271,7 @@ def build_local(
             registry=registry,
             drive=drive,
             end_leftovers=sandboxes.end_leftovers,
-            driver=this_process(),
+            driver=records.storage.leases.driver,
         ),
         cancel_run=cancel_run(records),
         decide_approval=DecideApproval(records.approvals, records.runs, lambda: policy),

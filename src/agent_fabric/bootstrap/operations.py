@@ -13,7 +13,7 @@ from agent_fabric.application.observability.raise_alert import RaiseAlerts
 from agent_fabric.application.observability.take_vitals import MEANINGS, TakeVitals
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.application.ports.vitals import StoreGauge, StoreStatus
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.bootstrap.alerting import build_alerts, webhooks_of
 from agent_fabric.bootstrap.audit import collect_garbage
@@ -27,9 +27,6 @@ from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.store_gauge import SqliteStoreGauge
-from agent_fabric.infrastructure.persistence.store_status import read_status
 from agent_fabric.infrastructure.web.alert_post import WebhookPost
 
 
@@ -64,7 +61,6 @@ class Operations:
     watchers: Watchers
     dispatch: DispatchRuns
     records: Records
-    shown: Store
     retention: RetentionConfig
     _backing_up: bool = False
 
@@ -78,9 +74,9 @@ class Operations:
         """Tells whether work is welcome."""
         return CheckReadiness(self._gauge, lambda: self.dispatch.stopping, SystemClock())
 
-    @cached_property
-    def _gauge(self) -> SqliteStoreGauge:
-        return SqliteStoreGauge(self.shown, self.records.store)
+    @property
+    def _gauge(self) -> StoreGauge:
+        return self.records.storage.gauge
 
     async def metrics_text(self, streams: int) -> bytes:
         """Return all metrics as Prometheus reads them."""
@@ -105,7 +101,7 @@ class Operations:
 
     async def status(self, *, check: bool) -> StoreStatus:
         """Tell how the store stands."""
-        return await read_status(self.shown, check=check)
+        return await self._gauge.status(check=check)
 
     async def back_up(self, *, by: Principal, workspaces: bool) -> Backup:
         """Make a backup in the fabric folder.

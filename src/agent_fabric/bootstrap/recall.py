@@ -13,7 +13,6 @@ from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
 from agent_fabric.domain.models import is_loopback
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
-from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors
 
 OLLAMA_PORT = 11434
 
@@ -27,7 +26,7 @@ def search_runs(records: Records, config: FabricConfig) -> SearchRuns:
         ModelForbidden: the server is on another machine, and `offline` is set.
     """
     resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-    return SearchRuns(embedder_for(config, resolve), SqliteRunVectors(records.store, records.catalogue))
+    return SearchRuns(embedder_for(config, resolve), records.storage.vectors)
 
 
 def embedder_for(config: FabricConfig, resolve: Resolve | None = None) -> Embedder:

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import dataclass
 
+from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.diff_run import folder_of
 from agent_fabric.bootstrap.local import Records
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
 
 
@@ -15,7 +15,7 @@ from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
 class FetchFiles:
     """Use case: see and fetch the files of a run."""
 
-    reader: SqliteRunReader
+    reader: RunReader
     files: RunFiles
 
     async def list(self, run_id: RunId) -> RunFileList:
@@ -46,4 +46,4 @@ class FetchFiles:
 
 def fetch_files(records: Records) -> FetchFiles:
     """Return the use case that hands out the files of runs."""
-    return FetchFiles(SqliteRunReader(records.store), RunFiles(records.layout))
+    return FetchFiles(records.storage.reader, RunFiles(records.layout))

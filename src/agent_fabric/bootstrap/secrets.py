@@ -1,7 +1,6 @@
 """Joins the places where secrets are kept. Nothing is opened before somebody asks for a secret."""
 
 import asyncio
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_fabric.application.ports.secrets import SecretSource
+from agent_fabric.application.ports.storage import Storage
 from agent_fabric.config.own_secrets import OURS
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.secret_references import reference_in
@@ -17,9 +17,6 @@ from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
-from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.secrets.chain import AllowedSecrets, SecretChain
 from agent_fabric.infrastructure.secrets.encrypted_file import EncryptedFile
 from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
@@ -83,7 +80,7 @@ class Rotation(NamedTuple):
     """How many runs' keys were sealed anew."""
 
 
-async def rotate(secrets: Secrets, store: Store, *, by: Principal) -> Rotation:
+async def rotate(secrets: Secrets, storage: Storage, *, by: Principal) -> Rotation:
     """Make a new key, unless keys are given from outside, and seal everything in a fabric folder with the newest.
 
     It can be stopped at any time and begun again: old keys stay, and open what is not done yet. That `by` did it goes
@@ -92,39 +89,37 @@ async def rotate(secrets: Secrets, store: Store, *, by: Principal) -> Rotation:
     Raises:
         FabricError: something cannot be opened, or not be written.
     """
-    done = await _sealed_anew(secrets, store, new_key=True)
-    await _record(store, by, Deed.SECRETS_ROTATED, done)
+    done = await _sealed_anew(secrets, storage, new_key=True)
+    await _record(storage, by, Deed.SECRETS_ROTATED, done)
     return done
 
 
-async def drop_old_keys(secrets: Secrets, store: Store, *, by: Principal) -> Rotation:
+async def drop_old_keys(secrets: Secrets, storage: Storage, *, by: Principal) -> Rotation:
     """Seal everything in a fabric folder with the newest key, and forget all others. It goes into the audit chain.
 
     Raises:
         ConfigError: keys are given from outside, or were changed only just now.
         FabricError: something cannot be opened: the old keys stay.
     """
-    done = await _sealed_anew(secrets, store, new_key=False)
+    done = await _sealed_anew(secrets, storage, new_key=False)
     await asyncio.to_thread(secrets.keyring().drop_old)
-    await _record(store, by, Deed.OLD_KEYS_DROPPED, done)
+    await _record(storage, by, Deed.OLD_KEYS_DROPPED, done)
     return done
 
 
-async def _sealed_anew(secrets: Secrets, store: Store, *, new_key: bool) -> Rotation:
-    from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs  # noqa: PLC0415 - few need it
-
+async def _sealed_anew(secrets: Secrets, storage: Storage, *, new_key: bool) -> Rotation:
     keyring = secrets.keyring()
     made = new_key and keyring.makes_keys
     if made:
         await asyncio.to_thread(keyring.rotate)
     resealed = await asyncio.to_thread(secrets.file.reseal)
-    return Rotation(keyring.generation, made, resealed, await reseal_runs(store, keyring))
+    return Rotation(keyring.generation, made, resealed, await storage.encryption.reseal(keyring))
 
 
-async def _record(store: Store, by: Principal, deed: Deed, done: Rotation) -> None:
+async def _record(storage: Storage, by: Principal, deed: Deed, done: Rotation) -> None:
     detail = f"{done.secrets} secrets and {done.runs} runs sealed anew" + ("; a new key" if done.new_key else "")
     act = Act.of(by, deed, at=SystemClock().now(), about=f"key {done.generation}", detail=detail)
-    await SqliteActLog(store, audit_key(os.environ)).record(act)
+    await storage.acts.record(act)
 
 
 def own_values(environ: Mapping[str, str]) -> frozenset[str]:

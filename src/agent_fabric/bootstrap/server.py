@@ -10,13 +10,14 @@ from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRu
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
+from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
-from agent_fabric.bootstrap.local import LocalFabric, build_local, open_store, task_from
+from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
 from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
@@ -31,16 +32,10 @@ from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.bus.in_process import InProcessBus
 from agent_fabric.infrastructure.bus.run_messages import RunMessages
-from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.idempotency import SqliteIdempotencyStore
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_locks import SERVER
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
-from agent_fabric.infrastructure.persistence.store import Store
 
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
@@ -59,8 +54,8 @@ class ServerFabric:
     dispatch: DispatchRuns
     take_up_runs: TakeUpRuns
     wake_answered_runs: WakeAnsweredRuns
-    reader: SqliteRunReader
-    catalogue: SqliteRunCatalogue
+    reader: RunReader
+    catalogue: RunListing
     observers: Observers
     bus: Bus
     """Where others hear what becomes of workflows."""
@@ -75,7 +70,6 @@ class ServerFabric:
     """Requests that may come more than once."""
     webhooks: ReceiveDelivery
     """Takes what others send of their own accord."""
-    _shown: Store
 
     @property
     def settings(self) -> ServerConfig:
@@ -114,7 +108,7 @@ class ServerFabric:
         Raises:
             StoreUnavailable: the store was deleted or replaced.
         """
-        self._shown.require_in_place()
+        self.local.records.storage.gauge.require_in_place()
 
     @property
     def decide_approval(self) -> DecideApproval:
@@ -158,7 +152,7 @@ class ServerFabric:
     async def take_up(self, run_ids: Sequence[RunId]) -> None:
         """Go on with unfinished runs, after mending the mirrors of those whose driver died."""
         try:
-            await self.local.records.runs.catch_up()
+            await self.local.records.storage.mirrors.catch_up()
         except FabricError as problem:
             _log.warning("The log files of some runs are not up to date: %s", problem.message)
         await self.take_up_runs(run_ids)
@@ -175,12 +169,11 @@ class ServerFabric:
 
     async def aclose(self) -> None:
         """Close connections and the store."""
-        self._shown.locks.release(SERVER)
+        self.local.records.storage.leases.release_server()
         await self.limits.aclose()
         await self.operations.aclose()
         self.identity.close()
         await self.local.aclose()
-        self._shown.close()
         await self.observers.aclose()
 
 
@@ -207,36 +200,31 @@ def build_server(
         marks_interruption=False,
         patience_s=PATIENCE_S,
     )
-    observers.redact_runs(local.records.runs.encrypted)
+    storage = local.records.storage
+    observers.redact_runs(storage.encryption.driven)
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
     )
-    # A connection of its own: whoever looks at long logs must not hold up those who drive runs.
-    shown = open_store(local.records.layout)
-    shown.read_now(lambda _: None)
+    storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine
-    shown.locks.acquire(SERVER)  # whoever answers a run learns that it will go on by itself
+    storage.leases.claim_server()  # an answer to a run is enough for it to continue
     take_up_runs = TakeUpRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve)
-    reader = SqliteRunReader(shown)
-    limits = build_limits(config.limits, local.records.store, SystemClock())
+    limits = build_limits(config.limits, storage, SystemClock())
     return ServerFabric(
         config=config,
         local=local,
         dispatch=dispatch,
         take_up_runs=take_up_runs,
-        wake_answered_runs=WakeAnsweredRuns(
-            SqliteApprovalRepository(shown, SystemClock()), dispatch, take_up_runs, SystemClock()
-        ),
-        reader=reader,
-        catalogue=SqliteRunCatalogue(shown),
+        wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, take_up_runs, SystemClock()),
+        reader=storage.reader,
+        catalogue=storage.catalogue,
         observers=observers,
         bus=bus,
         agents=open_agents(root, config),
-        operations=Operations(watchers, dispatch, local.records, shown, config.retention),
-        identity=open_identity(root, config.identity, local.records.store, local.secrets.chain.resolve),
+        operations=Operations(watchers, dispatch, local.records, config.retention),
+        identity=open_identity(root, config.identity, storage, local.secrets.chain.resolve),
         limits=limits,
-        repeats=SqliteIdempotencyStore(local.records.store, SystemClock(), RandomIds()),
-        webhooks=build_webhooks(root, config, local, dispatch, reader, bus, limits),
-        _shown=shown,
+        repeats=storage.idempotency,
+        webhooks=build_webhooks(root, config, local, dispatch, bus, limits),
     )

@@ -23,8 +23,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.domain.webhooks import Scheme, Signing
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.deliveries import SqliteDeliveryStore
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 
 
 def build_webhooks(
@@ -32,7 +30,6 @@ def build_webhooks(
     config: FabricConfig,
     local: LocalFabric,
     dispatch: DispatchRuns,
-    reader: SqliteRunReader,
     bus: Bus,
     limits: Limits,
 ) -> ReceiveDelivery:
@@ -40,10 +37,10 @@ def build_webhooks(
     return ReceiveDelivery(
         sources={name: _source(each) for name, each in config.webhooks.items()},
         resolve=local.secrets.chain.resolve,
-        book=SqliteDeliveryStore(local.records.store, SystemClock()),
+        book=local.records.storage.deliveries,
         bus=bus,
         limiter=limits.known,
-        start=_StartWorkflow(open_workflows(root, config), local, dispatch, reader, limits),
+        start=_StartWorkflow(open_workflows(root, config), local, dispatch, limits),
         clock=SystemClock(),
     )
 
@@ -69,7 +66,6 @@ class _StartWorkflow:
     workflows: Workflows
     local: LocalFabric
     dispatch: DispatchRuns
-    reader: SqliteRunReader
     limits: Limits
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -104,7 +100,7 @@ class _StartWorkflow:
 
     async def _exists(self, run_id: RunId) -> bool:
         try:
-            await self.reader.status(run_id)
+            await self.local.records.storage.reader.status(run_id)
         except RunNotFound:
             return False
         return True

@@ -25,6 +25,7 @@ from agent_fabric.testing.scripted_model import Call, Script, Status
 from e2e.test_workflows import GREET
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, Served, served, task
 from integration.http.test_workflows import define
+from integration.persistence.opened_store import store_of
 
 Sample = dict[tuple[str, ...], float]
 
@@ -147,7 +148,7 @@ async def test_ready_tells_what_is_wrong_to_anybody_but_no_more(tmp_path: Path) 
 
 async def test_asking_often_whether_it_is_ready_writes_once_a_second_at_most(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        store = server.fabric.local.records.store
+        store = store_of(server.fabric.local.records)
         before = store.read_now(lambda connection: connection.execute("PRAGMA data_version").get)
         answers = await asyncio.gather(*(server.client.get("/ready") for _ in range(50)))
         assert {answer.status_code for answer in answers} == {200}

@@ -12,6 +12,7 @@ from agent_fabric.interfaces.http import watch
 from agent_fabric.testing.scripted_model import Call, Calls, Hang, Script, Slow, Status
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, data_of, deaf_reader, ids, served, task
+from integration.persistence.opened_store import store_of
 
 
 def lines_of(meta: dict[str, Any]) -> list[dict[str, Any]]:
@@ -172,8 +173,8 @@ async def test_a_store_that_fails_ends_the_stream_with_the_error(tmp_path: Path)
     async with served(tmp_path) as server:
         stream = await server.start("slower")
         await server.model.wait_for_requests(1)
-        server.fabric.local.records.store.read_now(lambda db: db.execute("ALTER TABLE blobs RENAME TO gone"))
-        server.fabric.local.records.store.read_now(lambda db: db.execute("ALTER TABLE events RENAME TO lost"))
+        store_of(server.fabric.local.records).read_now(lambda db: db.execute("ALTER TABLE blobs RENAME TO gone"))
+        store_of(server.fabric.local.records).read_now(lambda db: db.execute("ALTER TABLE events RENAME TO lost"))
         end = data_of((await stream.frames())[-1])
         assert end["kind"] == "_run_error_"
         assert end["payload"]["error"]["code"] == "store_unavailable"

@@ -10,12 +10,13 @@ from typing import Any
 
 import apsw
 
+from agent_fabric.application.ports.encryption import KeySealer
 from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun, RunRepository
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.sealing import KeySealer, RunKeys
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout

@@ -10,11 +10,12 @@ import pytest
 from agent_fabric.application.ports.audit import ChainReport
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.identity import Kind, Principal, Scope
-from agent_fabric.infrastructure.persistence.act_log import SqliteActLog, record_now
+from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
 from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
+from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
 from contract.identity_contract import ADA, BOB
@@ -35,8 +36,8 @@ class Folder:
         self.path = path
         self.store = Store(path)
         self.acts = SqliteActLog(self.store, KEY)
-        self.users = SqliteUserRepository(self.store, self.store, KEY)
-        self.keys = SqliteApiKeyRepository(self.store, self.store, KEY)
+        self.users = SqliteUserRepository(self.store, KEY)
+        self.keys = SqliteApiKeyRepository(self.store, KEY)
 
     async def deeds(self) -> list[tuple[str, str]]:
         return [(each.deed, each.about) for each in await self.acts.recent(limit=100)]
@@ -60,7 +61,7 @@ async def folder(tmp_path: Path) -> AsyncIterator[Folder]:
 async def test_what_was_done_comes_back_the_newest_first_and_the_chain_holds(folder: Folder) -> None:
     odd = Act(at=2.5, by='who "quotes"', credential="key", deed="of the future", about="a\0b\ud800\n", detail="é")
     await folder.acts.record(act(Deed.SECRET_SET, "TOKEN"))
-    record_now(folder.path, KEY, odd)
+    await folder.acts.record(odd)
     assert list(await folder.acts.recent(limit=9)) == [odd, act(Deed.SECRET_SET, "TOKEN")]
     assert list(await folder.acts.recent(limit=1)) == [odd]
     report = await folder.verify()
@@ -120,4 +121,4 @@ async def test_an_act_that_somebody_has_made_up_can_still_be_listed(folder: Fold
 async def test_a_store_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "fabric.db").write_bytes(b"no database" * 1_000)
     with pytest.raises(StoreUnavailable):
-        record_now(tmp_path / "fabric.db", KEY, act(Deed.BACKUP_MADE))
+        await SqliteActLog(Store(tmp_path / "fabric.db"), KEY).record(act(Deed.BACKUP_MADE))

@@ -12,6 +12,7 @@ from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.run_queue import SqliteRunQueue
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock, PermissivePolicy
 from agent_fabric.testing.workbench import workbench
@@ -73,4 +74,4 @@ async def test_an_answer_after_the_time_is_up_is_none(asked: Asked) -> None:
     late = SqliteApprovalRepository(store, FrozenClock(time=card.expires_at))
     with pytest.raises(ApprovalSettled, match="expired"):
         await late.answer(card.approval_id, Answer(decision=Decision.APPROVE, by="ada", via="test"))
-    assert await late.answered_runs() == [card.run_id]
+    assert await SqliteRunQueue(store, FrozenClock(time=card.expires_at)).due() == [card.run_id]

@@ -10,12 +10,13 @@ import pytest
 
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.audit import ChainReport
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence import retention
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey, SqliteAuditChain
+from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store

@@ -18,16 +18,17 @@ from typing import Any
 import apsw
 import pytest
 
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import ConfigError, FabricError, RunHeld, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, MIGRATIONS, connect
 from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.store_status import read_status
 from agent_fabric.infrastructure.runlog.made_here import is_ours
+from integration.persistence.opened_store import copies_of
 from integration.persistence.test_audit_chain import KEY, Folder
 
 OTHER = AuditKey.of(b"o" * 32)
@@ -72,14 +73,14 @@ def described(root: Path) -> dict[str, Any]:
 
 @pytest.mark.proves("AF-134")
 async def test_what_was_backed_up_comes_back_as_it_was_and_the_chain_holds(filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path, KEY)
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled))
     assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
     assert made.changed == ()
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [made.path.name], "nothing else is left"
 
     root = tmp_path / "elsewhere" / ".fabric"
     root.parent.mkdir()
-    done = restore_backup(made.path, root, KEY, force=False)
+    done = restore_backup(made.path, root, KEY, copies_of(root), force=False)
 
     assert done.manifest.ours
     assert is_ours(root, KEY), "whoever made the backup need not trust it again"
@@ -96,15 +97,15 @@ async def test_what_was_backed_up_comes_back_as_it_was_and_the_chain_holds(fille
 
 
 async def test_somebody_elses_backup_is_restored_but_not_obeyed(filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path, OTHER)
+    made = make_backup(filled, tmp_path, OTHER, copies_of(filled))
     root = tmp_path / "elsewhere"
-    assert not restore_backup(made.path, root, KEY, force=False).manifest.ours
+    assert not restore_backup(made.path, root, KEY, copies_of(root), force=False).manifest.ours
     assert not is_ours(root, KEY)
 
 
 async def test_workspaces_can_be_left_out(filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path, KEY, workspaces=False)
-    restore_backup(made.path, tmp_path / "other", KEY, force=False)
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled), workspaces=False)
+    restore_backup(made.path, tmp_path / "other", KEY, copies_of(tmp_path / "other"), force=False)
     assert not list((tmp_path / "other").rglob("a.txt"))
     assert (tmp_path / "other" / "fabric.db").exists()
 
@@ -145,11 +146,11 @@ def test_a_copy_is_of_one_moment_while_others_write_as_fast_as_they_can(tmp_path
 
 
 async def test_a_folder_with_runs_is_moved_aside_only_when_that_was_said(filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path, KEY)
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled))
     with pytest.raises(ConfigError, match="There are runs"):
-        restore_backup(made.path, filled, KEY, force=False)
+        restore_backup(made.path, filled, KEY, copies_of(filled), force=False)
     (filled / "marker.json").write_text("{}")
-    done = restore_backup(made.path, filled, KEY, force=True)
+    done = restore_backup(made.path, filled, KEY, copies_of(filled), force=True)
     assert done.aside is not None
     assert (done.aside / "marker.json").exists()
     assert not (filled / "marker.json").exists()
@@ -157,23 +158,23 @@ async def test_a_folder_with_runs_is_moved_aside_only_when_that_was_said(filled:
 
 
 async def test_nothing_is_restored_while_somebody_holds_a_run_or_serves(filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path, KEY)
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled))
     store = Store(filled / "fabric.db")
     for number in (0, 7):  # a server, a run
         assert store.locks.acquire(number)
         with pytest.raises(RunHeld):
-            restore_backup(made.path, filled, KEY, force=True)
+            restore_backup(made.path, filled, KEY, copies_of(filled), force=True)
         store.locks.release(number)
-    assert restore_backup(made.path, filled, KEY, force=True).aside is not None
+    assert restore_backup(made.path, filled, KEY, copies_of(filled), force=True).aside is not None
     store.close()
 
 
 async def test_a_name_that_is_taken_is_not_replaced(filled: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     with pytest.raises(ConfigError, match="exists already"):
-        make_backup(filled, tmp_path / "mine", KEY)
+        make_backup(filled, tmp_path / "mine", KEY, copies_of(filled))
     with pytest.raises(ConfigError, match="no folder"):
-        make_backup(filled, tmp_path / "none" / "b", KEY)
+        make_backup(filled, tmp_path / "none" / "b", KEY, copies_of(filled))
     assert (tmp_path / "mine").read_text() == "precious"
 
 
@@ -187,7 +188,7 @@ async def test_an_older_store_is_restored_and_lifted_when_it_is_opened(filled: P
     connection.execute("PRAGMA user_version = 3")
     connection.close()
     archive = packed(tmp_path / "old.tar.gz", {"fabric.db": (old / "fabric.db").read_bytes()})
-    restore_backup(archive, tmp_path / "new", KEY, force=False)
+    restore_backup(archive, tmp_path / "new", KEY, copies_of(tmp_path / "new"), force=False)
     store = Store(tmp_path / "new" / "fabric.db")
     assert (await read_status(store, check=True)).format == len(MIGRATIONS)
     store.close()
@@ -200,7 +201,7 @@ async def test_a_newer_store_is_refused_and_nothing_is_touched(filled: Path, tmp
     archive = packed(tmp_path / "newer.tar.gz", {"fabric.db": (tmp_path / "n.db").read_bytes()})
     before = described(filled)
     with pytest.raises(StoreUnavailable, match="newer agent-fabric"):
-        restore_backup(archive, filled, KEY, force=True)
+        restore_backup(archive, filled, KEY, copies_of(filled), force=True)
     assert described(filled) == before
 
 
@@ -258,7 +259,7 @@ HOSTILE: dict[str, tarfile.TarInfo] = {
 def test_what_no_backup_holds_is_refused_and_leaves_nothing(case: str, tmp_path: Path) -> None:
     archive = packed(tmp_path / "b.tar.gz", {"fabric.db": b"x"}, HOSTILE[case])
     with pytest.raises(StoreUnavailable, match="no backup of ours does"):
-        restore_backup(archive, tmp_path / "root", KEY, force=False)
+        restore_backup(archive, tmp_path / "root", KEY, copies_of(tmp_path / "root"), force=False)
     assert [path.name for path in tmp_path.iterdir()] == ["b.tar.gz"]
 
 
@@ -269,7 +270,7 @@ def test_a_file_cannot_be_written_through_a_link_of_the_same_archive(filled: Pat
     through = member("runs/a/workspace/d/x", size=3)
     archive = packed(tmp_path / "b.tar.gz", {}, link, through)
     with pytest.raises(FabricError):
-        restore_backup(archive, tmp_path / "root", KEY, force=False)
+        restore_backup(archive, tmp_path / "root", KEY, copies_of(tmp_path / "root"), force=False)
     assert list(target.iterdir()) == []
 
 
@@ -293,11 +294,11 @@ def _without_last(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("case", DAMAGE)
 async def test_a_damaged_backup_is_refused_before_anything_is_touched(case: str, filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path / "b.tar.gz", KEY)
+    made = make_backup(filled, tmp_path / "b.tar.gz", KEY, copies_of(filled))
     made.path.write_bytes(DAMAGE[case](made.path.read_bytes()))
     before = described(filled)
     with pytest.raises(StoreUnavailable):
-        restore_backup(made.path, filled, KEY, force=True)
+        restore_backup(made.path, filled, KEY, copies_of(filled), force=True)
     assert described(filled) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [".fabric", "b.tar.gz"]
 
@@ -307,12 +308,12 @@ def test_what_would_fill_disk_or_memory_is_refused_at_once(tmp_path: Path) -> No
     head = huge.tobuf(tarfile.GNU_FORMAT)
     (tmp_path / "disk.gz").write_bytes(gzip.compress(head + bytes(10_000)))
     with pytest.raises(StoreFull):
-        restore_backup(tmp_path / "disk.gz", tmp_path / "root", KEY, force=False)
+        restore_backup(tmp_path / "disk.gz", tmp_path / "root", KEY, copies_of(tmp_path / "root"), force=False)
     about = member("x", tarfile.XHDTYPE, size=1 << 40).tobuf(tarfile.GNU_FORMAT)
     (tmp_path / "memory.gz").write_bytes(gzip.compress(about + bytes(10_000)))
     started = time.monotonic()
     with pytest.raises(StoreUnavailable):
-        restore_backup(tmp_path / "memory.gz", tmp_path / "root", KEY, force=False)
+        restore_backup(tmp_path / "memory.gz", tmp_path / "root", KEY, copies_of(tmp_path / "root"), force=False)
     assert time.monotonic() - started < 5
 
 
@@ -328,7 +329,10 @@ async def test_status_tells_what_is_there(filled: Path) -> None:
 
 async def test_backups_at_the_same_time_do_not_disturb_each_other(filled: Path, tmp_path: Path) -> None:
     made = await asyncio.gather(
-        *(asyncio.to_thread(make_backup, filled, tmp_path / f"{number}.tar.gz", KEY) for number in range(4))
+        *(
+            asyncio.to_thread(make_backup, filled, tmp_path / f"{number}.tar.gz", KEY, copies_of(filled))
+            for number in range(4)
+        )
     )
     assert len({json.dumps(each.files) for each in made}) == 1
 
@@ -338,8 +342,11 @@ import sys
 from pathlib import Path
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
+from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
 KEY = AuditKey.of(b"k" * 32)
+copies_of = lambda root: SqliteCopies(root / "fabric.db", RunLocks(root / "locks"))
 what, source, target, at = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 
 def tell(text):
@@ -348,9 +355,9 @@ def tell(text):
         sys.stdin.read()  # waits for its end
 
 if what == "backup":
-    make_backup(source, target, KEY, tell=tell)
+    make_backup(source, target, KEY, copies_of(source), tell=tell)
 else:
-    restore_backup(source, target, KEY, force=True, tell=tell)
+    restore_backup(source, target, KEY, copies_of(target), force=True, tell=tell)
 """
 
 
@@ -374,17 +381,17 @@ async def test_a_backup_that_is_killed_leaves_no_half_file_under_its_name(
 ) -> None:
     await killed("backup", filled, tmp_path / "fabric-b.tar.gz", at)
     assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".") and path.is_file()]
-    made = make_backup(filled, tmp_path / "fabric-b.tar.gz", KEY)
+    made = make_backup(filled, tmp_path / "fabric-b.tar.gz", KEY, copies_of(filled))
     assert sorted(path.name for path in tmp_path.iterdir()) == [".fabric", made.path.name], "leftovers are gone"
 
 
 @pytest.mark.parametrize("at", ["unpacking", "checking"])
 async def test_a_restore_that_is_killed_leaves_the_folder_as_it_was(at: str, filled: Path, tmp_path: Path) -> None:
-    made = make_backup(filled, tmp_path / "b.tar.gz", KEY)
+    made = make_backup(filled, tmp_path / "b.tar.gz", KEY, copies_of(filled))
     before = described(filled)
     await killed("restore", made.path, filled, at)
     assert described(filled) == before
-    done = restore_backup(made.path, filled, KEY, force=True)
+    done = restore_backup(made.path, filled, KEY, copies_of(filled), force=True)
     assert done.aside is not None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([".fabric", done.aside.name, "b.tar.gz"])
 
@@ -395,14 +402,17 @@ from pathlib import Path
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
+from agent_fabric.domain.audit_key import AuditKey
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
 KEY = AuditKey.of(b"k" * 32)
+copies_of = lambda root: SqliteCopies(root / "fabric.db", RunLocks(root / "locks"))
 try:
     if sys.argv[1] == "backup":
-        make_backup(Path(sys.argv[2]), Path(sys.argv[3]), KEY)
+        make_backup(Path(sys.argv[2]), Path(sys.argv[3]), KEY, copies_of(Path(sys.argv[2])))
     else:
-        restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), KEY, force=True)
+        restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), KEY, copies_of(Path(sys.argv[3])), force=True)
 except FabricError as problem:
     print(problem.code, bool(problem.hint))
 """
@@ -412,7 +422,7 @@ except FabricError as problem:
 async def test_when_nothing_more_can_be_written_it_is_said_and_nothing_is_left(
     what: str, filled: Path, tmp_path: Path
 ) -> None:
-    made = make_backup(filled, tmp_path / "b.tar.gz", KEY)
+    made = make_backup(filled, tmp_path / "b.tar.gz", KEY, copies_of(filled))
     before, names = described(filled), sorted(path.name for path in tmp_path.iterdir())
     given = (filled, tmp_path / "c.tar.gz") if what == "backup" else (made.path, filled)
     process = await asyncio.create_subprocess_exec(

@@ -17,6 +17,7 @@ from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import CANCEL, SIGNAL, RunRepository
 from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
@@ -26,7 +27,7 @@ from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, St
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, SqliteAuditChain
+from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
 from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
 from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue

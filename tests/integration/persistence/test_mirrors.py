@@ -20,6 +20,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.infrastructure.runlog.lines import line_of
 from contract.run_repository_contract import CREATED, NEXT, OTHER, RUN, completed, log, run_created
+from integration.persistence.opened_store import store_of
 
 ENGINEERING = SpecialistId("engineering")
 RECRUITED = SpecialistsRecruited(
@@ -58,12 +59,12 @@ async def leave_dead(records: Records, run_id: RunId = RUN, *events: Event) -> N
     runlog(records, run_id)
     held = await records.runs.create(run_id, CREATED)
     await held.append([*NEXT, *events])
-    await records.runs.flush()
-    number = await records.store.read(
+    await records.storage.mirrors.flush()
+    number = await store_of(records).read(
         lambda connection: connection.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).get
     )
     assert isinstance(number, int)
-    records.store.locks.release(number)
+    store_of(records).locks.release(number)
 
 
 @pytest.mark.proves("AF-132", "C28")
@@ -96,9 +97,9 @@ async def test_the_next_start_repairs_what_a_crash_left(records: Records, damage
     await leave_dead(records)
     data = runlog(records).read_bytes()
     runlog(records).write_bytes(DAMAGE[damage](data))
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     await require_whole(records)
-    rows = await records.store.read(lambda connection: list(connection.execute("SELECT * FROM drivers")))
+    rows = await store_of(records).read(lambda connection: list(connection.execute("SELECT * FROM drivers")))
     assert rows == []
 
 
@@ -106,7 +107,7 @@ async def test_the_next_start_brings_a_deleted_file_back(records: Records) -> No
     await leave_dead(records)
     runlog(records).unlink()
     runlog(records).parent.rmdir()
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     await require_whole(records)
 
 
@@ -124,7 +125,7 @@ async def test_whoever_takes_a_run_repairs_its_log_first(records: Records, damag
 async def test_brackets_without_end_do_not_keep_a_process_from_starting(records: Records) -> None:
     await leave_dead(records)
     runlog(records).write_bytes(b"[" * 3_000)
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     await require_whole(records)
 
 
@@ -132,7 +133,7 @@ async def test_a_start_leaves_runs_alone_that_somebody_drives(records: Records) 
     runlog(records)
     held = await records.runs.create(RUN, CREATED)
     runlog(records).write_bytes(b"not mine to repair")
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     assert runlog(records).read_bytes() == b"not mine to repair"
     await held.release()
 
@@ -141,12 +142,12 @@ async def test_the_index_notes_a_run_whose_driver_died_before_it_could(records: 
     await leave_dead(records, RUN, *log(completed(RUN, "all good"), first=3))
     index = records.layout.run_index
     index.write_bytes(b'{"run_id": "torn')
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     assert index.read_bytes().startswith(b'{"run_id": "torn\n')
     (line,) = [json.loads(line) for line in index.read_bytes().splitlines()[1:]]
     assert (line["run_id"], line["status"], line["summary"]) == (RUN, "completed", "all good")
     await leave_dead(records, OTHER, *log(completed(OTHER), first=3))
-    await records.runs.catch_up()
+    await records.storage.mirrors.catch_up()
     assert len(index.read_bytes().splitlines()) == 3, "each run is noted once"
 
 
@@ -164,7 +165,7 @@ async def test_an_export_writes_everything_anew(records: Records) -> None:
 async def test_a_log_file_that_could_not_be_written_for_a_while_is_whole_after_release(records: Records) -> None:
     path = runlog(records)
     held = await records.runs.create(RUN, CREATED)
-    await records.runs.flush()
+    await records.storage.mirrors.flush()
     path.rename(path.with_suffix(".away"))
     path.mkdir()  # stands for a full disk
     await held.append(NEXT)

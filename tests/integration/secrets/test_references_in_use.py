@@ -114,13 +114,13 @@ async def test_encrypted_runs_and_secrets_can_be_read_after_a_rotation_and_witho
             secrets.file.set("LAB_KEY", SECRET)
             task = task_from(read_config({}, overrides=configured).config, "do it in secret", pack="engineering")
             run_id = (await fabric.execute_task(task)).run_id
-            done = await rotate(secrets, fabric.records.store, by=owner_here())
+            done = await rotate(secrets, fabric.records.storage, by=owner_here())
             assert (done.new_key, done.secrets, done.runs) == (True, 1, 1)
             with pytest.raises(ConfigError, match="just now"):
-                await drop_old_keys(secrets, fabric.records.store, by=owner_here())
+                await drop_old_keys(secrets, fabric.records.storage, by=owner_here())
             keys, long_ago = tmp_path / "data" / "agent-fabric" / "encryption.keys", time.time() - SETTLE_S - 1
             os.utime(keys, (long_ago, long_ago))
-            await drop_old_keys(secrets, fabric.records.store, by=owner_here())
+            await drop_old_keys(secrets, fabric.records.storage, by=owner_here())
             assert secrets.keyring().generations() == (done.generation,)
     records = open_records(tmp_path / ".fabric")
     try:

@@ -23,6 +23,7 @@ from agent_fabric.domain.workflow_events import StepStarted
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.testing.scripted_model import Finish, Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
+from integration.persistence.opened_store import store_of
 
 PATIENCE_S = 30.0
 
@@ -324,13 +325,13 @@ async def test_where_a_server_runs_waiting_costs_no_memory_and_the_moment_wakes_
             bench = Bench(fabric, open_workflows(tmp_path / ".fabric", config), tmp_path)
             result = await bench.run({"id": "pause", "action": "wait", "inputs": {"seconds": 1}})
             assert result.status is RunStatus.WAITING
-            assert await fabric.records.approvals.answered_runs() == []
+            assert await fabric.records.storage.queue.due() == []
             async with asyncio.timeout(PATIENCE_S):
-                while await fabric.records.approvals.answered_runs() != [result.run_id]:
+                while await fabric.records.storage.queue.due() != [result.run_id]:
                     await asyncio.sleep(0.05)
             result = await fabric.resume_run(result.run_id, by="server")
             assert result.status is RunStatus.COMPLETED, result.error
-            assert await fabric.records.approvals.answered_runs() == []
+            assert await fabric.records.storage.queue.due() == []
         finally:
             await fabric.aclose()
 
@@ -347,10 +348,10 @@ async def test_a_child_that_waits_for_a_person_wakes_its_workflow_when_it_has_en
         assert asked.run_id != result.run_id
         assert (asked.approval_id,) == tuple(result.waiting_for), "whoever sits before the workflow can be asked"
         await bench.fabric.decide_approval(asked.approval_id, Answer(decision=Decision.APPROVE, by="kim", via="test"))
-        assert await bench.fabric.records.approvals.answered_runs() == [asked.run_id]
+        assert await bench.fabric.records.storage.queue.due() == [asked.run_id]
         child = await bench.fabric.resume_run(asked.run_id, by="server")
         assert child.status is RunStatus.COMPLETED, child.error
-        assert await bench.fabric.records.approvals.answered_runs() == [result.run_id]
+        assert await bench.fabric.records.storage.queue.due() == [result.run_id]
         result = await bench.fabric.resume_run(result.run_id, by="server")
         assert result.status is RunStatus.COMPLETED, result.error
 
@@ -404,7 +405,7 @@ async def test_checkpoints_and_the_way_of_data_can_be_asked_for_in_the_store(ben
     )
 
     def asked(query: str) -> list[tuple[Any, ...]]:
-        return bench.fabric.records.store.read_now(lambda connection: list(connection.execute(query)))
+        return store_of(bench.fabric.records).read_now(lambda connection: list(connection.execute(query)))
 
     assert asked("SELECT run_id, step_id, status, json_extract(outputs, '$.text') FROM workflow_checkpoints") == [
         (result.run_id, "greet", "success", None),

@@ -3,8 +3,8 @@
 import logging
 from dataclasses import dataclass
 
-from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import RunQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.domain.errors import StoreUnavailable
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 class WakeAnsweredRuns:
     """Use case: watch for answers, whichever process they come from, and for questions whose time has run out."""
 
-    book: ApprovalRepository
+    queue: RunQueue
     dispatch: DispatchRuns
     take_up_runs: TakeUpRuns
     clock: Clock
@@ -42,7 +42,7 @@ class WakeAnsweredRuns:
 
     async def _answered(self) -> list[RunId]:
         try:
-            return [run_id for run_id in await self.book.answered_runs() if run_id not in self.dispatch]
+            return [run_id for run_id in await self.queue.due() if run_id not in self.dispatch]
         except StoreUnavailable as problem:
             _log.warning("Answers cannot be looked up: %s", problem.message)
             return []

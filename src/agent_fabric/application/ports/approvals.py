@@ -85,7 +85,3 @@ class ApprovalRepository(Protocol):
             ApprovalSettled: somebody has answered, time has run out, or the run has ended; the message says which.
         """
         ...
-
-    async def answered_runs(self) -> Sequence[RunId]:
-        """Return the waiting runs that have mail, or a question whose time has run out: somebody should drive them."""
-        ...

@@ -1,4 +1,4 @@
-"""How often somebody may ask, seen from the doors of the server."""
+"""Rate limits."""
 
 from typing import NamedTuple, Protocol
 
@@ -29,4 +29,32 @@ class Limiter(Protocol):
 
     async def look(self, key: str, rate: Rate) -> Standing:
         """Tell whether one more would be within the rate; nothing is counted."""
+        ...
+
+
+class Count(NamedTuple):
+    """The hits under a key within its period."""
+
+    hits: int
+    expires_at: float
+    """When the period ends, in seconds since 1970."""
+
+
+class Counters(Protocol):
+    """Counts hits under keys, each for a period that begins with its first hit. Nothing here waits for a disk."""
+
+    def add(self, key: str, per_s: int, amount: int) -> Count:
+        """Add `amount` hits under a key whose period is `per_s`, and return the sum; never below zero."""
+        ...
+
+    def get(self, key: str) -> Count:
+        """Return the hits under a key."""
+        ...
+
+    def forget(self, key: str) -> None:
+        """Reset a key."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is not durable yet."""
         ...

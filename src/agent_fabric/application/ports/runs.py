@@ -1,7 +1,7 @@
 """Where runs are kept."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -110,6 +110,49 @@ class RunRepository(Protocol):
         ...
 
 
+class RunReader(Protocol):
+    """Reads single runs, whichever process drives them. Long reads hold up no driver."""
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        """Return the status of a run; one that has not settled and has no driver counts as interrupted.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
+    async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
+        """Return at most `limit` of the events that follow sequence number `after`.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
+    async def newest(self, run_id: RunId) -> Event:
+        """Return a run's last event; there is always one.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
+
+class RunQueue(Protocol):
+    """The runs that a server should drive."""
+
+    async def unfinished(self) -> Sequence[RunId]:
+        """Return the runs that are running but have no driver, oldest first: their process died.
+
+        A child of one of them is left out: the driver of its parent continues it.
+        """
+        ...
+
+    async def due(self) -> Sequence[RunId]:
+        """Return the waiting runs that have inbox rows, an expired approval, or a wake time that has passed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One line about a run."""
@@ -158,7 +201,7 @@ class RunCatalogue(Protocol):
     """Finds runs."""
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
-        """Return the newest runs, newest first."""
+        """Return the newest runs, newest first; a negative limit is none."""
         ...
 
     async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
@@ -170,6 +213,25 @@ class RunCatalogue(Protocol):
 
         Raises:
             RunNotFound: none, or more than one, begins so.
+        """
+        ...
+
+
+class RunListing(RunCatalogue, Protocol):
+    """RunCatalogue that lists all runs page by page."""
+
+    async def newest(self) -> RunId:
+        """Return the run that was created last; children are left out.
+
+        Raises:
+            RunNotFound: there is none at all.
+        """
+        ...
+
+    async def page(self, wanted: RunQuery, *, awaited: Container[RunId] = ()) -> RunPage:
+        """Return some of the runs that match, newest first, and where the next page begins.
+
+        Runs that are `awaited` have no driver yet but will get one: they count as running.
         """
         ...
 

@@ -43,7 +43,23 @@ class StoreStatus:
 
 
 class StoreGauge(Protocol):
-    """Looks at the store."""
+    """Measures the store."""
+
+    def require_in_place(self) -> None:
+        """Check that the opened store still exists, opening it if needed: what is written into a deleted one is lost.
+
+        Raises:
+            StoreUnavailable: it cannot be opened, or was deleted or replaced.
+        """
+        ...
+
+    async def status(self, *, check: bool) -> StoreStatus:
+        """Return the status of the store; `check` reads all of it, which takes a while.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        ...
 
     async def measure(self) -> StoreMeasures:
         """Look, without writing.

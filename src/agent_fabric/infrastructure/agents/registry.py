@@ -19,10 +19,10 @@ from agent_fabric.infrastructure.packs.project_context import with_project_conte
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts, SandboxFor
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.infrastructure.packs.agent import Workbench
     from agent_fabric.infrastructure.packs.research import ResearchDesk
-    from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class AgentParts:
     tool_servers: "ToolServers | None"
     browser: BrowserConfig | None
     web_allow_hosts: tuple[str, ...]
-    locks: "RunLocks"
+    locks: "NamedLocks"
     """Of agents of which only one may be at work at a time."""
 
 

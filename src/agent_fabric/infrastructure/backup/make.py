@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
+from agent_fabric.application.ports.backup import StoreCopies
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.reading import read_archive
 from agent_fabric.infrastructure.backup.writing import Writing
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
-from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
 
 SUFFIX = ".tar.gz"
 
@@ -45,7 +45,13 @@ def backup_name(now: float) -> str:
 
 
 def make_backup(
-    root: Path, target: Path, key: AuditKey, *, workspaces: bool = True, tell: Tell = lambda _: None
+    root: Path,
+    target: Path,
+    key: AuditKey,
+    copies: StoreCopies,
+    *,
+    workspaces: bool = True,
+    tell: Tell = lambda _: None,
 ) -> Backup:
     """Put a fabric folder into one file; `target` is that file, or a folder to put it into.
 
@@ -62,9 +68,9 @@ def make_backup(
     fresh, copy = working_name(target, "part"), working_name(target, "db")
     with _tidied(target, fresh, copy):
         _require_room(root / DATABASE, target.parent)
-        copy_store(root / DATABASE, copy, lambda share: tell(f"copying the store: {100 * share:.0f} %"))
+        copies.copy_to(copy, lambda share: tell(f"copying the store: {100 * share:.0f} %"))
         tell("checking the copy")
-        version = check_copy(copy)
+        version = copies.check(copy)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             writing = Writing(file)
             writing.add_store(copy)

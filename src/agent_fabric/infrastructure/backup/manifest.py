@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 512 * 1024 * 1024

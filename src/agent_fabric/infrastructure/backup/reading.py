@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Final, Protocol
 
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE, MANIFEST, is_in_workspace, may_be_restored
 from agent_fabric.infrastructure.backup.forward import MAX_ABOUT, PIECE, Forward
 from agent_fabric.infrastructure.backup.manifest import MAX_BYTES, Manifest, decoded
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
 
 MAX_MEMBERS: Final = 20_000_000
 

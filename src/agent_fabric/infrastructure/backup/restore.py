@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from agent_fabric.domain.errors import ConfigError, RunHeld, StoreFull, StoreUnavailable
+from agent_fabric.application.ports.backup import StoreCopies
+from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
 from agent_fabric.infrastructure.backup.make import Tell
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.reading import read_archive
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.snapshot import check_copy
 from agent_fabric.infrastructure.runlog.made_here import mark
 
 SPARE_BYTES = 16 * 1024 * 1024
@@ -37,7 +36,9 @@ class Restored:
     """Where what was there before is now."""
 
 
-def restore_backup(file: Path, root: Path, key: AuditKey, *, force: bool, tell: Tell = lambda _: None) -> Restored:
+def restore_backup(
+    file: Path, root: Path, key: AuditKey, copies: StoreCopies, *, force: bool, tell: Tell = lambda _: None
+) -> Restored:
     """Unpack a backup beside the folder, check all of it, and only then give it the folder's name.
 
     A folder that this user's backup was restored to is obeyed as before; for anybody else's, somebody has to say so.
@@ -47,7 +48,7 @@ def restore_backup(file: Path, root: Path, key: AuditKey, *, force: bool, tell: 
         RunHeld: somebody uses the folder.
         StoreFull, StoreUnavailable: it is no whole backup of ours, is of a newer program, or cannot be written.
     """
-    _require_possible(root, force=force)
+    _require_possible(root, copies, force=force)
     remove_leftovers(root.parent, re.compile(re.escape(root.name)), "restore")
     stage = working_name(root, "restore")
     with _removed(stage), _opened(file) as archive:
@@ -56,11 +57,11 @@ def restore_backup(file: Path, root: Path, key: AuditKey, *, force: bool, tell: 
         manifest = read_archive(archive, key, keeper)
         keeper.make_links()
         tell("checking the store")
-        check_copy(stage / DATABASE)
+        copies.check(stage / DATABASE)
         (stage / "runs").mkdir(exist_ok=True)
         (stage / ".gitignore").write_text("*\n")
-        _require_possible(root, force=force)  # it took a while
-        with _held(root):
+        _require_possible(root, copies, force=force)  # it took a while
+        with copies.exclusive():
             aside = _set_aside(root)
             try:
                 stage.rename(root)
@@ -125,7 +126,7 @@ class _Stage:
             path.symlink_to(target)
 
 
-def _require_possible(root: Path, *, force: bool) -> None:
+def _require_possible(root: Path, copies: StoreCopies, *, force: bool) -> None:
     if root.is_symlink():
         raise ConfigError(f"{root} is a link", hint="Name the folder itself with --workspace.")
     if not root.parent.is_dir():
@@ -134,30 +135,13 @@ def _require_possible(root: Path, *, force: bool) -> None:
         return
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder", hint="Name another one with --workspace.")
-    with _held(root):
+    with copies.exclusive():
         pass  # to say it before the work
     if (root / DATABASE).exists() and not force:
         raise ConfigError(
             f"There are runs in {root}",
             hint="Name a folder without any with --workspace, or move these aside with --force.",
         )
-
-
-@contextmanager
-def _held(root: Path) -> Iterator[None]:
-    """Keep everybody else from driving runs of a folder."""
-    if not (root / "locks").exists():
-        yield
-        return
-    locks = RunLocks(root / "locks")
-    if not locks.acquire_all():
-        raise RunHeld(
-            f"A server or a run uses {root}", hint="Stop the server, and wait for runs or end them with Ctrl-C."
-        )
-    try:
-        yield
-    finally:
-        locks.let_go()
 
 
 def _set_aside(root: Path) -> Path | None:

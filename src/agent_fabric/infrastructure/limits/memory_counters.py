@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.infrastructure.limits.counters import Count
+from agent_fabric.application.ports.limits import Count
 
 MOST = 20_000
 """Keys that are kept; about 5 MB. When there are more, the oldest is forgotten: it has had most of its time."""

@@ -7,8 +7,7 @@ from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import Storage
 from limits.aio.strategies import FixedWindowRateLimiter
 
-from agent_fabric.application.ports.limits import Rate, Standing
-from agent_fabric.infrastructure.limits.counters import Counters
+from agent_fabric.application.ports.limits import Counters, Rate, Standing
 
 
 class WindowLimiter:

@@ -3,14 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 import apsw
 
 from agent_fabric.domain.acts import Act
-from agent_fabric.infrastructure.persistence.audit_chain import ADMIN, AuditKey, Sealed, seal
-from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.infrastructure.persistence.audit_chain import ADMIN, Sealed, seal
 from agent_fabric.infrastructure.persistence.store import Store
 
 _TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
@@ -38,22 +37,6 @@ def add_act(connection: apsw.Connection, key: AuditKey, act: Act | None) -> None
     if act is not None:
         texts = {name: text for name, text in asdict(act).items() if name in _TEXTS and text}
         seal(connection, key, Sealed(act.at, ADMIN, 0, "", 0, b"", json.dumps(texts)))
-
-
-def record_now(database: Path, key: AuditKey, act: Act) -> None:
-    """Record an act at once, on a connection of its own.
-
-    Raises:
-        StoreFull, StoreUnavailable: it cannot be recorded.
-    """
-    with explained(database):
-        connection = connect(database)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            add_act(connection, key, act)
-            connection.execute("COMMIT")
-        finally:
-            connection.close()
 
 
 def _act(at: float, note: str) -> Act:

@@ -10,11 +10,11 @@ import apsw
 
 from agent_fabric.domain.accounts import ApiKey
 from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, NameTaken
 from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 USE_NOTED_EVERY_S = 60.0
@@ -24,20 +24,16 @@ _log = logging.getLogger(__name__)
 
 
 class SqliteApiKeyRepository:
-    """ApiKeyRepository in the file that the runs are in, with the audit chain, whose key is `key`.
+    """ApiKeyRepository; each change adds an entry to the audit chain in its transaction."""
 
-    `looks` is a connection on which nothing but what takes microseconds is read, so that the event loop may do it.
-    """
-
-    def __init__(self, store: Store, looks: Store, key: AuditKey) -> None:
+    def __init__(self, store: Store, key: AuditKey) -> None:
         self._store = store
-        self._looks = looks
         self._key = key
         self._noted: dict[str, float] = {}
         """When the use of each key was last written down by this process."""
 
     async def find(self, key_id: str) -> ApiKey | None:
-        return self._looks.read_now(lambda connection: _find(connection, key_id))
+        return self._store.read_now(lambda connection: _find(connection, key_id))
 
     async def list(self) -> Sequence[ApiKey]:
         query = f"{_SELECT} ORDER BY created_at DESC, id"

@@ -7,17 +7,17 @@ import apsw
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.inbox import inbox_payload
-from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED, Cipher, sealed_json, unsealed_json
+from agent_fabric.infrastructure.persistence.sealing import sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 SHORTEST_PREFIX = 4
@@ -176,10 +176,6 @@ class SqliteApprovalRepository:
 
         await self._store.writer.write(write)
 
-    async def answered_runs(self) -> Sequence[RunId]:
-        now = self._clock.now()
-        return await self._store.read(lambda connection: _answered(connection, now))
-
     def _cards(self, connection: apsw.Connection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
         with damage_explained():
             return [self._card(row) for row in connection.execute(query, values)]
@@ -211,15 +207,6 @@ class SqliteApprovalRepository:
             decided_because=because,
             **{**shown, "question": Question(shown["question"])},
         )
-
-
-def _answered(connection: apsw.Connection, now: float) -> list[RunId]:
-    query = (
-        "SELECT DISTINCT runs.run_id FROM runs WHERE runs.status = ? AND (runs.number IN (SELECT run FROM inbox) OR "
-        "runs.number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?) OR "
-        "runs.wake_at <= ?)"
-    )
-    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, (RunStatus.WAITING, now, now))]
 
 
 _SELECT = (

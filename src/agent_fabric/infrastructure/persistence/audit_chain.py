@@ -5,40 +5,24 @@ settles. What people do to the folder itself stands among them, in entries that 
 that whoever can write the database but not read the user's own files cannot make the chain anew.
 """
 
-import hashlib
 import hmac
 from collections.abc import Iterator
 from struct import pack as pack_fields
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import apsw
 
 from agent_fabric.application.ports.audit import ChainReport
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.log_inspector import inspect_run
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
+__all__ = ["UNKEYED", "AuditKey"]
+
 HEAD, REMOVED, ADMIN = "head", "removed", "admin"
 _START = b"\0" * 32
-
-
-class AuditKey(NamedTuple):
-    """What the hashes are keyed with."""
-
-    value: bytes
-
-    name: str
-    """Tells keys apart without giving them away."""
-
-    @classmethod
-    def of(cls, value: bytes) -> Self:
-        """Return a key with its name."""
-        return cls(value, hashlib.sha256(b"agent-fabric audit key\0" + value).hexdigest()[:16])
-
-
-UNKEYED = AuditKey.of(b"")
-"""For users without a home: it notices mistakes, not malice."""
 
 
 class Sealed(NamedTuple):

@@ -8,10 +8,11 @@ from functools import partial
 
 import apsw
 
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Body
 from agent_fabric.infrastructure.persistence.codec import Blobs, decode, pack, unpack
-from agent_fabric.infrastructure.persistence.sealing import Cipher, event_place, is_sealed, key_missing, unsealed_json
+from agent_fabric.infrastructure.persistence.sealing import event_place, is_sealed, key_missing, unsealed_json
 
 ReadBody = Callable[[int, str, int, bytes], Body]
 

@@ -8,7 +8,7 @@ import apsw
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 KEPT_S = 24 * 3600.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import apsw
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.infrastructure.limits.counters import Count
+from agent_fabric.application.ports.limits import Count
 from agent_fabric.infrastructure.persistence.store import Store
 
 MOST = 20_000

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import RunHeld
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, AuditKey, Sealed, seal
+from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.event_rows import head_of, locate

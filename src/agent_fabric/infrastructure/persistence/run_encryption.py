@@ -9,9 +9,10 @@ import apsw
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from agent_fabric.application.ports.encryption import KeySealer
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.sealing import KeySealer, key_missing, owner_of
+from agent_fabric.infrastructure.persistence.sealing import key_missing, owner_of
 from agent_fabric.infrastructure.persistence.store import Store
 
 KEY_BYTES: Final = 32

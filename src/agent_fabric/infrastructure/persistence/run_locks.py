@@ -24,6 +24,10 @@ class RunLocks:
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
 
+    def exist(self) -> bool:
+        """Tell whether any process has used locks here."""
+        return self._path.exists()
+
     def acquire(self, number: int) -> bool:
         """Take the lock of a run; tell whether it worked. A lock that this very process holds cannot be taken again."""
         with _guard:

@@ -9,68 +9,18 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher, KeySealer
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 
-ENCRYPTED = "(encrypted)"
-"""Stands in lists for what cannot be shown without the key."""
+__all__ = ["ENCRYPTED", "Cipher"]
+
 HASH_BYTES = 32
 """Length of the address of a blob that is not sealed; that of a sealed one is longer."""
 OWNER_BYTES = 16
 _BEGIN, _END = b'{"$sealed":"', b'"}'
-
-
-class KeySealer(Protocol):
-    """The user's keyring, as far as it is needed here."""
-
-    def seal(self, data: bytes) -> bytes:
-        """Return data sealed with the newest key.
-
-        Raises:
-            FabricError: there is no usable key, and none can be made.
-        """
-        ...
-
-    def unseal(self, data: bytes) -> bytes:
-        """Return what was sealed.
-
-        Raises:
-            FabricError: no key fits.
-        """
-        ...
-
-    def reseal(self, data: bytes) -> bytes:
-        """Return sealed data sealed with the newest key; the same bytes if it is so already.
-
-        Raises:
-            FabricError: no key fits.
-        """
-        ...
-
-
-class Cipher(Protocol):
-    """Seals what belongs to one run."""
-
-    owner: bytes
-    """With this, the addresses of all the run's blobs begin."""
-
-    def seal(self, place: str, data: bytes) -> bytes:
-        """Return data sealed such that it can be read in this place of this run, and nowhere else."""
-        ...
-
-    def unseal(self, place: str, data: bytes) -> bytes:
-        """Return what was sealed.
-
-        Raises:
-            ValueError: it was changed, or belongs to another place or run.
-        """
-        ...
-
-    def address(self, content: bytes) -> bytes:
-        """Return the name under which a blob is kept; without the run's key, it tells nothing of the content."""
-        ...
 
 
 class NewKey(NamedTuple):

@@ -1,15 +1,46 @@
 """A consistent copy of the store while others write to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
-from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.errors import RunHeld, StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, MIGRATIONS, connect, explained
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 
 PAGES_AT_ONCE = 2_000
 """Pages of 4 KB that are copied between two signs of life."""
+
+
+class SqliteCopies:
+    """StoreCopies of one SQLite file and the locks beside it."""
+
+    def __init__(self, path: Path, locks: RunLocks) -> None:
+        self._path = path
+        self._locks = locks
+
+    def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
+        copy_store(self._path, target, on_progress)
+
+    def check(self, copy: Path) -> int:
+        return check_copy(copy)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        if not self._locks.exist():
+            yield
+            return
+        if not self._locks.acquire_all():
+            raise RunHeld(
+                f"A server or a run uses {self._path.parent}",
+                hint="Stop the server, and wait for runs or end them with Ctrl-C.",
+            )
+        try:
+            yield
+        finally:
+            self._locks.let_go()
 
 
 def copy_store(source: Path, target: Path, tell: Callable[[float], None] = lambda _: None) -> None:

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import apsw
 
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, Cipher, RunKeys
+from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
 
 T = TypeVar("T")
@@ -61,12 +62,14 @@ class Store:
         return None if row is None else self.keys.cipher(run_id, row[0])
 
     def require_in_place(self) -> None:
-        """Check that the file which was opened is still there: what is written into one that was deleted is lost.
+        """Check that the opened file still exists, opening it if needed: what is written into a deleted one is lost.
 
         Raises:
-            StoreUnavailable: it is gone, or another one is in its place.
+            StoreUnavailable: it cannot be opened, or was deleted or replaced.
         """
-        if self._opened is not None and self._identity() != self._opened:
+        if self._opened is None:
+            self.read_now(lambda _: None)
+        if self._identity() != self._opened:
             raise StoreUnavailable(
                 f"{self.path} was deleted or replaced while it was in use", hint="Restart the server."
             )

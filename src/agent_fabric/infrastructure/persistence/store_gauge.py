@@ -1,35 +1,41 @@
-"""Looks at the store as those do who watch the server."""
+"""Measures the store for operators."""
 
 import shutil
 
 import apsw
 
-from agent_fabric.application.ports.vitals import StoreMeasures
+from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.database import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.store_status import read_status
 
 _WAITING = "SELECT count(*), min(created_at) FROM pending_approvals WHERE status = 'pending'"
 
 
 class SqliteStoreGauge:
-    """StoreGauge that reads by one connection and writes by the one that all runs write by."""
+    """StoreGauge over one SQLite file."""
 
-    def __init__(self, reading: Store, writing: Store) -> None:
-        self._reading = reading
-        self._writing = writing
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def require_in_place(self) -> None:
+        self._store.require_in_place()
+
+    async def status(self, *, check: bool) -> StoreStatus:
+        return await read_status(self._store, check=check)
 
     async def measure(self) -> StoreMeasures:
-        self._reading.require_in_place()
-        return await self._reading.read(self._measure)
+        self.require_in_place()
+        return await self._store.read(self._measure)
 
     async def try_to_write(self) -> None:
-        self._reading.require_in_place()
-        await self._writing.writer.write(_touch)
+        self.require_in_place()
+        await self._store.writer.write(_touch)
 
     def _measure(self, connection: apsw.Connection) -> StoreMeasures:
         ((count, oldest),) = connection.execute(_WAITING).fetchall()
-        path = self._reading.path
+        path = self._store.path
         try:
             disk = shutil.disk_usage(path.parent)
         except OSError as problem:

@@ -8,29 +8,25 @@ import apsw
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity import Role, Scope
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
-from agent_fabric.infrastructure.persistence.audit_chain import AuditKey
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.store import Store
 
 _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
 
 
 class SqliteUserRepository:
-    """UserRepository in the file that the runs are in, with the audit chain, whose key is `key`.
+    """UserRepository; each change adds an entry to the audit chain in its transaction."""
 
-    `looks` is a connection on which nothing but what takes microseconds is read, so that the event loop may do it.
-    """
-
-    def __init__(self, store: Store, looks: Store, key: AuditKey) -> None:
+    def __init__(self, store: Store, key: AuditKey) -> None:
         self._store = store
-        self._looks = looks
         self._key = key
 
     async def find(self, name: str) -> User | None:
-        return self._looks.read_now(lambda connection: _find(connection, name))
+        return self._store.read_now(lambda connection: _find(connection, name))
 
     async def list(self) -> Sequence[User]:
         return await self._store.read(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import encoded_line, is_encrypted, line_of
 

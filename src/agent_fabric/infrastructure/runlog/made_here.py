@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.config.files import MAX_FILE_BYTES
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
 
 FOLDER = "made-here"
 _SUFFIXES = (".json", ".yaml", ".yml", ".toml")

@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import is_encrypted
 

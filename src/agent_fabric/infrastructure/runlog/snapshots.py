@@ -25,11 +25,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.citations import same_address
 from agent_fabric.domain.sources import Source
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.sealing import Cipher
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 
 MAX_TEXT_CHARS = 500_000
 """How much of a page's text is kept and recorded."""

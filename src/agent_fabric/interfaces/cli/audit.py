@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.audit import act_log, audit_chain
 from agent_fabric.bootstrap.local import open_records
 from agent_fabric.client.wire import Json
 from agent_fabric.domain.acts import Act
@@ -103,7 +102,7 @@ def verify(
 def _verified_here(workspace: str | None, expect: str, *, shared: bool) -> Json:
     records = open_records(existing_root(workspace))
     try:
-        return asyncio.run(chain_object(audit_chain(records), expect=expect, shared=shared))
+        return asyncio.run(chain_object(records.storage.chain, expect=expect, shared=shared))
     finally:
         records.close()
 
@@ -133,7 +132,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
         return []
     records = open_records(root)
     try:
-        return list(asyncio.run(act_log(records).recent(limit=limit)))
+        return list(asyncio.run(records.storage.acts.recent(limit=limit)))
     finally:
         records.close()
 

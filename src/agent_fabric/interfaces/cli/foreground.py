@@ -5,8 +5,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.application.ports.approvals import Answer, ApprovalRepository
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
@@ -14,8 +15,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.interfaces.cli.place import Questions, RunLogs
 
 OnCreated = Callable[[RunId], None]
@@ -87,9 +86,9 @@ def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated
             origins=loaded.origins,
             asks_here=asks,
         )
-        observers.redact_runs(fabric.records.runs.encrypted)
+        observers.redact_runs(fabric.records.storage.encryption.driven)
         try:
-            await fabric.records.runs.catch_up()
+            await fabric.records.storage.mirrors.catch_up()
             yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
         finally:
             await fabric.aclose()
@@ -107,11 +106,11 @@ class LocalForeground:
         self.fabric = fabric
 
     @property
-    def runs(self) -> SqliteRunRepository:
+    def runs(self) -> RunRepository:
         return self.fabric.records.runs
 
     @property
-    def approvals(self) -> SqliteApprovalRepository:
+    def approvals(self) -> ApprovalRepository:
         return self.fabric.records.approvals
 
     async def answer(self, approval_id: str, answer: Answer) -> object:

@@ -34,7 +34,7 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
     records = open_records(root)
     try:
         resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-        identity = open_identity(records.layout.root, config.identity, records.store, resolve, at_once=False)
+        identity = open_identity(records.layout.root, config.identity, records.storage, resolve, at_once=False)
         try:
             return asyncio.run(work(identity))
         finally:

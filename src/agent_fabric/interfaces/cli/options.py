@@ -9,7 +9,7 @@ import typer
 from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import Loaded, load_config
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.layout import find_root
 from agent_fabric.infrastructure.runlog.made_here import require_made_here, require_ours
 from agent_fabric.interfaces.cli.output import print_warning

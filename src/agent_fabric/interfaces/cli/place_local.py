@@ -7,18 +7,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.application.ports.approvals import Answer, ApprovalRepository
+from agent_fabric.application.ports.runs import RunListing, RunRepository
 from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.made_here import require_made_here
 from agent_fabric.interfaces.changes_view import within
@@ -65,15 +62,15 @@ class LocalPlace:
         self.records = records
 
     @property
-    def catalogue(self) -> SqliteRunCatalogue:
+    def catalogue(self) -> RunListing:
         return self.records.catalogue
 
     @property
-    def runs(self) -> SqliteRunRepository:
+    def runs(self) -> RunRepository:
         return self.records.runs
 
     @property
-    def approvals(self) -> SqliteApprovalRepository:
+    def approvals(self) -> ApprovalRepository:
         return self.records.approvals
 
     @property
@@ -124,7 +121,7 @@ class LocalPlace:
 
     async def _uppermost(self, run_id: RunId) -> RunId:
         """Return the run that others work for: going on with it goes on with all of them."""
-        reader = SqliteRunReader(self.records.store)
+        reader = self.records.storage.reader
         while True:
             (created,) = await reader.page(run_id, after=-1, limit=1)
             if not isinstance(created.body, RunCreated) or created.body.parent is None:

@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, ope
 from agent_fabric.client.wire import Json
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.made_here import require_made_here
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -172,7 +172,7 @@ async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
     records = open_records(root)
     change = drop_old_keys if drop_old else rotate
     try:
-        return await change(secrets, records.store, by=owner_here())
+        return await change(secrets, records.storage, by=owner_here())
     finally:
         records.close()
 

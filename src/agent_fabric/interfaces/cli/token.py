@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.bootstrap.audit import act_log
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import open_records, owner_here
 from agent_fabric.client.wire import Json
 from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.made_here import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
@@ -61,7 +60,7 @@ def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
     try:
         rotate_local_token(root)
         act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
-        asyncio.run(act_log(records).record(act))
+        asyncio.run(records.storage.acts.record(act))
     finally:
         records.close()
     if as_json:

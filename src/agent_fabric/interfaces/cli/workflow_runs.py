@@ -17,7 +17,6 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.inputs import accept_inputs
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.foreground import local_job
 from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
@@ -229,7 +228,7 @@ def signal(
     async def go(records: Records) -> tuple[RunId, bool, RunStatus]:
         found = await records.catalogue.find(run_id)
         await signal_workflow(records)(found, name, told, by=this_person())
-        return found, records.has_server(), await SqliteRunReader(records.store).status(found)
+        return found, records.has_server(), await records.storage.reader.status(found)
 
     async def go_there(client: "FabricClient") -> tuple[RunId, bool, RunStatus]:
         found = await client.runs.find(run_id)

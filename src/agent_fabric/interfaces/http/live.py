@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.persistence.codec import dump_json
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
 RING = 256
@@ -108,7 +108,7 @@ class LiveRuns:
         coming.__enter__()
         asyncio.get_running_loop().call_later(EXPECTED_S, coming.__exit__, None, None, None)
 
-    async def stored(self, reader: SqliteRunReader, run_id: RunId, after: int) -> list[bytes]:
+    async def stored(self, reader: RunReader, run_id: RunId, after: int) -> list[bytes]:
         """Return some of the frames that follow a sequence number, from the store; however many ask, it is read once.
 
         Raises:
@@ -122,7 +122,7 @@ class LiveRuns:
                 del self._pages[next(iter(self._pages))]
         return (await asyncio.shield(page))[known:]
 
-    async def _read(self, reader: SqliteRunReader, run_id: RunId, number: int) -> list[bytes]:
+    async def _read(self, reader: RunReader, run_id: RunId, number: int) -> list[bytes]:
         frames: list[bytes] = []
         try:
             events = await reader.page(run_id, after=number * PAGE - 1, limit=PAGE)

@@ -15,7 +15,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
 from agent_fabric.interfaces.http.live import PAGE, Feed, LiveRuns, Waiter, whole_line
 from agent_fabric.interfaces.http.views import look_at

@@ -19,7 +19,7 @@ class World:
         self.tried: list[tuple[float, RunId]] = []
         self.looks = 0
 
-    async def answered_runs(self) -> Sequence[RunId]:
+    async def due(self) -> Sequence[RunId]:
         self.looks += 1
         if self.looks == 1:
             raise StoreUnavailable("the disk has gone")

@@ -22,6 +22,7 @@ from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
 from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
@@ -79,7 +80,7 @@ def registry(tmp_path: Path) -> RegistryWithAgents:
             tool_servers=None,
             browser=BrowserConfig(),
             web_allow_hosts=(),
-            locks=RunLocks(tmp_path / "agent-locks"),
+            locks=FileLocks(RunLocks(tmp_path / "agent-locks")),
         ),
     )
 

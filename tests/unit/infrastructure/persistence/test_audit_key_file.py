@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED
-from agent_fabric.infrastructure.persistence.audit_key_file import audit_key
+from agent_fabric.infrastructure.audit_key_file import audit_key
 
 
 def key_file(home: Path) -> Path:

@@ -13,17 +13,8 @@ from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Body, RunCreated, ToolCalled, ToolReturned, UnknownEvent
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.tools import BadArguments, arguments_from
-from agent_fabric.infrastructure.persistence.codec import (
-    INLINE_BYTES,
-    LONG_TEXT,
-    decode,
-    dump_json,
-    encode,
-    load_json,
-    may_have_long_text,
-    pack,
-    unpack,
-)
+from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text
+from agent_fabric.infrastructure.persistence.codec import INLINE_BYTES, LONG_TEXT, decode, encode, pack, unpack
 from contract.run_repository_contract import run_created
 
 KEYS = st.sampled_from(["$blob", "chars", "a", "content", "ü", ""])

@@ -8,7 +8,8 @@ import pytest
 
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.codec import decode, encode, load_json
+from agent_fabric.infrastructure.json_codec import load_json
+from agent_fabric.infrastructure.persistence.codec import decode, encode
 from agent_fabric.infrastructure.persistence.run_encryption import RunCipher, new_key
 from agent_fabric.infrastructure.persistence.sealing import (
     HASH_BYTES,

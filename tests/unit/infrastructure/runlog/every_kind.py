@@ -40,7 +40,7 @@ from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from unit.infrastructure.runlog.every_step import workflow
 
 RUN = RunId("00000000-0000-4000-8000-000000000001")

@@ -19,7 +19,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.workflows.result import result_of_workflow
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import line_of
 from unit.infrastructure.runlog.every_kind import all_ends
 

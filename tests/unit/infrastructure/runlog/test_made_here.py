@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
 from agent_fabric.infrastructure.runlog.made_here import claim, is_ours, mark, require_made_here, require_ours
 
 KEY, OTHERS = AuditKey.of(b"mine" * 8), AuditKey.of(b"theirs" * 8)

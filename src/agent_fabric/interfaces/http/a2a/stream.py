@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.a2a.calls import Call
 from agent_fabric.interfaces.http.a2a.error_shape import problem_answer, sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown, artifact_update, event_in, status_update, task_object

@@ -12,7 +12,7 @@ from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.live import LiveRuns

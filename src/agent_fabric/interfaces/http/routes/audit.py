@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.bootstrap.audit import act_log, audit_chain, collect_garbage
+from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.audit_views import act_object, chain_object, collected_object
@@ -35,7 +35,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
         shared: Annotated[Flag, Query(description="Whether entries with other keys are in order.")] = False,
     ) -> Response:
         """The same as `fabric audit verify --json`: recompute every log, and the chain over all of them."""
-        return json_answer(await chain_object(audit_chain(records), expect=expect, shared=shared))
+        return json_answer(await chain_object(records.storage.chain, expect=expect, shared=shared))
 
     @app.get(
         "/api/v1/audit/acts",
@@ -49,7 +49,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
         limit: Annotated[int, Query(ge=1, le=10_000, description="How many, the newest first.")] = 100,
     ) -> Response:
         """Users, keys, tokens, secrets (by name), backups: who changed what, and when. The check covers it."""
-        return json_answer({"acts": [act_object(act) for act in await act_log(records).recent(limit=limit)]})
+        return json_answer({"acts": [act_object(act) for act in await records.storage.acts.recent(limit=limit)]})
 
     @app.post(
         "/api/v1/gc",

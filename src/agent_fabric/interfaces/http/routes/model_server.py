@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.llm.managed import ManagedBackend
-from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.errors import refusal
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.model_server_schemas import ModelServer, ModelServerChange, ModelServerOptions

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.model_schemas import Models, ProbedModel, ProbeRequest

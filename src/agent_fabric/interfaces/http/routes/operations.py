@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
-from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
 from agent_fabric.interfaces.http.openapi import problems, takes

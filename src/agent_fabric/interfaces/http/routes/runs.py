@@ -15,7 +15,7 @@ from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.locks import needs, who_asks

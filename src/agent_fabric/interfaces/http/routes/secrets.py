@@ -82,7 +82,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def rotated(request: Request) -> Response:
         """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
-        done = await rotate(secrets, fabric.local.records.store, by=who_asks(request))
+        done = await rotate(secrets, fabric.local.records.storage, by=who_asks(request))
         return json_answer({**rotation_object(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 
 

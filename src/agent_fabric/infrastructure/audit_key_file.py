@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.config.folders import base_folder
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED, AuditKey
 from agent_fabric.infrastructure.private_files import write_private
 
 _BYTES = 32

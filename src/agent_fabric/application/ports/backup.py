@@ -1,0 +1,34 @@
+"""Consistent copies of a store, for backups."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+
+class StoreCopies(Protocol):
+    """Copies a store into a file and back. Everything here blocks."""
+
+    def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
+        """Copy the store as it is at this moment into one file; writers are not held up.
+
+        Raises:
+            StoreFull, StoreUnavailable: it cannot be read, or the copy cannot be written.
+        """
+        ...
+
+    def check(self, copy: Path) -> int:
+        """Read a copy from beginning to end; return its format.
+
+        Raises:
+            StoreUnavailable: it is damaged, is not ours, or was written by a newer program.
+        """
+        ...
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep every other process from driving runs.
+
+        Raises:
+            RunHeld: a server or a run uses the store.
+        """
+        ...

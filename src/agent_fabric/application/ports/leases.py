@@ -1,0 +1,36 @@
+"""Leases and locks that all processes of one store respect."""
+
+from typing import Protocol
+
+
+class RunLeases(Protocol):
+    """Which processes drive runs. A lease ends with the process that holds it, however that ends."""
+
+    @property
+    def driver(self) -> str:
+        """The name of this process, as other processes show it for the runs that it drives."""
+        ...
+
+    def claim_server(self) -> bool:
+        """Claim the role of the server, which takes up runs by itself; False if another process has it."""
+        ...
+
+    def release_server(self) -> None:
+        """Give the role of the server back."""
+        ...
+
+    def is_served(self) -> bool:
+        """Tell whether a server takes up runs, so that an answer is enough for a run to continue."""
+        ...
+
+
+class NamedLocks(Protocol):
+    """Mutual exclusion by name, between tasks and processes. A lock ends with the process that holds it."""
+
+    def acquire(self, name: str) -> bool:
+        """Acquire a lock without waiting; False if it is held, also by this process."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Release a lock that this process holds."""
+        ...

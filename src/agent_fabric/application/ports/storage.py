@@ -1,0 +1,135 @@
+"""The ports of one store, together. Adapters offer one factory that returns this."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from agent_fabric.application.ports.approvals import ApprovalRepository
+    from agent_fabric.application.ports.audit import ActLog, AuditChain, LogInspector, RetentionStore
+    from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.embeddings import RunVectors
+    from agent_fabric.application.ports.encryption import RunEncryption
+    from agent_fabric.application.ports.events import LogMirrors
+    from agent_fabric.application.ports.idempotency import IdempotencyStore
+    from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
+    from agent_fabric.application.ports.leases import NamedLocks, RunLeases
+    from agent_fabric.application.ports.limits import Counters
+    from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
+    from agent_fabric.application.ports.vitals import StoreGauge
+    from agent_fabric.application.ports.webhooks import DeliveryStore
+
+
+class Storage(Protocol):
+    """Everything that one fabric folder stores. A part is opened when it is first used."""
+
+    @property
+    def runs(self) -> "RunRepository":
+        """Runs and their logs."""
+        ...
+
+    @property
+    def mirrors(self) -> "LogMirrors":
+        """Copies of the logs for people and scripts."""
+        ...
+
+    @property
+    def reader(self) -> "RunReader":
+        """Status and events of single runs."""
+        ...
+
+    @property
+    def catalogue(self) -> "RunListing":
+        """Lists and searches."""
+        ...
+
+    @property
+    def open_catalogue(self) -> "RunCatalogue":
+        """Lists and searches that leave encrypted runs out."""
+        ...
+
+    @property
+    def queue(self) -> "RunQueue":
+        """The runs that a server takes up."""
+        ...
+
+    @property
+    def leases(self) -> "RunLeases":
+        """Which processes drive runs."""
+        ...
+
+    @property
+    def agent_locks(self) -> "NamedLocks":
+        """Locks of agents that run one at a time."""
+        ...
+
+    @property
+    def encryption(self) -> "RunEncryption":
+        """The keys of encrypted runs."""
+        ...
+
+    @property
+    def vectors(self) -> "RunVectors":
+        """Embeddings of settled runs."""
+        ...
+
+    @property
+    def approvals(self) -> "ApprovalRepository":
+        """What runs have asked people."""
+        ...
+
+    @property
+    def users(self) -> "UserRepository":
+        """People who can log in."""
+        ...
+
+    @property
+    def api_keys(self) -> "ApiKeyRepository":
+        """API keys."""
+        ...
+
+    @property
+    def idempotency(self) -> "IdempotencyStore":
+        """Requests that may come more than once."""
+        ...
+
+    @property
+    def deliveries(self) -> "DeliveryStore":
+        """Webhook deliveries."""
+        ...
+
+    def counters(self) -> "Counters":
+        """Return new counters for rate limits; what they count is shared by all processes."""
+        ...
+
+    @property
+    def acts(self) -> "ActLog":
+        """Administrative acts."""
+        ...
+
+    @property
+    def chain(self) -> "AuditChain":
+        """The audit chain over all runs."""
+        ...
+
+    @property
+    def logs(self) -> "LogInspector":
+        """Recomputes the hashes of logs."""
+        ...
+
+    @property
+    def retention(self) -> "RetentionStore":
+        """Deletes old runs."""
+        ...
+
+    @property
+    def gauge(self) -> "StoreGauge":
+        """Measures the store."""
+        ...
+
+    @property
+    def copies(self) -> "StoreCopies":
+        """Copies for backups."""
+        ...
+
+    def close(self) -> None:
+        """Finish every write and close all connections."""
+        ...

@@ -1,0 +1,40 @@
+"""The runs that a server takes up, read from the tables of runs, inboxes and approvals."""
+
+from collections.abc import Sequence
+
+import apsw
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.store import Store
+
+
+class SqliteRunQueue:
+    """RunQueue over the store."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def unfinished(self) -> Sequence[RunId]:
+        def read(connection: apsw.Connection) -> list[RunId]:
+            query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
+            rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
+            free = [row for row in rows if self._store.locks.is_free(int(str(row[0])))]
+            numbers = {number for number, _, _ in free}
+            return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
+
+        return await self._store.read(read)
+
+    async def due(self) -> Sequence[RunId]:
+        now = self._clock.now()
+        query = (
+            "SELECT DISTINCT run_id FROM runs WHERE status = ? AND (number IN (SELECT run FROM inbox) OR "
+            "number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?) OR "
+            "wake_at <= ?)"
+        )
+        values = (RunStatus.WAITING, now, now)
+        return await self._store.read(
+            lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
+        )
