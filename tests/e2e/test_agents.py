@@ -197,13 +197,13 @@ async def test_agents_are_listed_shown_and_checked(tmp_path: Path) -> None:
     assert shown.json["inputs"]["times"] == {"type": "integer", "description": "", "required": False, "default": 1}
     assert "name (string, required): Whom to greet." in in_words.out
     assert checked.code == 2
-    assert "broken.yaml:2:1: role: 'nobody' is no role" in checked.out
+    assert "broken.yaml:2:1: role must be one of" in checked.out
     assert (one.code, one.json["valid"]) == (0, True)
     assert (unknown.code, unknown.json["error"]["code"]) == (2, "definition_not_found")
     assert unknown.json["error"]["hint"] == "Did you mean 'greeter'?"
     assert broken.code == 2
     assert "Traceback" not in broken.err
-    assert "role: 'nobody' is no role" in broken.err
+    assert "not the text 'nobody'" in broken.err
 
 
 async def test_the_notes_of_a_project_reach_the_model_and_the_record(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from agent_fabric.domain.agents import check
 from agent_fabric.domain.definitions import problems
 from agent_fabric.domain.errors import FabricError, ModelError, TooManyRequests
 
@@ -32,7 +31,7 @@ def error_from(told: Mapping[str, Any], *, retry_after: str | None = None) -> Fa
         error.retry_after_s = _seconds(retry_after) or 1.0
     elif isinstance(error, ModelError):
         error.retry_after_s = _seconds(retry_after)
-    elif isinstance(error, check.AgentInvalid | problems.WorkflowInvalid):
+    elif isinstance(error, problems.DefinitionInvalid):
         error.problems = ()
     return error
 

@@ -1,75 +1,81 @@
-"""Declared inputs and outputs: how they are written, and whether values fit them. Workflows and agents share this."""
+"""Declared inputs and outputs of workflows and agents: how they are written, and whether values fit them."""
 
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
+from agent_fabric.domain.definitions.fields import (
+    ANYTHING,
+    FLAG,
+    IDENTIFIER_TEXT,
+    LIST,
+    Either,
+    Entries,
+    Field,
+    Group,
+    one_of,
+    text,
+)
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import Problem, did_you_mean
+from agent_fabric.domain.definitions.problems import Findings, Place, did_you_mean
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.json_schema import problems_with
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "object", "null", "any")
-_KEYS: Final = ("type", "description", "required", "default", "enum")
 _MOST: Final = 2**63 - 1
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_USUAL_TYPES: Final = {"str": "string", "text": "string", "int": "integer", "float": "number", "bool": "boolean"} | {
+_TYPE_ALIASES: Final = {
+    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("float", "double"), "number"),
+    **dict.fromkeys(("dict", "map", "mapping"), "object"),
+    "int": "integer",
+    "bool": "boolean",
     "list": "array",
-    "dict": "object",
-    "map": "object",
+    "json": "any",
 }
+_TYPE: Final = one_of(TYPES, usual=_TYPE_ALIASES)
+
+PARAMETER: Final = Group(
+    name="input",
+    doc="A declared value.",
+    fields={
+        "type": Field(kind=_TYPE, doc="Type of the value.", default="any"),
+        "description": Field(kind=text(least=0), doc="What it is, for people."),
+        "required": Field(kind=FLAG, doc="Whether a run cannot start without it.", default=False),
+        "default": Field(kind=ANYTHING, doc="The value when none is given.", nullable=True),
+        "enum": Field(kind=LIST, doc="The only values that it may have."),
+    },
+)
+PARAMETERS: Final = Entries(
+    of=Either(short=_TYPE, full=PARAMETER, hint="Write NAME: string, or NAME: {type: string}"),
+    keys=IDENTIFIER_TEXT,
+    hint="Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it.",
+)
 
 
-def problems_in_parameters(
-    plain: object, path: tuple[str | int, ...], *, also: tuple[str, ...] = ()
-) -> Iterator[Problem]:
-    """Say what is wrong with a mapping of declarations; `also` are keys that these may have beside the usual ones."""
-    if plain is None:
-        return
-    if not isinstance(plain, Mapping):
-        hint = "Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it."
-        yield Problem(path=path, message="must be a mapping of names to what they are", hint=hint)
-        return
-    for name, each in plain.items():
-        at = (*path, str(name))
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            message = f"{name!r} cannot be the name of a value"
-            yield Problem(path=at, message=message, hint="Use letters, digits and _, beginning with a letter.")
-        yield from _problems_in_parameter({"type": each} if isinstance(each, str) else each, at, also)
-
-
-def _problems_in_parameter(plain: object, path: tuple[str | int, ...], also: tuple[str, ...]) -> Iterator[Problem]:
-    if not isinstance(plain, Mapping):
-        message = f"must be a type, or a mapping with `type`; types: {', '.join(TYPES)}"
-        yield Problem(path=path, message=message)
-        return
-    keys = (*_KEYS, *also)
-    for key in plain:
-        if key not in keys:
-            hint = did_you_mean(str(key), keys)
-            yield Problem(path=(*path, str(key)), message="there is no such key here", hint=hint)
-    kind = plain.get("type", "any")
-    if not isinstance(kind, str) or kind not in TYPES:
-        usual = _USUAL_TYPES.get(str(kind).casefold())
-        hint = f"Did you mean {usual!r}?" if usual else did_you_mean(str(kind), TYPES)
-        yield Problem(path=(*path, "type"), message=f"{kind!r} is no type", hint=hint)
-        return
-    if not isinstance(plain.get("description", ""), str):
-        yield Problem(path=(*path, "description"), message="must be text")
-    if not isinstance(plain.get("required", False), bool):
-        yield Problem(path=(*path, "required"), message="must be true or false")
-    choices = plain.get("enum", ())
-    if "enum" in plain and (not isinstance(choices, list) or not choices):
-        yield Problem(path=(*path, "enum"), message="must be a list of the values that are allowed")
-        choices = ()
-    for nth, choice in enumerate(choices):
-        for each in unfit(Parameter(type=kind), choice, "it"):
-            yield Problem(path=(*path, "enum", nth), message=each)
-    if "default" in plain:
-        parameter = Parameter(type=kind, choices=tuple(choices))
-        for each in unfit(parameter, plain["default"], "the default"):
-            yield Problem(path=(*path, "default"), message=each)
+def declared_parameters(plain: object, place: Place, findings: Findings) -> dict[str, Parameter]:
+    """Return the parameters that are declared well enough to check others against; note defaults that do not fit."""
+    declared: dict[str, Parameter] = {}
+    for name, each in plain.items() if isinstance(plain, dict) else ():
+        about = {"type": each} if isinstance(each, str) else each if isinstance(each, dict) else {}
+        kind = about.get("type", "any")
+        choices = about.get("enum")
+        declared[name] = parameter = Parameter(
+            type=kind if isinstance(kind, str) and kind in TYPES else "any",
+            required=about.get("required") is True,
+            has_default="default" in about,
+            choices=tuple(choices) if isinstance(choices, list) else (),
+        )
+        at = place.below(name)
+        if choices == []:
+            findings.add(at.below("enum"), f"{at.name}.enum allows nothing", "Name the values, or leave it out.")
+        for index, choice in enumerate(parameter.choices):
+            for message in unfit(Parameter(type=parameter.type), choice, f"{at.name}.enum[{index}]"):
+                findings.add(at.below("enum", index), message)
+        if parameter.has_default:
+            for message in unfit(parameter, about["default"], f"{at.name}.default"):
+                hint = "Change the default, or the type." if not parameter.choices else ""
+                findings.add(at.below("default"), message, hint)
+    return declared
 
 
 def schema_of(parameter: Parameter) -> dict[str, Any]:

@@ -46,15 +46,29 @@ class Problem:
         return f"{head}{about}{self.message}{also}{tail}"
 
 
-class WorkflowInvalid(InvalidDefinition):
-    """A workflow that cannot be run, with everything that is wrong with it."""
+class DefinitionInvalid(InvalidDefinition):
+    """A definition that cannot be used, with all its problems."""
 
-    code = "workflow_invalid"
+    what = "The definition"
 
-    def __init__(self, problems: Iterable[Problem], *, what: str = "The workflow") -> None:
+    def __init__(self, problems: Iterable[Problem], *, what: str = "") -> None:
         self.problems = tuple(problems)
         number = "a problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        super().__init__("\n".join([f"{what} has {number}:", *map(str, self.problems)]))
+        super().__init__("\n".join([f"{what or self.what} has {number}:", *map(str, self.problems)]))
+
+
+class WorkflowInvalid(DefinitionInvalid):
+    """A workflow that cannot be run."""
+
+    code = "workflow_invalid"
+    what = "The workflow"
+
+
+class AgentInvalid(DefinitionInvalid):
+    """An agent that cannot be used."""
+
+    code = "agent_invalid"
+    what = "The agent"
 
 
 class Place(NamedTuple):
@@ -83,9 +97,14 @@ class Findings:
     found: list[Problem] = field(default_factory=list)
     left_out: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether further problems are only counted."""
+        return len(self.found) >= MAX_PROBLEMS
+
     def add(self, place: Place, message: str, hint: str = "", *, other: Path = ()) -> None:
         """Note a problem."""
-        if len(self.found) >= MAX_PROBLEMS:
+        if self.is_full:
             self.left_out += 1
             return
         problem = Problem(path=place.path, message=message, hint=hint, step=place.step, other=other)
@@ -93,8 +112,8 @@ class Findings:
             self.found.append(problem)
 
     def did_you_mean(self, word: str, known: Iterable[str], *, otherwise: str = "") -> str:
-        """Return a hint as `did_you_mean` does, as long as somebody will see it."""
-        return "" if len(self.found) >= MAX_PROBLEMS else did_you_mean(word, known, otherwise=otherwise)
+        """Return a hint as `did_you_mean` does, unless the problem would only be counted."""
+        return "" if self.is_full else did_you_mean(word, known, otherwise=otherwise)
 
     def all(self) -> list[Problem]:
         """Return what was found; the last entry tells how many more there are."""

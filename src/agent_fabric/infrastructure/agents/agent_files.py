@@ -9,9 +9,9 @@ from typing import Any, Final
 from agent_fabric.config.files import read_text
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.domain.agents.check import AgentInvalid, KnownToAgents, problems_in_agent
+from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
-from agent_fabric.domain.definitions.problems import Problem, did_you_mean, located
+from agent_fabric.domain.definitions.problems import AgentInvalid, Problem, did_you_mean, located
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.infrastructure.definitions.links import LEADS_OUT, WHAT_TO_DO, leads_out
 from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, parse_with_spots

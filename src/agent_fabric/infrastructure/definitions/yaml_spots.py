@@ -13,8 +13,8 @@ from typing import Any, Final
 import yaml
 
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
+from agent_fabric.domain.definitions.validate import MAX_VALUES
 from agent_fabric.domain.json_schema import MAX_DEPTH
-from agent_fabric.domain.workflows.checks.structure import MAX_VALUES
 from agent_fabric.infrastructure.definitions.spots import Refused, Spot, Spots
 
 _MAX_EVENTS: Final = 3 * MAX_VALUES

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.domain.agents.schema import agent_schema
+from agent_fabric.domain.agents.shape import agent_schema
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.workflows.checks.schema import workflow_schema
 from agent_fabric.interfaces.cli.invocation import new_app

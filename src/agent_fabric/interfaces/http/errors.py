@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agent_fabric.domain.agents.check import AgentInvalid
-from agent_fabric.domain.definitions.problems import WorkflowInvalid, shown_path
+from agent_fabric.domain.definitions.problems import DefinitionInvalid, shown_path
 from agent_fabric.domain.errors import FabricError, TooManyRequests
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -219,7 +218,7 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 def _errors_in(problem: FabricError) -> Sequence[Mapping[str, str]] | None:
     """Return each thing that is wrong with a definition."""
-    if not isinstance(problem, WorkflowInvalid | AgentInvalid):
+    if not isinstance(problem, DefinitionInvalid):
         return None
     return [{"field": shown_path(each.path), "message": str(each), "type": problem.code} for each in problem.problems]
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.application.agents.brief_agent import brief_for
-from agent_fabric.domain.agents.check import KEYS, KnownToAgents, problems_in_agent
+from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import agent_from
+from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.errors import InvalidInputs
 
 WORDS = st.sampled_from(
@@ -57,7 +58,9 @@ KNOWN = [KnownToAgents(), KnownToAgents(packs=frozenset({"p"}), models=frozenset
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.dictionaries(st.sampled_from(KEYS), VALUES), st.sampled_from(KNOWN), st.dictionaries(WORDS, VALUES))
+@given(
+    st.dictionaries(st.sampled_from([*AGENT.fields]), VALUES), st.sampled_from(KNOWN), st.dictionaries(WORDS, VALUES)
+)
 def test_any_definition_is_explained_or_works(
     plain: dict[str, Any], known: KnownToAgents, inputs: dict[str, Any]
 ) -> None:

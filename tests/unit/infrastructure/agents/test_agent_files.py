@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.agents.check import AgentInvalid, KnownToAgents
+from agent_fabric.domain.agents.check import KnownToAgents
+from agent_fabric.domain.definitions.problems import AgentInvalid
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 
@@ -55,10 +56,10 @@ def test_problems_name_file_and_line(tmp_path: Path) -> None:
         c_json='{"name": "c",\n "prompts": {"system": "x"},\n "model": 3}',
     )
     said = {each.name: "\n".join(map(str, each.problems)) for each in agents.all()}
-    assert f"{tmp_path}/a.yaml:2:1: role: 'wrker' is no role" in said["a"]
-    assert f"{tmp_path}/a.yaml:5:3: prompts.usr: there is no such key here" in said["a"]
+    assert f"{tmp_path}/a.yaml:2:1: role must be one of" in said["a"]
+    assert f"{tmp_path}/a.yaml:5:3: 'prompts.usr' is not known here" in said["a"]
     assert f"{tmp_path}/b.md:9:1: prompts.system: there is no input 'nme'" in said["b"]
-    assert f"{tmp_path}/c.json:3:2: model: must be text" in said["c"]
+    assert f"{tmp_path}/c.json:3:2: model must be text" in said["c"]
 
 
 @pytest.mark.parametrize(

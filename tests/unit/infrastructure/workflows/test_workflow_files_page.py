@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.definitions.parameters import PARAMETER
 from agent_fabric.domain.workflows.checks.action_rules import RULES
 from agent_fabric.domain.workflows.checks.shape import (
     EXECUTION,
-    INPUT,
     OUTPUT,
     RESERVED_IDS,
     RETRY,
@@ -41,7 +41,7 @@ def test_the_broken_example_is_told_as_the_page_says(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "group", [WORKFLOW, STEP, INPUT, OUTPUT, RETRY, EXECUTION, TRIGGERS], ids=lambda each: each.name
+    "group", [WORKFLOW, STEP, PARAMETER, OUTPUT, RETRY, EXECUTION, TRIGGERS], ids=lambda each: each.name
 )
 def test_every_key_is_described(group: object) -> None:
     assert [key for key in group.fields if f"`{key}`" not in PAGE] == []  # type: ignore[attr-defined]

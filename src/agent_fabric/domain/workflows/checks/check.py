@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.parameters import TYPES, unfit
-from agent_fabric.domain.definitions.problems import Findings, Place, Problem
+from agent_fabric.domain.definitions.parameters import TYPES, declared_parameters
+from agent_fabric.domain.definitions.problems import Findings, Place, Problem, shown
+from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.workflows.checks.action_check import ActionCheck
 from agent_fabric.domain.workflows.checks.flow import Flow
 from agent_fabric.domain.workflows.checks.graph import Graph, check_dependencies, graph_of
 from agent_fabric.domain.workflows.checks.known import AgentShape, Known
 from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
-from agent_fabric.domain.workflows.checks.shape import MAX_STEPS
-from agent_fabric.domain.workflows.checks.structure import check_structure, is_plain
+from agent_fabric.domain.workflows.checks.shape import MAX_STEPS, WORKFLOW
 from agent_fabric.domain.workflows.checks.triggers import check_triggers
 
 __all__ = ["AgentShape", "Known", "Problem", "problems_in"]
@@ -31,10 +31,12 @@ def problems_in(plain: object, known: Known = NOTHING_KNOWN) -> list[Problem]:
     findings = Findings()
     if not is_plain(plain, findings):
         return findings.all()
-    check_structure(plain, findings)
     if not isinstance(plain, dict):
+        got = "it is empty" if plain is None else f"it is {shown(plain)}"
+        findings.add(Place(), f"a workflow must be a mapping, but {got}", "Begin with `name:` and `steps:`.")
         return findings.all()
-    inputs = _declared(plain, findings)
+    check_kind(plain, WORKFLOW, Place(), findings)
+    inputs = declared_parameters(plain.get("inputs"), Place(("inputs",)), findings)
     check_triggers(plain.get("triggers"), findings)
     _check_execution(plain.get("execution"), findings)
     graph = graph_of(plain, findings)
@@ -54,38 +56,6 @@ def _too_many(graph: Graph, findings: Findings) -> bool:
     hint = "Move a part into a workflow of its own, or use for-each."
     findings.add(Place(("steps",)), f"there are {count} steps; a workflow may have {MAX_STEPS}", hint)
     return True
-
-
-def _declared(plain: Mapping[str, Any], findings: Findings) -> dict[str, Parameter]:
-    """Return the inputs that are declared well enough to check others against them."""
-    declared: dict[str, Parameter] = {}
-    inputs = plain.get("inputs")
-    for name, each in inputs.items() if isinstance(inputs, dict) else ():
-        about = {"type": each} if isinstance(each, str) else each if isinstance(each, dict) else {}
-        kind = about.get("type", "any")
-        choices = about.get("enum")
-        parameter = Parameter(
-            type=kind if kind in TYPES else "any",
-            required=about.get("required") is True,
-            has_default="default" in about,
-            choices=tuple(choices) if isinstance(choices, list) else (),
-        )
-        declared[name] = parameter
-        _check_values(name, about, parameter, findings)
-    return declared
-
-
-def _check_values(name: str, about: Mapping[str, Any], parameter: Parameter, findings: Findings) -> None:
-    place = Place(("inputs", name))
-    if "enum" in about and about["enum"] == []:
-        findings.add(place.below("enum"), f"inputs.{name}.enum allows nothing", "Name the values, or leave it out.")
-    for index, choice in enumerate(parameter.choices):
-        for message in unfit(Parameter(type=parameter.type), choice, f"inputs.{name}.enum[{index}]"):
-            findings.add(place.below("enum", index), message)
-    if about.get("default") is not None:
-        for message in unfit(parameter, about["default"], f"inputs.{name}.default"):
-            hint = "Change the default, or the type." if not parameter.choices else ""
-            findings.add(place.below("default"), message, hint)
 
 
 def _check_outputs(

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.definitions.validate import step_place
 from agent_fabric.domain.workflows.checks.shape import RESERVED_IDS
-from agent_fabric.domain.workflows.checks.structure import step_place
 from agent_fabric.domain.workflows.definition import BuiltIn, Mode
 
 _SHOWN_IN_CYCLE: Final = 12

@@ -1,18 +1,15 @@
 """The JSON Schema of a workflow's file, for editors; made from the same tables as the check."""
 
-from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any
 
+from agent_fabric.domain.definitions.schema import DRAFT, group_schema
 from agent_fabric.domain.workflows.checks.action_rules import RULES, ActionRule
-from agent_fabric.domain.workflows.checks.fields import Either, Entries, Field, Group, Kind, Leaf, Steps
 from agent_fabric.domain.workflows.checks.shape import STEP, WORKFLOW
-
-_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def workflow_schema() -> dict[str, Any]:
     """Return the schema. It tells an editor what may be written where; what only the check finds is not in it."""
-    step = _group(STEP)
+    step = group_schema(STEP)
     step["properties"]["action"] = {
         "description": STEP.fields["action"].doc,
         "anyOf": [
@@ -28,9 +25,9 @@ def workflow_schema() -> dict[str, Any]:
         for action, rule in RULES.items()
     ]
     return {
-        "$schema": _DRAFT,
+        "$schema": DRAFT,
         "title": "Workflow",
-        **_group(WORKFLOW),
+        **group_schema(WORKFLOW),
         "$defs": {"step": step},
     }
 
@@ -59,46 +56,3 @@ def _needed(rule: ActionRule) -> dict[str, Any]:
     if properties:
         then["properties"] = properties
     return then
-
-
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "description": group.doc,
-        "type": "object",
-        "properties": {name: _field(each) for name, each in group.fields.items()},
-        "required": [name for name, each in group.fields.items() if each.required],
-        "additionalProperties": False,
-    }
-
-
-def _field(field: Field) -> dict[str, Any]:
-    schema = _kind(field.kind)
-    if field.nullable:
-        schema = {"anyOf": [schema, {"type": "null"}]}
-    schema = {**schema, "description": field.doc}
-    if field.default is not None:
-        schema["default"] = field.default
-    return schema
-
-
-def _kind(kind: Kind) -> dict[str, Any]:
-    match kind:
-        case Leaf():
-            return dict(kind.schema)
-        case Group():
-            return _group(kind)
-        case Entries():
-            schema: dict[str, Any] = {"type": "object", "additionalProperties": _of(kind)}
-            if kind.keys is not None:
-                schema["propertyNames"] = dict(kind.keys.schema)
-            return schema
-        case Either():
-            return {"anyOf": [dict(kind.short.schema), _group(kind.full)]}
-        case Steps():
-            return {"type": "array", "items": {"$ref": "#/$defs/step"}, **({"minItems": 1} if kind.needed else {})}
-        case _:
-            assert_never(kind)
-
-
-def _of(entries: Entries) -> Mapping[str, Any] | bool:
-    return _kind(entries.of) or True

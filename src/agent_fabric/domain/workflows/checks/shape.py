@@ -1,21 +1,20 @@
 """The one table of what a workflow's file may say; the check and the JSON Schema are both made from it."""
 
-from typing import Any, Final
+from typing import Final
 
-from agent_fabric.domain.definitions.parameters import TYPES
-from agent_fabric.domain.workflows.checks.fields import (
+from agent_fabric.domain.definitions.fields import (
     ANYTHING,
     FLAG,
-    IDENTIFIER,
-    LIST,
+    IDENTIFIER_TEXT,
     NAME,
-    SEMVER,
+    VERSION,
     Either,
     Entries,
     Field,
     Group,
+    Items,
     Leaf,
-    Steps,
+    name_hint,
     number,
     one_of,
     seconds,
@@ -24,21 +23,12 @@ from agent_fabric.domain.workflows.checks.fields import (
     texts,
     whole,
 )
+from agent_fabric.domain.definitions.parameters import PARAMETER, PARAMETERS
 from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MAX_PARALLEL, BuiltIn, Mode
 
 MAX_STEPS: Final = 10_000
 """Steps of one workflow, nested ones too."""
 LONGEST_S: Final = 366 * 86_400.0
-_OTHER_NAMES: Final = {
-    **dict.fromkeys(("str", "text"), "string"),
-    **dict.fromkeys(("float", "double"), "number"),
-    **dict.fromkeys(("dict", "map", "mapping"), "object"),
-    "int": "integer",
-    "bool": "boolean",
-    "list": "array",
-    "json": "any",
-}
-"""What people write for the types, from other languages."""
 RESERVED_IDS: Final = frozenset(
     {"inputs", "item", "index", "secrets", "run", "workflow", "result"}
     | {"true", "false", "none", "and", "or", "not", "in", "is", "if", "else"}
@@ -46,69 +36,39 @@ RESERVED_IDS: Final = frozenset(
 """What means something else in expressions."""
 
 
-def _identifier_hint(value: Any) -> str:
-    if not isinstance(value, str):
-        return "Put quotes around it if it is meant as text." if value is not None else ""
-    near = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in value.strip())[:64]
-    near = f"_{near}" if near[:1].isdigit() else near
-    return f"Write {near!r}: expressions read `a-b` as a minus b." if IDENTIFIER.fullmatch(near) else ""
-
-
-def _name_hint(value: Any) -> str:
-    if not isinstance(value, str):
-        return ""
-    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in value.lower()).split()
-    near = "-".join(words)[:64].strip("-")
-    return f"Write {near!r}." if NAME.fullmatch(near) else "A name is like: release-notes"
-
-
-def _version_hint(value: Any) -> str:
-    if isinstance(value, str):
-        parts = value.lstrip("v").split(".")
-        if len(parts) < 3 and all(part.isdecimal() for part in parts):
-            return f"Write {'.'.join([*parts, '0', '0'][:3])!r}."
-        return "A version is like: 1.0.0"
-    return f'Write it as text with three parts: "{value:g}.0"' if isinstance(value, float) else 'Write: "1.0.0"'
-
-
-IDENTIFIER_TEXT: Final = text(
-    "an identifier: letters, digits and _, at most 64, not beginning with a digit",
-    pattern=IDENTIFIER,
-    hint=_identifier_hint,
-)
-
 _CONDITION: Final = Leaf(
     words="an expression, true or false",
     schema={"anyOf": [{"type": "string", "minLength": 1}, {"type": "boolean"}]},
     fits=lambda value: isinstance(value, bool) or (isinstance(value, str) and bool(value.strip())),
 )
 
-_TYPE: Final = one_of(TYPES, usual=_OTHER_NAMES)
-
-_PARAMETER_FIELDS: Final = {
-    "type": Field(kind=_TYPE, doc="Type of the value.", default="any"),
-    "description": Field(kind=text(), doc="What it is, for people."),
-    "required": Field(kind=FLAG, doc="Whether a run cannot start without it.", default=False),
-    "default": Field(kind=ANYTHING, doc="The value when none is given."),
-    "enum": Field(kind=LIST, doc="The only values that it may have."),
-}
-
-INPUT: Final = Group(name="input", doc="A value that the workflow takes.", fields=_PARAMETER_FIELDS)
-
 OUTPUT: Final = Group(
     name="output",
     doc="A value that the workflow gives.",
     fields={
-        "type": _PARAMETER_FIELDS["type"],
-        "description": _PARAMETER_FIELDS["description"],
+        "type": PARAMETER.fields["type"],
+        "description": PARAMETER.fields["description"],
         "value": Field(
             kind=ANYTHING, doc="Where it comes from: an expression over the steps, `{{ STEP.FIELD }}`.", required=False
         ),
     },
 )
 
+_STEP_ALIASES: Final = {
+    **dict.fromkeys(("run", "cmd", "script", "shell"), "command"),
+    **dict.fromkeys(("needs", "depends", "after", "dependsOn", "requires"), "depends_on"),
+    **dict.fromkeys(("when", "if", "only_if"), "condition"),
+    **dict.fromkeys(("with", "args", "params", "parameters", "arguments", "input"), "inputs"),
+    **dict.fromkeys(("name", "key"), "id"),
+    **dict.fromkeys(("uses", "type", "kind"), "action"),
+    **dict.fromkeys(("retries", "retry_policy"), "retry"),
+    **dict.fromkeys(("timeout_s", "timeout_seconds", "timeoutSeconds"), "timeout"),
+    **dict.fromkeys(("do", "body", "tasks"), "steps"),
+}
+
 RETRY: Final = Group(
     name="retry",
+    aliases=dict.fromkeys(("attempts", "max", "times", "retries"), "max_attempts") | {"delay": "delay_seconds"},
     doc="How often, and after how long, a step that failed is tried again.",
     fields={
         "max_attempts": Field(kind=whole(1, 100), doc="Attempts in all.", default=1),
@@ -125,8 +85,22 @@ RETRY: Final = Group(
     },
 )
 
-STEP: Final = Group(
+
+def steps(least: int = 0) -> Items:
+    """Return a list of steps."""
+    return Items(
+        of=lambda: STEP,
+        what="steps",
+        least=least,
+        hint="Write each step as an item: - id: …",
+        example="- id: hello",
+        ref="step",
+    )
+
+
+STEP: Final[Group] = Group(
     name="step",
+    aliases=_STEP_ALIASES,
     doc="One step of a workflow.",
     fields={
         "id": Field(
@@ -176,14 +150,15 @@ STEP: Final = Group(
             "asked.",
             default=False,
         ),
-        "steps": Field(kind=Steps(), doc="`parallel-group`, `for-each`: the steps inside.", nullable=True),
-        "then": Field(kind=Steps(), doc="`conditional`: the steps to run when the condition holds.", nullable=True),
-        "else": Field(kind=Steps(), doc="`conditional`: the steps to run when it does not.", nullable=True),
+        "steps": Field(kind=steps(), doc="`parallel-group`, `for-each`: the steps inside.", nullable=True),
+        "then": Field(kind=steps(), doc="`conditional`: the steps to run when the condition holds.", nullable=True),
+        "else": Field(kind=steps(), doc="`conditional`: the steps to run when it does not.", nullable=True),
     },
 )
 
 EXECUTION: Final = Group(
     name="execution",
+    aliases={"max_parallel": "parallel_limit", "concurrency": "parallel_limit", "timeout_s": "timeout"},
     doc="How the steps are carried out.",
     fields={
         "mode": Field(
@@ -229,24 +204,25 @@ TRIGGERS: Final = Group(
 
 WORKFLOW: Final = Group(
     name="workflow",
+    aliases={
+        **dict.fromkeys(("jobs", "tasks", "nodes"), "steps"),
+        **dict.fromkeys(("on", "trigger"), "triggers"),
+        **dict.fromkeys(("title", "id"), "name"),
+        **dict.fromkeys(("options", "settings"), "execution"),
+    },
     doc="A workflow of agent-fabric.",
     fields={
         "name": Field(
-            kind=text("a name of lower-case letters and digits, with - or _ between", pattern=NAME, hint=_name_hint),
+            kind=text("a name of lower-case letters and digits, with - or _ between", pattern=NAME, hint=name_hint),
             doc="How the workflow is called.",
             required=True,
             example="name: my-workflow",
         ),
-        "version": Field(
-            kind=text("a version like 1.0.0", pattern=SEMVER, hint=_version_hint), doc="Its version (semver)."
-        ),
+        "version": Field(kind=VERSION, doc="Its version (semver)."),
         "description": Field(kind=text(), doc="What it does, for people."),
         "triggers": Field(kind=TRIGGERS, doc="What starts it.", nullable=True),
         "inputs": Field(
-            kind=Entries(
-                of=Either(short=_TYPE, full=INPUT, hint="Write NAME: string, or NAME: {type: string}"),
-                keys=IDENTIFIER_TEXT,
-            ),
+            kind=PARAMETERS,
             doc="The values that it takes, each under its name: a type, or more about it.",
             nullable=True,
         ),
@@ -264,7 +240,7 @@ WORKFLOW: Final = Group(
         ),
         "execution": Field(kind=EXECUTION, doc="How the steps are carried out.", nullable=True),
         "steps": Field(
-            kind=Steps(needed=True),
+            kind=steps(least=1),
             doc="What is done.",
             required=True,
             example="steps: with at least one step, - id: …",

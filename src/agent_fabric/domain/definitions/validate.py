@@ -1,39 +1,16 @@
-"""Checks what a definition is made of: keys, types and bounds, all from the table in `shape`."""
+"""Checks a definition against its description: keys, types and bounds."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
+from agent_fabric.domain.definitions.fields import IDENTIFIER, Either, Entries, Group, Items, Kind, Leaf
 from agent_fabric.domain.definitions.problems import Findings, Path, Place, shown, shown_path
-from agent_fabric.domain.workflows.checks.fields import IDENTIFIER, Either, Entries, Field, Group, Kind, Leaf, Steps
-from agent_fabric.domain.workflows.checks.shape import EXECUTION, STEP, TRIGGERS, WORKFLOW
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 250_000
 """Values of one definition, keys not counted: ten thousand steps have far fewer."""
 _LARGEST: Final = 2**63
-_USUAL: Final[Mapping[str, Mapping[str, str]]] = {
-    "step": {
-        **dict.fromkeys(("run", "cmd", "script", "shell"), "command"),
-        **dict.fromkeys(("needs", "depends", "after", "dependsOn", "requires"), "depends_on"),
-        **dict.fromkeys(("when", "if", "only_if"), "condition"),
-        **dict.fromkeys(("with", "args", "params", "parameters", "arguments", "input"), "inputs"),
-        **dict.fromkeys(("name", "key"), "id"),
-        **dict.fromkeys(("uses", "type", "kind"), "action"),
-        **dict.fromkeys(("retries", "retry_policy"), "retry"),
-        **dict.fromkeys(("timeout_s", "timeout_seconds", "timeoutSeconds"), "timeout"),
-        **dict.fromkeys(("do", "body", "tasks"), "steps"),
-    },
-    "workflow": {
-        **dict.fromkeys(("jobs", "tasks", "nodes"), "steps"),
-        **dict.fromkeys(("on", "trigger"), "triggers"),
-        **dict.fromkeys(("title", "id"), "name"),
-        **dict.fromkeys(("options", "settings"), "execution"),
-    },
-    "retry": dict.fromkeys(("attempts", "max", "times", "retries"), "max_attempts") | {"delay": "delay_seconds"},
-    "execution": {"max_parallel": "parallel_limit", "concurrency": "parallel_limit", "timeout_s": "timeout"},
-}
-"""What people write from habit, and what it is called here."""
 
 
 def is_plain(value: object, findings: Findings) -> bool:
@@ -101,16 +78,8 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-def check_structure(plain: object, findings: Findings) -> None:
-    """Note every key that is unknown, missing or of the wrong kind."""
-    if not isinstance(plain, dict):
-        got = "it is empty" if plain is None else f"it is {shown(plain)}"
-        findings.add(Place(), f"a workflow must be a mapping, but {got}", "Begin with `name:` and `steps:`.")
-        return
-    _check_group(plain, WORKFLOW, Place(), findings)
-
-
-def _check(value: Any, kind: Kind, place: Place, findings: Findings) -> None:
+def check_kind(value: Any, kind: Kind, place: Place, findings: Findings) -> None:
+    """Note every key and value below `place` that is unknown, missing or of the wrong kind."""
     match kind:
         case Leaf():
             _check_leaf(value, kind, place, findings)
@@ -118,32 +87,37 @@ def _check(value: Any, kind: Kind, place: Place, findings: Findings) -> None:
             _check_group(value, kind, place, findings)
         case Entries():
             if not isinstance(value, dict):
-                findings.add(place, f"{place.name} must be a mapping, not {shown(value)}")
+                findings.add(place, f"{place.name} must be a mapping, not {shown(value)}", kind.hint)
                 return
             for key, each in value.items():
                 if kind.keys is not None and not kind.keys.fits(key):
-                    hint = kind.keys.hint(key) if callable(kind.keys.hint) else kind.keys.hint
+                    hint = _hint(kind.keys, key, findings)
                     findings.add(place.below(key), f"{place.name}: the name {key!r} must be {kind.keys.words}", hint)
-                _check(each, kind.of, place.below(key), findings)
+                check_kind(each, kind.of, place.below(key), findings)
         case Either():
             if isinstance(value, dict):
                 _check_group(value, kind.full, place, findings)
             elif isinstance(value, str):
                 _check_leaf(value, kind.short, place, findings)
             else:
-                findings.add(
-                    place, f"{place.name} must be {kind.short.words}, or a mapping, not {shown(value)}", kind.hint
-                )
-        case Steps():
-            _check_steps(value, kind, place, findings)
+                message = f"{place.name} must be {kind.short.words}, or a mapping, not {shown(value)}"
+                findings.add(place, message, kind.hint)
+        case Items():
+            _check_items(value, kind, place, findings)
         case _:
             assert_never(kind)
 
 
 def _check_leaf(value: Any, leaf: Leaf, place: Place, findings: Findings) -> None:
     if not leaf.fits(value):
-        hint = leaf.hint(value) if callable(leaf.hint) else leaf.hint
-        findings.add(place, f"{place.name} must be {leaf.words}, not {shown(value)}", hint.strip())
+        message = f"{place.name} must be {leaf.words}, not {shown(value)}"
+        findings.add(place, message, _hint(leaf, value, findings))
+
+
+def _hint(leaf: Leaf, value: Any, findings: Findings) -> str:
+    if findings.is_full:
+        return ""
+    return (leaf.hint(value) if callable(leaf.hint) else leaf.hint).strip()
 
 
 def _check_group(value: Any, group: Group, place: Place, findings: Findings) -> None:
@@ -152,43 +126,45 @@ def _check_group(value: Any, group: Group, place: Place, findings: Findings) -> 
         findings.add(place, f"{name} must be a mapping, not {shown(value)}", f"Its keys: {', '.join(group.fields)}.")
         return
     for key, item in value.items():
+        below = place.below(key)
         known = group.fields.get(key)
         if known is None:
-            findings.add(place.below(key), f"{place.below(key).name!r} is not known here", _meant(key, group, findings))
+            if not group.open:
+                findings.add(below, f"{below.name!r} is not known here", _meant(key, group, findings))
         elif item is None and not known.nullable:
-            findings.add(
-                place.below(key), f"{place.below(key).name} is empty", "Give it a value, or leave the line out."
-            )
+            findings.add(below, f"{below.name} is empty", "Give it a value, or leave the line out.")
         elif item is not None:
-            _check(item, known.kind, place.below(key), findings)
-    for key, known in _missing(value, group.fields.items()):
-        where = f" in {place.name}" if place.name else ""
-        findings.add(place, f"{key!r} is missing{where}", f"Add {known.example}")
-
-
-def _missing(value: Mapping[str, Any], fields: Iterable[tuple[str, Field]]) -> list[tuple[str, Field]]:
-    return [(key, known) for key, known in fields if known.required and key not in value]
+            check_kind(item, known.kind, below, findings)
+    for key, known in group.fields.items():
+        if known.required and key not in value:
+            where = f" in {place.name}" if place.name else ""
+            findings.add(place, f"{key!r} is missing{where}", f"Add {known.example}")
 
 
 def _meant(key: str, group: Group, findings: Findings) -> str:
-    if group is WORKFLOW and key in EXECUTION.fields:
-        return "It belongs under `execution`."
-    if group is WORKFLOW and key in TRIGGERS.fields:
-        return "It belongs under `triggers`."
-    usual = _USUAL.get(group.name, {}).get(key)
-    return f"Here it is called {usual!r}." if usual else findings.did_you_mean(key, group.fields)
+    if findings.is_full:
+        return ""
+    for name, field in group.fields.items():
+        if isinstance(field.kind, Group) and key in field.kind.fields:
+            return f"It belongs under `{name}`."
+    alias = group.aliases.get(key)
+    return f"Here it is called {alias!r}." if alias else findings.did_you_mean(key, group.fields)
 
 
-def _check_steps(value: Any, kind: Steps, place: Place, findings: Findings) -> None:
+def _check_items(value: Any, kind: Items, place: Place, findings: Findings) -> None:
     if not isinstance(value, list):
-        hint = "Write each step as an item: - id: …"
-        findings.add(place, f"{place.name} must be a list of steps, not {shown(value)}", hint)
+        findings.add(place, f"{place.name} must be a list of {kind.what}, not {shown(value)}", kind.hint)
         return
-    if kind.needed and not value:
-        findings.add(place, f"{place.name} must hold at least one step", "Add one: - id: hello")
+    if len(value) < kind.least:
+        message = f"{place.name} must hold at least one {kind.what.removesuffix('s')}"
+        findings.add(place, message, f"Add one: {kind.example}")
+    elif kind.most is not None and len(value) > kind.most:
+        findings.add(place, f"{place.name} must hold at most {kind.most} {kind.what}, not {len(value)}", kind.hint)
+        return
+    of = kind.of()
     for index, each in enumerate(value):
-        findings_place = step_place(each, place.below(index))
-        _check_group(each, STEP, findings_place, findings)
+        at = place.below(index)
+        check_kind(each, of, step_place(each, at) if kind.ref == "step" else at, findings)
 
 
 def step_place(plain: object, place: Place) -> Place:

@@ -1,8 +1,11 @@
-"""The kinds of values that fields of definitions take: each with its check, its words and its JSON Schema."""
+"""Describes definition files: kinds of values, each with its check, its words and its JSON Schema.
+
+`validate` checks a file against such a description and `schema` renders it for editors.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_fabric.domain.definitions.problems import did_you_mean
@@ -48,6 +51,10 @@ class Group:
     name: str
     fields: Mapping[str, Field]
     doc: str
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Keys of other tools, and the name of the same thing here."""
+    open: bool = False
+    """Other keys are allowed, with any value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +64,7 @@ class Entries:
     of: "Kind"
     keys: Leaf | None = None
     """What the keys must be; None: any text."""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +76,24 @@ class Either:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """A list of steps; the one kind that holds itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """A list."""
 
-    needed: bool = False
-    """It must hold at least one."""
+    of: Callable[[], "Kind"]
+    """Called late: a step holds steps."""
+    what: str
+    """Plural, for messages: `must be a list of …`."""
+    least: int = 0
+    most: int | None = None
+    hint: str = ""
+    example: str = ""
+    """Of a list that must not be empty: one item."""
+    ref: str = ""
+    """Name under `$defs` of the JSON Schema; empty: written in place."""
 
 
-Kind = Leaf | Group | Entries | Either | Steps
+Kind = Leaf | Group | Entries | Either | Items
 
 
 def is_number(value: object) -> bool:
@@ -84,16 +101,25 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def text(words: str = "text", *, pattern: re.Pattern[str] | None = None, hint: Any = "", most: int = 100_000) -> Leaf:
-    """Text that is not empty, perhaps of a certain form."""
-    schema: dict[str, Any] = {"type": "string", "minLength": 1}
+def text(
+    words: str = "text",
+    *,
+    pattern: re.Pattern[str] | None = None,
+    hint: str | Callable[[Any], str] = "",
+    least: int = 1,
+    most: int = 100_000,
+) -> Leaf:
+    """Return text within bounds, perhaps of a certain form."""
+    schema: dict[str, Any] = {"type": "string", **({"minLength": least} if least else {})}
     if pattern is not None:
         schema["pattern"] = f"^(?:{pattern.pattern})$"
     return Leaf(
         words=words,
         schema=schema,
         fits=lambda value: (
-            isinstance(value, str) and 0 < len(value) <= most and (pattern is None or bool(pattern.fullmatch(value)))
+            isinstance(value, str)
+            and least <= len(value) <= most
+            and (pattern is None or bool(pattern.fullmatch(value)))
         ),
         hint=hint,
     )
@@ -121,21 +147,26 @@ def text_or_texts(what: str, example: str) -> Leaf:
     )
 
 
-def whole(least: int, most: int) -> Leaf:
+def whole(least: int, most: int | None = None) -> Leaf:
     """Return a whole number within bounds."""
     return Leaf(
-        words=f"a whole number from {least} to {most}",
-        schema={"type": "integer", "minimum": least, "maximum": most},
-        fits=lambda value: is_number(value) and isinstance(value, int) and least <= value <= most,
+        words=f"a whole number from {least} to {most}" if most else f"a whole number of at least {least}",
+        schema={"type": "integer", "minimum": least, **({"maximum": most} if most else {})},
+        fits=lambda value: is_number(value) and isinstance(value, int) and least <= value <= (most or value),
     )
 
 
-def seconds(*, above_zero: bool, most: float) -> Leaf:
+def seconds(*, above_zero: bool, most: float | None = None) -> Leaf:
     """Return a number of seconds."""
+    bound = f" and at most {most:.0f}" if most else ""
     return Leaf(
-        words=f"a number of seconds, {'above' if above_zero else 'at least'} 0 and at most {most:.0f}",
-        schema={"type": "number", "exclusiveMinimum" if above_zero else "minimum": 0, "maximum": most},
-        fits=lambda value: is_number(value) and (value > 0 if above_zero else value >= 0) and value <= most,
+        words=f"a number of seconds, {'above' if above_zero else 'at least'} 0{bound}",
+        schema={
+            "type": "number",
+            "exclusiveMinimum" if above_zero else "minimum": 0,
+            **({"maximum": most} if most else {}),
+        },
+        fits=lambda value: is_number(value) and (value > 0 if above_zero else value >= 0) and value <= (most or value),
         hint=_seconds_hint,
     )
 
@@ -179,3 +210,38 @@ FLAG: Final = Leaf(
 )
 ANYTHING: Final = Leaf(words="anything", schema={}, fits=lambda _: True)
 LIST: Final = Leaf(words="a list", schema={"type": "array"}, fits=lambda value: isinstance(value, list))
+
+
+def _identifier_hint(value: Any) -> str:
+    if not isinstance(value, str):
+        return "Put quotes around it if it is meant as text." if value is not None else ""
+    near = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in value.strip())[:64]
+    near = f"_{near}" if near[:1].isdigit() else near
+    return f"Write {near!r}: expressions read `a-b` as a minus b." if IDENTIFIER.fullmatch(near) else ""
+
+
+def name_hint(value: Any) -> str:
+    """Return the nearest valid name."""
+    if not isinstance(value, str):
+        return ""
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in value.lower()).split()
+    near = "-".join(words)[:64].strip("-")
+    return f"Write {near!r}." if NAME.fullmatch(near) else "A name is like: release-notes"
+
+
+def _version_hint(value: Any) -> str:
+    if isinstance(value, str):
+        parts = value.lstrip("v").split(".")
+        if len(parts) < 3 and all(part.isdecimal() for part in parts):
+            return f"Write {'.'.join([*parts, '0', '0'][:3])!r}."
+        return "A version is like: 1.0.0"
+    return f'Write it as text with three parts: "{value:g}.0"' if isinstance(value, float) else 'Write: "1.0.0"'
+
+
+IDENTIFIER_TEXT: Final = text(
+    "an identifier: letters, digits and _, at most 64, not beginning with a digit",
+    pattern=IDENTIFIER,
+    hint=_identifier_hint,
+)
+
+VERSION: Final = text("a version like 1.0.0", pattern=SEMVER, hint=_version_hint)
