@@ -1,24 +1,21 @@
 """Makes a backup while runs go on."""
 
-import errno
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit_key import AuditKey
-from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
-from agent_fabric.infrastructure.backup.contents import DATABASE
-from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
+from agent_fabric.domain.errors import ConfigError, StoreFull
+from agent_fabric.infrastructure.backup.archive import ArchiveWriter, read_archive
+from agent_fabric.infrastructure.backup.contents import DATABASE, kept_files
 from agent_fabric.infrastructure.backup.manifest import Manifest
-from agent_fabric.infrastructure.backup.reading import read_archive
-from agent_fabric.infrastructure.backup.writing import Writing
+from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
 
 SUFFIX = ".tar.gz"
 
@@ -35,7 +32,7 @@ class Backup:
     files: int
     workspaces: bool
     changed: tuple[str, ...]
-    """Files that somebody wrote while they were copied."""
+    """Files that were written while they were copied."""
     seconds: float
 
 
@@ -63,65 +60,52 @@ def make_backup(
         StoreFull, StoreUnavailable: it cannot be read or written.
     """
     started = time.monotonic()
-    target = _place(target)
+    target = _resolve_target(target)
     remove_leftovers(target.parent, re.compile(rf"fabric-.*|{re.escape(target.name)}"), "part", "db")
     fresh, copy = working_name(target, "part"), working_name(target, "db")
-    with _tidied(target, fresh, copy):
+    problem = {"cannot": "The backup cannot be written", "hint": "Check the folder that you named."}
+    with staged(target, fresh, copy, **problem):
         _require_room(root / DATABASE, target.parent)
         copies.copy_to(copy, lambda share: tell(f"copying the store: {100 * share:.0f} %"))
         tell("checking the copy")
         version = copies.check(copy)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            writing = Writing(file)
-            writing.add_store(copy)
+            writer = ArchiveWriter(file)
+            writer.add_file(copy, DATABASE)
             copy.unlink()
-            writing.add_folder(root, workspaces=workspaces, tell=lambda count: tell(f"packing: {count} files"))
-            changed: list[tuple[str, ...]] = []
-
-            def manifest(digests: dict[str, str], unstable: tuple[str, ...]) -> bytes:
-                changed.append(unstable)
-                return Manifest(
-                    created_at=time.time(),
-                    fabric_version=__version__,
-                    store_format=version,
-                    workspaces=workspaces,
-                    files=digests,
-                    changed=unstable,
-                ).encoded(key)
-
-            files = writing.finish(manifest)
+            for number, found in enumerate(kept_files(root, workspaces=workspaces)):
+                writer.add(root, found)
+                if number % 100 == 0:
+                    tell(f"packing: {number} files")
+            manifest = Manifest(
+                created_at=time.time(),
+                fabric_version=__version__,
+                store_format=version,
+                workspaces=workspaces,
+                files=writer.digests,
+                changed=tuple(writer.changed),
+            )
+            writer.finish(manifest.encoded(key))
             file.flush()
             os.fsync(file.fileno())
         tell("reading it again")
         with fresh.open("rb") as whole:
-            read_archive(whole, key, _Nobody())
-        _give_name(fresh, target)
+            read_archive(whole, key)
+        _publish(fresh, target)
     return Backup(
         path=target,
         size_bytes=target.stat().st_size,
-        files=files,
+        files=len(manifest.files),
         workspaces=workspaces,
-        changed=changed[0],
+        changed=manifest.changed,
         seconds=time.monotonic() - started,
     )
 
 
-class _Nobody:
-    """Keeper that only wants to know whether everything is there."""
-
-    def folder(self, name: str) -> None: ...
-
-    def file(self, name: str, size: int, mode: int, content: Iterator[bytes]) -> None:  # noqa: ARG002 - a keeper's
-        for _ in content:
-            pass
-
-    def link(self, name: str, target: str) -> None: ...
-
-
-def _place(target: Path) -> Path:
+def _resolve_target(target: Path) -> Path:
     if target.is_dir():
         folder, target = target, target / backup_name(time.time())
-        while os.path.lexists(target):  # by somebody else, in the same millisecond
+        while os.path.lexists(target):  # by another process, in the same millisecond
             target = folder / backup_name(time.time())
     if os.path.lexists(target):
         raise ConfigError(f"{target} exists already", hint="Choose another name, or name a folder.")
@@ -140,28 +124,9 @@ def _require_room(store: Path, folder: Path) -> None:
         )
 
 
-@contextmanager
-def _tidied(target: Path, *leftovers: Path) -> Iterator[None]:
+def _publish(fresh: Path, target: Path) -> None:
     try:
-        yield
-    except OSError as problem:
-        if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StoreFull(
-                f"The disk that holds {target.parent} is full", hint="Choose a folder on another disk."
-            ) from None
-        raise StoreUnavailable(
-            f"The backup cannot be written: {problem.strerror or problem}", hint="Check the folder that you named."
-        ) from None
-    finally:
-        for path in leftovers:
-            for end in ("", "-journal", "-wal", "-shm"):
-                with suppress(OSError):
-                    path.with_name(f"{path.name}{end}").unlink()
-
-
-def _give_name(fresh: Path, target: Path) -> None:
-    try:
-        os.link(fresh, target)  # unlike a rename, it never replaces what somebody else has just put there
+        os.link(fresh, target)  # unlike a rename, it never replaces a file of another process
     except FileExistsError:
         raise ConfigError(f"{target} exists already", hint="Choose another name, or name a folder.") from None
     except OSError:  # not every file system has links

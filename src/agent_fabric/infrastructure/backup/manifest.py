@@ -3,7 +3,7 @@
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
@@ -33,18 +33,8 @@ class Manifest:
 
     def encoded(self, key: AuditKey) -> bytes:
         """Return it as it stands in a backup, signed with the user's key."""
-        body = json.dumps(
-            {
-                "format": FORMAT,
-                "created_at": self.created_at,
-                "fabric_version": self.fabric_version,
-                "store_format": self.store_format,
-                "workspaces": self.workspaces,
-                "files": dict(self.files),
-                "changed": list(self.changed),
-            },
-            indent=1,
-        )
+        said = {name: value for name, value in asdict(self).items() if name != "ours"}
+        body = json.dumps({"format": FORMAT, **said}, indent=1)
         return json.dumps({"manifest": body, "key": key.name, "signature": _signature(body, key)}).encode()
 
 

@@ -1,13 +1,13 @@
 """Puts a backup in the place of a fabric folder."""
 
-import errno
 import os
 import re
 import shutil
 import stat
+import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,11 +15,11 @@ from typing import BinaryIO
 from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.backup.archive import harmful, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE
-from agent_fabric.infrastructure.backup.leftovers import remove_leftovers, working_name
 from agent_fabric.infrastructure.backup.make import Tell
 from agent_fabric.infrastructure.backup.manifest import Manifest
-from agent_fabric.infrastructure.backup.reading import read_archive
+from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
 from agent_fabric.infrastructure.runlog.made_here import mark
 
 SPARE_BYTES = 16 * 1024 * 1024
@@ -51,11 +51,12 @@ def restore_backup(
     _require_possible(root, copies, force=force)
     remove_leftovers(root.parent, re.compile(re.escape(root.name)), "restore")
     stage = working_name(root, "restore")
-    with _removed(stage), _opened(file) as archive:
+    problem = {"cannot": "The backup cannot be restored", "hint": "Check that you may write there."}
+    with staged(stage, stage, **problem), _opened(file) as archive:
         stage.mkdir(mode=0o700)
-        keeper = _Stage(stage, tell)
-        manifest = read_archive(archive, key, keeper)
-        keeper.make_links()
+        unpacked = _Stage(stage, tell)
+        manifest = read_archive(archive, key, unpacked.keep)
+        unpacked.make_links()
         tell("checking the store")
         copies.check(stage / DATABASE)
         (stage / "runs").mkdir(exist_ok=True)
@@ -77,7 +78,7 @@ def restore_backup(
 
 
 class _Stage:
-    """Keeper that unpacks into a folder that nobody knows yet."""
+    """Unpacks into a folder that no other process knows yet."""
 
     def __init__(self, folder: Path, tell: Tell) -> None:
         self._folder = folder
@@ -85,24 +86,30 @@ class _Stage:
         self._links: dict[str, str] = {}
         self._count = 0
 
-    def folder(self, name: str) -> None:
-        (self._folder / name).mkdir(parents=True, exist_ok=True)
+    def keep(self, member: tarfile.TarInfo, content: Iterator[bytes]) -> None:
+        """Unpack one member; links come last, or one of them could lead a file to elsewhere."""
+        if member.issym():
+            self._links[member.name] = member.linkname
+        elif member.isdir():
+            (self._folder / member.name).mkdir(parents=True, exist_ok=True)
+        else:
+            self._write(member, content)
 
-    def file(self, name: str, size: int, mode: int, content: Iterator[bytes]) -> None:
+    def _write(self, member: tarfile.TarInfo, content: Iterator[bytes]) -> None:
+        name = member.name
         free = shutil.disk_usage(self._folder).free
-        if size > free - SPARE_BYTES:
+        if member.size > free - SPARE_BYTES:
             raise StoreFull(
-                f"{name} in the backup has {size / 1e6:,.0f} MB, and there is room for {free / 1e6:,.0f} MB",
+                f"{name} in the backup has {member.size / 1e6:,.0f} MB, and there is room for {free / 1e6:,.0f} MB",
                 hint="Choose a folder on another disk.",
             )
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = 0o600 if name == DATABASE else mode | 0o600
+        mode = 0o600 if name == DATABASE else member.mode & 0o777 | 0o600
         # There are no links yet, so nothing leads to elsewhere; and nothing is written twice.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(path, flags, mode), "wb") as file:
-            for piece in content:
-                file.write(piece)
+            file.writelines(content)
             if name == DATABASE:
                 file.flush()
                 os.fsync(file.fileno())
@@ -110,18 +117,12 @@ class _Stage:
         if self._count % 100 == 1:
             self._tell(f"unpacking: {self._count} files")
 
-    def link(self, name: str, target: str) -> None:
-        self._links[name] = target
-
     def make_links(self) -> None:
         """Make the links, now that nothing can be written through them any more."""
         for name, target in self._links.items():
             path = self._folder / name
             if path.parent.resolve() != self._folder.resolve() / Path(name).parent:
-                raise StoreUnavailable(
-                    f"The backup holds {name!r}, which no backup of ours does",
-                    hint="Do not use it: it may have been made to harm you.",
-                )
+                raise harmful(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.symlink_to(target)
 
@@ -166,19 +167,3 @@ def _opened(file: Path) -> BinaryIO:
         os.close(descriptor)
         raise ConfigError(f"{file} is not a file", hint="Name a backup file.")
     return os.fdopen(descriptor, "rb")
-
-
-@contextmanager
-def _removed(stage: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StoreFull(
-                f"The disk that holds {stage.parent} is full", hint="Choose a folder on another disk."
-            ) from None
-        raise StoreUnavailable(
-            f"The backup cannot be restored: {problem.strerror or problem}", hint="Check that you may write there."
-        ) from None
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
