@@ -3,14 +3,10 @@
 `python tests/config_reference.py > docs/reference/configuration.md` updates the page.
 """
 
-import ast
-import inspect
 import json
 import sys
-import textwrap
 import types
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Literal, Union, get_args, get_origin
@@ -22,6 +18,7 @@ from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.environment import RESERVED, variable_name
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.structure import core_type, is_model
+from agent_fabric.wire.description import field_docs
 
 _INTRODUCTION: Final = """\
 # Configuration
@@ -81,7 +78,7 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> str:
     if path and "<item>" not in path:
         lines += [f"Variables: `{variable_name(path)}__…`", ""]
     lines += ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
-    docs = _field_docs(model)
+    docs = field_docs(model)
     lines += [f"| `{name}` | {_type(field)} | {_default(field)} | {docs[name]} |" for name, field in _rows(model)]
     return "\n".join(lines) + "\n"
 
@@ -154,25 +151,6 @@ def _models_below(
             yield from _models_below(inner, (*path, name, "<key>"))
         elif get_origin(kind) is tuple and is_model(inner := core_type(get_args(kind)[0])):
             yield from _models_below(inner, (*path, name, "<item>"))
-
-
-def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Return the string under each field of a model, read from its source.
-
-    pydantic can do this itself, for every model at import; that costs each start of the program tens of milliseconds.
-    """
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    assert isinstance(definition, ast.ClassDef)
-    docs: dict[str, str] = {}
-    for field, text in pairwise(definition.body):
-        if (
-            isinstance(field, ast.AnnAssign)
-            and isinstance(field.target, ast.Name)
-            and isinstance(text, ast.Expr)
-            and isinstance(text.value, ast.Constant)
-        ):
-            docs[field.target.id] = " ".join(str(text.value.value).split())
-    return docs
 
 
 if __name__ == "__main__":

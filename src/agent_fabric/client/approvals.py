@@ -5,9 +5,9 @@ from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import card_from
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.errors import ApprovalNotFound
+from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 
 class Approvals:
@@ -24,7 +24,7 @@ class Approvals:
         """
         query = {"run_id": run_id or None, "settled": not pending_only}
         answer = await self._transport.get("/approvals", query)
-        return await self._transport.understood(lambda value: [card_from(each) for each in value["approvals"]], answer)
+        return await self._transport.understood(APPROVALS.load, answer)
 
     async def show(self, approval_id: str) -> ApprovalCard:
         """Return one question.
@@ -33,7 +33,7 @@ class Approvals:
             ApprovalNotFound: none, or more than one, begins so.
         """
         answer = await self._transport.get(_path(approval_id))
-        return await self._transport.understood(card_from, answer)
+        return await self._transport.understood(APPROVAL.load, answer)
 
     async def answer(
         self,
@@ -55,7 +55,7 @@ class Approvals:
         if args is not None:
             said["args"] = dict(args)
         answer = await self._transport.post(_path(approval_id), said)
-        return await self._transport.understood(card_from, answer)
+        return await self._transport.understood(APPROVAL.load, answer)
 
 
 def _path(approval_id: str) -> str:

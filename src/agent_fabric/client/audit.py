@@ -3,7 +3,8 @@
 import math
 
 from agent_fabric.client.transport import Query, Transport
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
+from agent_fabric.wire.shape import Json
 
 
 class Audit:

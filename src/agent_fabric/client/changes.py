@@ -7,11 +7,11 @@ from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.client.wire import Json, run_id_from, status_from
 from agent_fabric.domain.changes import Change, Entry, Kind
 from agent_fabric.domain.undo import Refusal, Step
 from agent_fabric.domain.unified_diff import FileDiff
 from agent_fabric.domain.verification import Claim, Standing
+from agent_fabric.wire.shape import Json, run_id_from, status_from
 
 
 def diff_from(shown: Json) -> RunDiff:

@@ -22,12 +22,13 @@ from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tool_servers import ToolServers
 from agent_fabric.client.transport import LOGIN, Transport
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
 from agent_fabric.client.wishes import TaskWish
 from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity import Kind, Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
+from agent_fabric.wire.shape import Json
 
 TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 10.0

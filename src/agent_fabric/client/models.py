@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_fabric.client.transport import Transport
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
+from agent_fabric.wire.shape import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

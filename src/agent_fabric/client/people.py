@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from agent_fabric.client.transport import Query, Transport, segment
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
 from agent_fabric.domain.accounts import key_name, password_for, user_name
 from agent_fabric.domain.errors import AccountNotFound
+from agent_fabric.wire.shape import Json
 
 USERS = "/api/v1/users"
 KEYS = "/api/v1/keys"

@@ -17,7 +17,7 @@ from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from,
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
 from agent_fabric.client.saving import save
 from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import Json, event_from, record_from, records_from, result_from, run_id_from
+from agent_fabric.client.wire import event_from, record_from, records_from, result_from
 from agent_fabric.client.wishes import TaskWish
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
@@ -25,6 +25,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFile, RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
+from agent_fabric.wire.shape import Json, run_id_from
 
 PAGE = 200
 """Most runs, and events, that are asked for at once."""

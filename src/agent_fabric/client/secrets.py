@@ -4,9 +4,10 @@ import math
 import re
 
 from agent_fabric.client.transport import Transport
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
+from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/secrets"
 

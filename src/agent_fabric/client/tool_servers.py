@@ -3,7 +3,8 @@
 import math
 
 from agent_fabric.client.transport import Transport
-from agent_fabric.client.wire import Json, json_from
+from agent_fabric.client.wire import json_from
+from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/tool-servers"
 

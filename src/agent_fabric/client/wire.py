@@ -1,40 +1,16 @@
 """What servers answer with, as the objects that the same question gives on this machine."""
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-
-Json = Mapping[str, Any]
-_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-
-
-def run_id_from(value: Any) -> RunId:
-    """Return a run's id.
-
-    Raises:
-        ValueError: it is none: whoever names a file after it would be led elsewhere.
-    """
-    if not isinstance(value, str) or _RUN_ID.fullmatch(value) is None:
-        raise ValueError(f"{value!r} is no id of a run")
-    return RunId(value)
-
-
-def status_from(value: Any) -> RunStatus:
-    """Return where a run stands; what only a newer server knows is not settled, and nothing for us to do."""
-    try:
-        return RunStatus(str(value))
-    except ValueError:
-        return RunStatus.WAITING
+from agent_fabric.wire.shape import Json, run_id_from, status_from
 
 
 def event_from(line: Json) -> Event:
@@ -88,34 +64,6 @@ def record_from(line: Json) -> RunRecord:
 def records_from(answer: Json) -> Sequence[RunRecord]:
     """Return the runs of a list."""
     return [record_from(line) for line in answer["runs"]]
-
-
-def card_from(shown: Json) -> ApprovalCard:
-    """Return a question that a run has asked."""
-    return ApprovalCard(
-        approval_id=shown["id"],
-        run_id=run_id_from(shown["run_id"]),
-        call_id=shown["call_id"],
-        tool=shown["tool"],
-        args=shown["args"],
-        question=Question(shown["question"]),
-        reason=shown["reason"],
-        rule=shown["rule"],
-        subject=shown["subject"],
-        alike=shown["for_run"] or "",
-        agent=shown["agent"],
-        target=shown["target"],
-        sandbox=shown["sandbox"],
-        untrusted=tuple(shown["untrusted"]),
-        policy_version=shown["policy_version"],
-        args_hash=shown["args_hash"],
-        created_at=shown["created_at"],
-        expires_at=shown["expires_at"],
-        status=ApprovalStatus(shown["status"]),
-        decided_by=shown["decided_by"] or "",
-        decided_at=shown["decided_at"],
-        decided_because=shown["decided_because"] or "",
-    )
 
 
 def loaded(text: str) -> Any:

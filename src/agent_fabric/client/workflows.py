@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.transport import Query, Transport, segment
-from agent_fabric.client.wire import Json, json_from, run_id_from, status_from
+from agent_fabric.client.wire import json_from
 from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.wire.shape import Json, run_id_from, status_from
 
 BASE = "/api/v1/workflows"
 

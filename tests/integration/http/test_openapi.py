@@ -1,6 +1,7 @@
 """What `/openapi.json` promises is what the server does, whatever it is sent."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -18,6 +19,8 @@ from schemathesis.core.parameters import ParameterLocation
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS
 from integration.http.served import bearer, served, task
 
+ANSWERS = Path(__file__).parents[2] / "data" / "openapi_answers.json"
+"""The keys of every answer."""
 EXAMPLES = settings(
     max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -307,3 +310,37 @@ def test_every_route_is_described_with_a_summary_its_errors_and_an_example(door:
     assert schema["components"]["schemas"]["ModelServer"]["examples"]
     for page in ("/docs", "/redoc"):
         assert httpx2.get(f"{door.url}{page}").status_code == 200
+
+
+def test_every_answer_has_the_keys_that_it_has_always_had(door: Door) -> None:
+    api = httpx2.get(f"{door.url}/openapi.json").json()
+    described = {
+        f"{method.upper()} {path}": {
+            f"{status} {kind}": sorted(set(_keys(content.get("schema"), api)))
+            for status, answer in operation["responses"].items()
+            if status < "300"
+            for kind, content in answer.get("content", {}).items()
+        }
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+    }
+    # A key may be added, never renamed or dropped; write new ones down here.
+    for operation, answers in json.loads(ANSWERS.read_text()).items():
+        assert described[operation] == answers, operation
+
+
+def _keys(schema: Any, api: Any, prefix: str = "", seen: tuple[str, ...] = ()) -> Iterator[str]:
+    """Return the keys of an answer and of the objects in it: `approvals`, `approvals.id`, …"""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _keys(each, api, prefix, seen)
+    elif isinstance(schema, dict):
+        name = schema.get("$ref", "").rpartition("/")[2]
+        if name and name not in seen:
+            yield from _keys(api["components"]["schemas"][name], api, prefix, (*seen, name))
+        for key, value in schema.get("properties", {}).items():
+            yield f"{prefix}{key}"
+            yield from _keys(value, api, f"{prefix}{key}.", seen)
+        for inside in ("anyOf", "oneOf", "allOf", "items"):
+            yield from _keys(schema.get(inside), api, prefix, seen)
+        yield from _keys(schema.get("additionalProperties"), api, f"{prefix}*.", seen)

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from
-from agent_fabric.client.wire import card_from, event_from, result_from, run_id_from, status_from
+from agent_fabric.client.wire import event_from, result_from
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.changes import Change, Entry, Kind
 from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
@@ -19,10 +19,11 @@ from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.undo import Refusal, Step
 from agent_fabric.domain.unified_diff import file_diff
-from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.changes_view import exact_diff, exact_undo
 from agent_fabric.interfaces.http.live import whole_line
 from agent_fabric.interfaces.result import result_object
+from agent_fabric.wire.approvals import APPROVAL
+from agent_fabric.wire.shape import run_id_from, status_from
 
 RUN = RunId("d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b")
 STRANGE = 'caf\udce9/\U0001f600 "x"\n'
@@ -81,7 +82,7 @@ def test_a_question_comes_back_as_it_was() -> None:
         decided_at=2.0,
         decided_because="no",
     )
-    assert card_from(sent(approval_object(card))) == card
+    assert APPROVAL.load(sent(APPROVAL.dump(card))) == card
 
 
 def test_an_event_comes_back_as_it_was_and_an_unknown_one_stays_unknown() -> None:

@@ -27,24 +27,29 @@ class ApprovalCard:
 
     approval_id: str
     run_id: RunId
-    call_id: str
     tool: str
     args: Mapping[str, Any]
-    question: Question
-    reason: str
     rule: str
-    subject: str
-    alike: str
-    """What agreeing for the whole run would cover; empty: nothing beyond this call."""
-    agent: str
-    target: str
-    sandbox: str
-    untrusted: Sequence[str]
-    policy_version: str
-    args_hash: str
-    created_at: float
+    """The rule of the policy that wants a person to agree."""
     expires_at: float
     status: ApprovalStatus
+    question: Question
+    reason: str
+    subject: str
+    """The part of the call that the rule is about."""
+    alike: str
+    """What agreeing for the whole run would cover; nothing: it can only be agreed to once."""
+    agent: str
+    target: str
+    """Where it would happen."""
+    sandbox: str
+    """Level of the box that it would run in."""
+    untrusted: Sequence[str]
+    """Where text came from that the run has read and nobody vouches for."""
+    policy_version: str
+    args_hash: str
+    call_id: str
+    created_at: float
     decided_by: str = ""
     decided_at: float | None = None
     decided_because: str = ""

@@ -12,7 +12,6 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import RunAgent, worth_another_attempt
 from agent_fabric.bootstrap.agents import open_agents, task_for_agent
 from agent_fabric.bootstrap.local import LocalFabric
-from agent_fabric.client.wire import Json
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents
@@ -31,6 +30,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Worksp
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.cli.run import project_here
+from agent_fabric.wire.shape import Json
 
 _HELP = """\
 See and run agents: files in agent-definitions/, as JSON, YAML, or Markdown with front matter.

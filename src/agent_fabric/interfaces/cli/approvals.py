@@ -12,7 +12,6 @@ from agent_fabric.bootstrap.local import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
-from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -20,6 +19,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import Answered, Place, Server, at_place
+from agent_fabric.wire.approvals import APPROVAL
 
 app = new_app("Answer what runs ask: list, show, approve, deny, done.")
 
@@ -43,7 +43,7 @@ def list_(
 
     cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if run_id is None else None)
     if as_json:
-        print_json([approval_object(card) for card in cards])
+        print_json([APPROVAL.dump(card) for card in cards])
     elif not cards:
         sys.stdout.write("Nothing waits for an answer.\n")
     else:
@@ -64,7 +64,7 @@ def show(approval: Id, workspace: Workspace = None, server: Server = None, as_js
 
     card = at_place(workspace, server, go)
     if as_json:
-        print_json(approval_object(card))
+        print_json(APPROVAL.dump(card))
     else:
         sys.stdout.write(shown_card(card, sys.stdout, whole=True))
     return COMPLETED
@@ -141,7 +141,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     card, waiting = at_place(workspace, server, go)
     going_on = None if waiting is None else f"fabric resume {waiting}"
     if as_json:
-        print_json({**approval_object(card), "resume": going_on})
+        print_json({**APPROVAL.dump(card), "resume": going_on})
     else:
         follows = "The server goes on with the run." if going_on is None else f"Go on with: {going_on}"
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")

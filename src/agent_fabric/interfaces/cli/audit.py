@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from agent_fabric.bootstrap.local import open_records
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit import AuditEntry, audit_of
 from agent_fabric.domain.errors import Forbidden, RunKeyMissing
@@ -20,6 +19,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if, server_of, with_client
+from agent_fabric.wire.shape import Json
 
 app = new_app("See who did what, and check that the record is whole: list, verify.")
 

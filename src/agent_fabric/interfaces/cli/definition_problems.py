@@ -4,10 +4,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.interfaces.cli.output import from_here, plain_lines
 from agent_fabric.interfaces.workflow_views import problem_from
+from agent_fabric.wire.shape import Json
 
 
 def print_problems(problems: Iterable[Json]) -> None:

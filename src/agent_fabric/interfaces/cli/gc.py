@@ -8,7 +8,6 @@ import typer
 
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.local import open_records, this_person
-from agent_fabric.client.wire import Json
 from agent_fabric.interfaces.audit_views import collected_object
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -16,6 +15,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.wire.shape import Json
 
 app = new_app("Take old runs away.")
 

@@ -8,7 +8,6 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import owner_here
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
@@ -18,6 +17,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_per
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.identity_views import key_object
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient

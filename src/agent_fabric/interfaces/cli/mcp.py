@@ -11,7 +11,6 @@ import typer
 
 from agent_fabric.bootstrap.mcp import open_tool_servers
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.client.wire import Json
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
@@ -29,6 +28,7 @@ from agent_fabric.interfaces.tool_server_views import (
     tool_server_named,
     tool_servers_in,
 )
+from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
 _QUIET = frozenset({PinState.PINNED.value, "not_pinned"})

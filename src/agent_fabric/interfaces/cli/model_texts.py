@@ -5,9 +5,9 @@ from typing import TextIO
 
 from agent_fabric.application.models.list_models import Standing
 from agent_fabric.application.ports.models import Stored
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.wire.shape import Json
 
 _STYLES = {Standing.READY: "green", Standing.LATER: "yellow", Standing.ELSEWHERE: "cyan", Standing.BLOCKED: "red"}
 _STANDINGS = {

@@ -14,7 +14,6 @@ from agent_fabric.application.models.probe_model import Probed
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.bootstrap.models_here import ModelsHere, open_models
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.client.wire import Json
 from agent_fabric.config.edit.save import file_to_change, save_model
 from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -32,6 +31,7 @@ from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.model_views import models_object, probed_object
 from agent_fabric.interfaces.result import error_object
+from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ import typer
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
 from agent_fabric.bootstrap.local import open_records
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Verdict
@@ -23,6 +22,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.policy_views import LEVELS, checked_object, policy_object, simulation_object, with_added
+from agent_fabric.wire.shape import Json
 
 app = new_app("See what may happen and why: check, show, simulate.")
 

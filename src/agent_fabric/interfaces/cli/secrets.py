@@ -15,7 +15,6 @@ from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.audit import change_secrets
 from agent_fabric.bootstrap.local import open_records, owner_here
 from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
-from agent_fabric.client.wire import Json
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -27,6 +26,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, 
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.secret_views import rotation_object, secret_object
+from agent_fabric.wire.shape import Json
 
 app = new_app("Keep secrets sealed, and change the keys: set, list, remove, rotate.")
 

@@ -10,7 +10,6 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import open_records, owner_here
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
@@ -23,6 +22,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, 
 from agent_fabric.interfaces.cli.output import from_here, plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.identity_views import token_object
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient

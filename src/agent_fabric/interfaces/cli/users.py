@@ -9,7 +9,6 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import owner_here
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import SCOPES_OF, Role, Scope
 from agent_fabric.interfaces.cli.identity_options import PasswordStdin, Scopes, read_password, with_identity
@@ -19,6 +18,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_per
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.identity_views import removed_object, user_object
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -14,6 +13,7 @@ from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.workflow_texts import tell_kept
 from agent_fabric.interfaces.workflow_result import workflow_of
 from agent_fabric.interfaces.workflow_views import found_from
+from agent_fabric.wire.shape import Json
 
 
 def run_there(

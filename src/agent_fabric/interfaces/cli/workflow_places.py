@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.workflows import open_workflows
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.workflows.definition_files import Found, definition_text, read_definition
 from agent_fabric.interfaces.cli.definition_problems import joined
@@ -13,6 +12,7 @@ from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.cli.workflow_options import find, is_file
 from agent_fabric.interfaces.workflow_views import checked_object, found_from, problem_from, workflow_line
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient

@@ -9,7 +9,6 @@ import typer
 
 from agent_fabric.bootstrap.local import LocalFabric, Records, cancel_run, open_records, this_person
 from agent_fabric.bootstrap.workflows import fork_workflow, open_workflows, require_by_hand, signal_workflow, sound
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -39,6 +38,7 @@ from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find, input
 from agent_fabric.interfaces.cli.workflow_places import find_at
 from agent_fabric.interfaces.cli.workflow_texts import tell_kept
 from agent_fabric.interfaces.workflow_result import workflow_object, workflow_of
+from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient

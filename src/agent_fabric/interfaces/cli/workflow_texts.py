@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_fabric.client.wire import Json
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.workflows.definition_files import Found
@@ -12,6 +11,7 @@ from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, st
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import graph_text
 from agent_fabric.interfaces.workflow_views import triggers_of
+from agent_fabric.wire.shape import Json
 
 _NAMED = 10
 """Kept results that are told by name."""

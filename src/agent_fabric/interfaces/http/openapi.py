@@ -1,81 +1,31 @@
 """What `/openapi.json` says beyond what FastAPI finds out by itself."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.responses import Response
 
-from agent_fabric.interfaces.http.agent_schemas import AgentInputs, AgentToCheck
-from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
-from agent_fabric.interfaces.http.audit_schemas import GarbageRequest
-from agent_fabric.interfaces.http.change_schemas import UndoRequest
+from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.errors import PROBLEM_TYPE
 from agent_fabric.interfaces.http.gate import CANONICAL_PREFIX, SEEDS
-from agent_fabric.interfaces.http.identity_schemas import (
-    LoginRequest,
-    NewKeyRequest,
-    NewPassword,
-    NewUser,
-    OwnPassword,
-    TokenRequest,
-    UserUpdate,
-)
 from agent_fabric.interfaces.http.locks import PUBLIC, needs
-from agent_fabric.interfaces.http.model_schemas import ProbeRequest
-from agent_fabric.interfaces.http.model_server_schemas import ModelServerChange
-from agent_fabric.interfaces.http.openai.response_schemas import ResponseRequest
-from agent_fabric.interfaces.http.openai.schemas import ChatRequest
-from agent_fabric.interfaces.http.operation_schemas import BackupRequest
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.policy_schemas import CommandToCheck, RulesToTry
 from agent_fabric.interfaces.http.reading_page import HEADERS, PAGE
-from agent_fabric.interfaces.http.schemas import CancelRequest, Problem, ResumeRequest, RunRequest
-from agent_fabric.interfaces.http.secret_schemas import SecretValue
-from agent_fabric.interfaces.http.tool_server_schemas import ToolServerToInspect
-from agent_fabric.interfaces.http.workflow_schemas import (
-    SignalRequest,
-    WorkflowInputs,
-    WorkflowResumeRequest,
-    WorkflowToCheck,
-)
+from agent_fabric.interfaces.http.schemas import Problem
+from agent_fabric.wire.description import REFERENCE, reference, schemas_of
+from agent_fabric.wire.shape import Listing, Shape
 
-_REF = "#/components/schemas/{model}"
-_TAKEN: tuple[type[BaseModel], ...] = (
-    RunRequest,
-    ResumeRequest,
-    CancelRequest,
-    ModelServerChange,
-    ProbeRequest,
-    UndoRequest,
-    ApprovalAnswer,
-    SecretValue,
-    AgentInputs,
-    AgentToCheck,
-    WorkflowInputs,
-    SignalRequest,
-    WorkflowResumeRequest,
-    WorkflowToCheck,
-    BackupRequest,
-    GarbageRequest,
-    CommandToCheck,
-    RulesToTry,
-    ToolServerToInspect,
-    LoginRequest,
-    OwnPassword,
-    NewUser,
-    UserUpdate,
-    NewPassword,
-    TokenRequest,
-    NewKeyRequest,
-    ChatRequest,
-    ResponseRequest,
-)
-"""Bodies of routes that read them by themselves."""
+Described = type[BaseModel] | Shape[Any] | Listing[Any]
+"""What the schema of a body is derived from."""
+JSON = "application/json"
+UNREADABLE = (413, 415)
+"""Statuses of every route that takes JSON."""
 EVERYWHERE = (401, 403, 421, 422, 429, 500)
 """Statuses that every route may answer with."""
 STREAM: dict[str, Any] = {
@@ -93,15 +43,64 @@ STREAM: dict[str, Any] = {
 """Describes an answer that is a stream: the shape of each of its events."""
 
 
+class Reference(dict[str, Any]):
+    """A reference to the schema of a body, which is derived when somebody asks for the description."""
+
+    def __init__(self, body: Described) -> None:
+        super().__init__(reference(body.__name__ if isinstance(body, type) else body.name))
+        self.body = body
+
+
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Describe errors of a route."""
-    content = {PROBLEM_TYPE: {"schema": _reference(Problem)}}
+    content = {PROBLEM_TYPE: {"schema": Reference(Problem)}}
     return {status: {"description": HTTPStatus(status).phrase, "content": content} for status in statuses}
 
 
-def takes(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
+def takes(body: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """Describe the body of a route that reads it by itself."""
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": _reference(model)}}}}
+    return {"requestBody": {"required": required, "content": {JSON: {"schema": Reference(body)}}}}
+
+
+def gives(*bodies: Described, status: int = 200, text: str = "Successful Response") -> dict[int | str, dict[str, Any]]:
+    """Describe an answer, which has one of these bodies."""
+    schemas = [Reference(body) for body in bodies]
+    content = {JSON: {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
+    return {status: {"description": text, "content": content}}
+
+
+def operation(
+    tag: str,
+    right: Scope | str,
+    summary: str,
+    answer: Described | None = None,
+    *,
+    status: int = 200,
+    body: dict[str, Any] | None = None,
+    fails: Sequence[int] = (),
+    also: Mapping[int | str, dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Describe a route, as arguments for FastAPI: who may use it, what it takes and gives, and how it fails.
+
+    `body` comes from `takes`; answers with another status than the usual one are in `also`.
+    """
+    usual = {} if answer is None else gives(answer, status=status)
+    if also and status in also and usual:  # the same status, with content of another type
+        usual[status]["content"] |= also[status]["content"]
+        usual[status]["description"] = also[status]["description"]
+    takes_json = body is not None and isinstance(body["requestBody"]["content"].get(JSON, {}).get("schema"), Reference)
+    return {
+        "summary": summary,
+        "tags": [tag],
+        "status_code": status,
+        "response_model": None,
+        "responses": {
+            **(also or {}),
+            **usual,
+            **problems(*fails, *(UNREADABLE if takes_json else ())),
+        },
+        "openapi_extra": needs(right, body),
+    }
 
 
 class DescribedApp(FastAPI):
@@ -139,12 +138,32 @@ class DescribedApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         schema = super().openapi()
-        _, answers = models_json_schema([(Problem, "serialization")], ref_template=_REF)
-        _, bodies = models_json_schema([(model, "validation") for model in _TAKEN], ref_template=_REF)
-        schema["components"]["schemas"] |= answers["$defs"] | bodies["$defs"]
+        schema.setdefault("components", {}).setdefault("schemas", {}).update(self._schemas())
         schema["components"]["securitySchemes"] = _CREDENTIALS
         schema["paths"] |= _below_prefix(schema["paths"])
         return schema
+
+    def _schemas(self) -> dict[str, Any]:
+        """Derive the schemas of all bodies that routes refer to."""
+        routes = [route for route in self.routes if isinstance(route, APIRoute) and route.include_in_schema]
+        answers = set(_bodies([route.responses for route in routes]))
+        taken = set(_bodies([(route.openapi_extra or {}).get("requestBody") for route in routes]))
+        models: list[tuple[Any, Literal["validation", "serialization"]]] = [
+            *((each, "serialization") for each in answers if isinstance(each, type)),
+            *((each, "validation") for each in taken if isinstance(each, type)),
+        ]
+        _, known = models_json_schema(sorted(models, key=lambda each: each[0].__name__), ref_template=REFERENCE)
+        derived = schemas_of([each for each in answers if not isinstance(each, type)])
+        return {**known["$defs"], **derived}
+
+
+def _bodies(described: Any) -> Iterator[Described]:
+    """Find what a description refers to."""
+    if isinstance(described, Reference):
+        yield described.body
+    elif isinstance(described, Mapping | list):
+        for each in described.values() if isinstance(described, Mapping) else described:
+            yield from _bodies(each)
 
 
 _CREDENTIALS = {
@@ -163,7 +182,3 @@ def _below_prefix(paths: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         for path, methods in paths.items()
         if path.split("/")[1] in SEEDS
     }
-
-
-def _reference(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _REF.format(model=model.__name__)}

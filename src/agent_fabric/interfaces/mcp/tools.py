@@ -23,8 +23,8 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.mcp.views import ended, event_words, happened, listed
+from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 WAIT_S = 50.0
 """Many clients give up on a call after a minute; the run goes on."""
@@ -105,7 +105,7 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect, *, may_answer: bo
         """List what runs ask a person before they go on."""
         async with _explained(connect(context)) as fabric:
             cards = await fabric.approvals.list(run_id=run_id)
-            return {"approvals": [approval_object(card) for card in cards]}
+            return APPROVALS.dump(cards)
 
     if not may_answer:
         return
@@ -120,7 +120,7 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect, *, may_answer: bo
         """Answer a question of a run, because a person said so. The first answer counts; the run then goes on."""
         async with _explained(connect(context)) as fabric:
             card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason)
-            return approval_object(card)
+            return APPROVAL.dump(card)
 
 
 async def _followed(

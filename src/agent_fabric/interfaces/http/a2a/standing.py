@@ -8,7 +8,6 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
-from agent_fabric.interfaces.approval_view import approval_object
 from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown
 from agent_fabric.interfaces.http.a2a.replies import HOW
@@ -16,6 +15,7 @@ from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.conversation import turns_of
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
+from agent_fabric.wire.approvals import APPROVAL
 
 INTERRUPTED = "This run was interrupted. Send a message to this task that says: resume"
 
@@ -66,7 +66,7 @@ async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None
     view = await look_at(fabric, run_id)
     known = await told(fabric, view.result if result is None else result)
     cards = [await fabric.local.records.approvals.find(each) for each in known.approvals]
-    return told_as(opening(view), known, at=view.updated_at, asked=[approval_object(card) for card in cards])
+    return told_as(opening(view), known, at=view.updated_at, asked=[APPROVAL.dump(card) for card in cards])
 
 
 def listed(record: RunRecord) -> Shown:

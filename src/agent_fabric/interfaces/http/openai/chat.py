@@ -11,6 +11,7 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.live import LiveRuns
@@ -23,7 +24,6 @@ from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.openapi import takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
 
 DONE = b"data: [DONE]\n\n"
 

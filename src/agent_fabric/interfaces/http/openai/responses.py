@@ -13,6 +13,7 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.live import LiveRuns
@@ -29,7 +30,6 @@ from agent_fabric.interfaces.http.openai.schemas import StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.openapi import takes
 from agent_fabric.interfaces.http.outcomes import about
-from agent_fabric.interfaces.http.routes.runs import json_answer
 from agent_fabric.interfaces.http.views import RunView, look_at
 
 ResponseId = Annotated[str, Path(description="`resp_` and the id of the run.", max_length=200)]

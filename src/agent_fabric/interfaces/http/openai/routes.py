@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.openai.chat import add_chat
@@ -15,7 +16,6 @@ from agent_fabric.interfaces.http.openai.job import Jobs
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.responses import add_responses
 from agent_fabric.interfaces.http.openai.schemas import OpenAIModel, OpenAIModels
-from agent_fabric.interfaces.http.routes.runs import json_answer
 
 ModelId = Annotated[str, Path(description="`pack/NAME` or just NAME, `agent/NAME`, `workflow/NAME`, or `fabric`.")]
 

@@ -24,10 +24,11 @@ from agent_fabric.interfaces.http.agent_schemas import (
     AgentToCheck,
     CheckedAgents,
 )
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import Flag, json_answer, outcome_of
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.routes.runs import Flag, outcome_of
 from agent_fabric.interfaces.http.schemas import Result, Status
 from agent_fabric.interfaces.http.starting import begun
 
@@ -41,13 +42,7 @@ Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept 
 def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Files are looked at with every request, so that a change counts at once."""
 
-    @app.get(
-        "/api/v1/agents",
-        summary="List agents",
-        response_model=AgentList,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["agents"],
-    )
+    @app.get("/api/v1/agents", **operation("agents", Scope.RUNS_READ, "List agents", AgentList))
     async def list_agents() -> Response:
         """Files that are wrong are among them, and say why."""
         found = await on_own_thread(fabric.agents.all)
@@ -56,11 +51,9 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/agents/validate",
-        summary="Check files of agents",
-        response_model=CheckedAgents,
-        responses=problems(413, 415),
-        openapi_extra=needs(Scope.RUNS_READ, takes(AgentToCheck, required=False)),
-        tags=["agents"],
+        **operation(
+            "agents", Scope.RUNS_READ, "Check files of agents", CheckedAgents, body=takes(AgentToCheck, required=False)
+        ),
     )
     async def validate(request: Request) -> Response:
         """The same as `fabric agents validate --json`: every problem with its line. Nothing is run or kept."""
@@ -73,12 +66,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer(checked_object(found))
 
     @app.get(
-        "/api/v1/agents/{name}",
-        summary="Show an agent",
-        response_model=AgentDetails,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["agents"],
+        "/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AgentDetails, fails=[404])
     )
     async def show(name: NamePath) -> Response:
         """Tell what it takes, what it gives, and what it may do."""
@@ -86,17 +74,20 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/agents/{name}/run",
-        summary="Run an agent and wait for its result",
-        response_model=Result,
-        responses={
-            202: {
-                "model": Result | Status,
-                "description": "The run has not ended: it waits for somebody, or `wait` is false, and this is its id.",
-            },
-            **problems(404, 413, 415, 503, 507),
-        },
-        openapi_extra=needs(Scope.WORKFLOWS, takes(AgentInputs, required=False)),
-        tags=["agents"],
+        **operation(
+            "agents",
+            Scope.WORKFLOWS,
+            "Run an agent and wait for its result",
+            Result,
+            body=takes(AgentInputs, required=False),
+            fails=[404, 503, 507],
+            also=gives(
+                Result,
+                Status,
+                status=202,
+                text="The run has not ended: it waits for somebody, or `wait` is false, and this is its id.",
+            ),
+        ),
     )
     async def run(
         request: Request,

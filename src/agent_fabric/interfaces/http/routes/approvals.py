@@ -10,12 +10,12 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.approval_form import filled_in
-from agent_fabric.interfaces.approval_view import approval_object
-from agent_fabric.interfaces.http.approval_schemas import Approval, ApprovalAnswer, ApprovalList
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 ApprovalId = Annotated[str, Path(description="The approval, or the beginning of its id if only one begins so.")]
 
@@ -26,11 +26,9 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/approvals",
-        summary="List what waits for an answer, the oldest first",
-        response_model=ApprovalList,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["approvals"],
+        **operation(
+            "approvals", Scope.RUNS_READ, "List what waits for an answer, the oldest first", APPROVALS, fails=[404]
+        ),
     )
     async def approvals(
         run_id: Annotated[str, Query(description="Only those of this run.")] = "",
@@ -39,27 +37,18 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         """A question is open until somebody answers it, it expires, or its run ends."""
         run = await fabric.find(run_id) if run_id else None
         cards = await book.list(run_id=run, pending_only=not settled)
-        return json_answer({"approvals": [approval_object(card) for card in cards]})
+        return json_answer(APPROVALS.dump(cards))
 
-    @app.get(
-        "/approvals/{approval_id}",
-        summary="Show one",
-        response_model=Approval,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["approvals"],
-    )
+    @app.get("/approvals/{approval_id}", **operation("approvals", Scope.RUNS_READ, "Show one", APPROVAL, fails=[404]))
     async def approval(approval_id: ApprovalId) -> Response:
         """Answer with everything that a person has to know before they answer."""
-        return json_answer(approval_object(await book.find(approval_id)))
+        return json_answer(APPROVAL.dump(await book.find(approval_id)))
 
     @app.post(
         "/approvals/{approval_id}",
-        summary="Answer one",
-        response_model=Approval,
-        responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.APPROVALS, takes(ApprovalAnswer)),
-        tags=["approvals"],
+        **operation(
+            "approvals", Scope.APPROVALS, "Answer one", APPROVAL, body=takes(ApprovalAnswer), fails=[404, 409, 503, 507]
+        ),
     )
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
         """The first answer counts; a second one gets 409. The run goes on within a second."""
@@ -76,4 +65,4 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
                 args=filled_in(asked, wish.args) if wish.decision == "approve" else wish.args,
             ),
         )
-        return json_answer(approval_object(await book.find(card.approval_id)))
+        return json_answer(APPROVAL.dump(await book.find(card.approval_id)))

@@ -9,11 +9,12 @@ from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.audit_views import act_object, chain_object, collected_object
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.audit_schemas import AdminActs, ChainVerification, GarbageCollected, GarbageRequest
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import Flag, json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.routes.runs import Flag
 
 
 def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
@@ -22,11 +23,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/api/v1/audit/verify",
-        summary="Check that the record is whole",
-        response_model=ChainVerification,
-        responses=problems(503),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["operations"],
+        **operation("operations", Scope.ADMIN, "Check that the record is whole", ChainVerification, fails=[503]),
     )
     async def verify(
         expect: Annotated[
@@ -39,11 +36,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/api/v1/audit/acts",
-        summary="List what people did to the server itself",
-        response_model=AdminActs,
-        responses=problems(503),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["operations"],
+        **operation("operations", Scope.ADMIN, "List what people did to the server itself", AdminActs, fails=[503]),
     )
     async def acts(
         limit: Annotated[int, Query(ge=1, le=10_000, description="How many, the newest first.")] = 100,
@@ -53,11 +46,14 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/gc",
-        summary="Take old runs away",
-        response_model=GarbageCollected,
-        responses=problems(413, 415, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(GarbageRequest, required=False)),
-        tags=["operations"],
+        **operation(
+            "operations",
+            Scope.ADMIN,
+            "Take old runs away",
+            GarbageCollected,
+            body=takes(GarbageRequest, required=False),
+            fails=[503, 507],
+        ),
     )
     async def gc(request: Request) -> Response:
         """Remove runs that settled long ago, with their files. Each leaves a tombstone for the check above."""

@@ -15,12 +15,12 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
 from agent_fabric.interfaces.changes_view import diff_object, exact_diff, exact_undo, undo_object, within
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.change_schemas import RunChanges, UndoRequest, UndoResult
 from agent_fabric.interfaces.http.errors import AboutRun
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
 
 MAX_DIFF_BYTES = 4_000_000
 """Of all diffs in one answer; the rest is only named."""
@@ -37,11 +37,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/diff",
-        summary="Show what a run changed",
-        response_model=RunChanges,
-        responses=problems(404, 503),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        **operation("runs", Scope.RUNS_READ, "Show what a run changed", RunChanges, fails=[404, 503]),
     )
     async def diff(
         run_id: RunIdPath,
@@ -56,11 +52,14 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/runs/{run_id}/undo",
-        summary="Take back what a run changed",
-        response_model=UndoResult,
-        responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.RUNS, takes(UndoRequest, required=False)),
-        tags=["runs"],
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Take back what a run changed",
+            UndoResult,
+            body=takes(UndoRequest, required=False),
+            fails=[404, 409, 503, 507],
+        ),
     )
     async def undo(
         run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False

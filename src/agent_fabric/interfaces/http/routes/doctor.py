@@ -10,21 +10,15 @@ from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
-from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.interfaces.http.operation_schemas import Diagnosis
-from agent_fabric.interfaces.http.routes.runs import json_answer
 
 
 def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the route. It is for administrators: it tells about the machine."""
 
-    @app.get(
-        "/api/v1/doctor",
-        summary="Check whether a task could run",
-        response_model=Diagnosis,
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["operations"],
-    )
+    @app.get("/api/v1/doctor", **operation("operations", Scope.ADMIN, "Check whether a task could run", Diagnosis))
     async def doctor() -> Response:
         """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
         from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked

@@ -17,7 +17,7 @@ from agent_fabric.interfaces.files_view import files_object
 from agent_fabric.interfaces.http.connection import roomy
 from agent_fabric.interfaces.http.file_schemas import RunFilesAnswer
 from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.openapi import operation, problems
 from agent_fabric.interfaces.http.sse import disconnected
 
 PIECE_BYTES = 256 * 1024
@@ -35,11 +35,9 @@ def add_files(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/files",
-        summary="List the files that a run has made",
-        response_model=RunFilesAnswer,
-        responses=problems(404, 409, 503),
-        openapi_extra=needs(Right.RUNS_READ),
-        tags=["runs"],
+        **operation(
+            "runs", Right.RUNS_READ, "List the files that a run has made", RunFilesAnswer, fails=[404, 409, 503]
+        ),
     )
     async def files(run_id: RunIdPath) -> Response:
         """What is in its workspace. The files of a project folder are not handed out: see its diff."""

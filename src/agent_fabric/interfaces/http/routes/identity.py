@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import LoginRequest, Me, OwnPassword, Token
-from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.routes.keys import add_keys
-from agent_fabric.interfaces.http.routes.runs import json_answer
 from agent_fabric.interfaces.http.routes.users import add_users
 from agent_fabric.interfaces.identity_views import principal_object, token_object
 
@@ -31,11 +31,14 @@ def add_identity(app: FastAPI, identity: Identity) -> None:
 def _add_login(app: FastAPI, identity: Identity) -> None:
     @app.post(
         "/api/v1/login",
-        summary="Log in with a name and a password",
-        response_model=Token,
-        responses=problems(401, 413, 415, 429, 503),
-        openapi_extra=needs(PUBLIC, takes(LoginRequest)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            PUBLIC,
+            "Log in with a name and a password",
+            Token,
+            body=takes(LoginRequest),
+            fails=[401, 429, 503],
+        ),
     )
     async def log_in(request: Request) -> Response:
         """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same."""
@@ -46,25 +49,21 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
         answer.headers.update(_NOT_KEPT)
         return answer
 
-    @app.get(
-        "/api/v1/me",
-        summary="Show who is asking",
-        response_model=Me,
-        responses=problems(401),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["identity"],
-    )
+    @app.get("/api/v1/me", **operation("identity", Scope.RUNS_READ, "Show who is asking", Me, fails=[401]))
     async def me(request: Request) -> Response:
         """Tell who the credential belongs to, and what it allows."""
         return json_answer(principal_object(who_asks(request)))
 
     @app.put(
         "/api/v1/me/password",
-        summary="Choose a new password",
-        status_code=204,
-        responses=problems(401, 413, 415, 429, 503),
-        openapi_extra=needs(Scope.RUNS_READ, takes(OwnPassword)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.RUNS_READ,
+            "Choose a new password",
+            status=204,
+            body=takes(OwnPassword),
+            fails=[401, 429, 503],
+        ),
     )
     async def change_password(request: Request) -> Response:
         """For people who have logged in. All of their tokens count no more: they log in again."""
@@ -77,11 +76,7 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
 
     @app.post(
         "/api/v1/me/logout",
-        summary="Log out everywhere",
-        status_code=204,
-        responses=problems(401, 503),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["identity"],
+        **operation("identity", Scope.RUNS_READ, "Log out everywhere", status=204, fails=[401, 503]),
     )
     async def log_out(request: Request) -> Response:
         """For people who have logged in. All of their tokens count no more, wherever they are."""

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import CreatedKey, KeyDetails, KeyList, NewKeyRequest
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.identity_views import key_object
 
 _log = logging.getLogger(__name__)
@@ -24,12 +24,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
     keys = identity.keys
 
     @app.get(
-        "/api/v1/keys",
-        summary="List API keys, the newest first",
-        response_model=KeyList,
-        responses=problems(401),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["identity"],
+        "/api/v1/keys", **operation("identity", Scope.ADMIN, "List API keys, the newest first", KeyList, fails=[401])
     )
     async def list_keys(
         all: Annotated[bool, Query(description="Whether to list those that count no more, too.")] = False,  # noqa: A002
@@ -40,12 +35,15 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
 
     @app.post(
         "/api/v1/keys",
-        summary="Make an API key",
-        status_code=201,
-        response_model=CreatedKey,
-        responses=problems(401, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(NewKeyRequest)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.ADMIN,
+            "Make an API key",
+            CreatedKey,
+            status=201,
+            body=takes(NewKeyRequest),
+            fails=[401, 409, 503, 507],
+        ),
     )
     async def create(request: Request) -> Response:
         """Answer with the key, this once. Nobody can give what they do not have themselves."""
@@ -59,11 +57,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
 
     @app.delete(
         "/api/v1/keys/{key_id}",
-        summary="Revoke an API key",
-        response_model=KeyDetails,
-        responses=problems(401, 404, 503, 507),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["identity"],
+        **operation("identity", Scope.ADMIN, "Revoke an API key", KeyDetails, fails=[401, 404, 503, 507]),
     )
     async def revoke(
         key_id: Annotated[str, Path(description="The id of a key, or the name of a live one.")], request: Request

@@ -10,28 +10,20 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.llm.managed import ManagedBackend
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.model_server_schemas import ModelServer, ModelServerChange, ModelServerOptions
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.openapi import operation, takes
 
 PATH = "/models/server"
 
 
 def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Which program is started, only the configuration file says."""
-    refusals = problems(404, 413, 415, 502, 503)
+    refusals = [404, 413, 415, 502, 503]
 
     def owned() -> ManagedBackend | None:
         return None if fabric.config.managed_llama is None else fabric.local.models.stack.managed
 
-    @app.get(
-        PATH,
-        summary="Show our llama-server",
-        response_model=ModelServer,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["models"],
-    )
+    @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", ModelServer, fails=[404]))
     async def show() -> Response:
         """Answer at once, also while a switch goes on: its model, its options, and how busy it is."""
         managed = owned()
@@ -39,11 +31,14 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.put(
         PATH,
-        summary="Switch the model or the options of our llama-server",
-        response_model=ModelServer,
-        responses=refusals,
-        openapi_extra=needs(Scope.ADMIN, takes(ModelServerChange)),
-        tags=["models"],
+        **operation(
+            "models",
+            Scope.ADMIN,
+            "Switch the model or the options of our llama-server",
+            ModelServer,
+            body=takes(ModelServerChange),
+            fails=refusals,
+        ),
     )
     async def switch(request: Request) -> Response:
         """Wait for the answers that are being written, start llama-server anew, and tell how it is then.
@@ -64,11 +59,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         f"{PATH}/restart",
-        summary="Start our llama-server anew",
-        response_model=ModelServer,
-        responses=refusals,
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["models"],
+        **operation("models", Scope.ADMIN, "Start our llama-server anew", ModelServer, fails=refusals),
     )
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""

@@ -11,9 +11,8 @@ from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.model_schemas import Models, ProbedModel, ProbeRequest
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.model_views import models_object, probed_object
 
 FRESH_S = 1.0
@@ -45,10 +44,9 @@ def add_models(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/models",
-        summary="Tell which model each key means today, and what else is at hand",
-        response_model=Models,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["models"],
+        **operation(
+            "models", Scope.RUNS_READ, "Tell which model each key means today, and what else is at hand", Models
+        ),
     )
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""
@@ -62,11 +60,14 @@ def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/models/probe",
-        summary="Ask a model a few small questions",
-        response_model=ProbedModel,
-        responses=problems(404, 413, 415, 501, 502, 503, 504),
-        openapi_extra=needs(Scope.ADMIN, takes(ProbeRequest, required=False)),
-        tags=["models"],
+        **operation(
+            "models",
+            Scope.ADMIN,
+            "Ask a model a few small questions",
+            ProbedModel,
+            body=takes(ProbeRequest, required=False),
+            fails=[404, 501, 502, 503, 504],
+        ),
     )
     async def probe(request: Request) -> Response:
         """How it calls tools, its window, its speed; later runs use what was found. The answer takes its time."""

@@ -13,7 +13,7 @@ from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.operation_schemas import (
     AlertList,
     BackupMade,
@@ -74,13 +74,7 @@ def _add_metrics(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 
 def _add_alerts(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.get(
-        "/api/v1/alerts",
-        summary="Show alerts",
-        tags=["operations"],
-        response_model=AlertList,
-        openapi_extra=needs(Scope.ADMIN),
-    )
+    @app.get("/api/v1/alerts", **operation("operations", Scope.ADMIN, "Show alerts", AlertList))
     async def alerts() -> Response:
         """List all rules, and how each stands; those that fire come first."""
         standing = sorted(fabric.operations.watchers.alerts.standing(), key=lambda each: each[1].stage != "firing")
@@ -101,12 +95,7 @@ def _add_alerts(app: FastAPI, fabric: ServerFabric) -> None:
 
 def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
-        "/api/v1/db",
-        summary="Show how the store stands",
-        tags=["operations"],
-        response_model=StoreStanding,
-        responses=problems(503),
-        openapi_extra=needs(Scope.ADMIN),
+        "/api/v1/db", **operation("operations", Scope.ADMIN, "Show how the store stands", StoreStanding, fails=[503])
     )
     async def status(check: bool = False) -> Response:
         """Tell its size and what is in it; with `check`, read the whole file and look for damage."""
@@ -114,12 +103,15 @@ def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/db/backup",
-        summary="Make a backup",
-        tags=["operations"],
-        status_code=201,
-        response_model=BackupMade,
-        responses=problems(413, 415, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(BackupRequest, required=False)),
+        **operation(
+            "operations",
+            Scope.ADMIN,
+            "Make a backup",
+            BackupMade,
+            status=201,
+            body=takes(BackupRequest, required=False),
+            fails=[503, 507],
+        ),
     )
     async def back_up(request: Request) -> Response:
         """Write a backup into `.fabric/backups` at the server, while runs go on, and tell where it is.

@@ -14,9 +14,9 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.policy.rule_files import rules_from
 from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.policy_schemas import (
     CheckedCommand,
     CommandToCheck,
@@ -24,7 +24,6 @@ from agent_fabric.interfaces.http.policy_schemas import (
     PolicySimulation,
     RulesToTry,
 )
-from agent_fabric.interfaces.http.routes.runs import json_answer
 from agent_fabric.interfaces.policy_views import checked_object, policy_object, simulation_object, with_added
 
 
@@ -33,24 +32,20 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     in_force = policy_of(fabric.local.records, fabric.config)
     simulate_policy = SimulatePolicy(fabric.catalogue, fabric.local.records.runs)
 
-    @app.get(
-        "/api/v1/policy",
-        summary="Show the rules in force",
-        response_model=PolicyInForce,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["policy"],
-    )
+    @app.get("/api/v1/policy", **operation("policy", Scope.RUNS_READ, "Show the rules in force", PolicyInForce))
     async def show() -> Response:
         """The same as `fabric policy show --json`."""
         return json_answer(policy_object(in_force))
 
     @app.post(
         "/api/v1/policy/check",
-        summary="Explain what the policy says about a command line",
-        response_model=CheckedCommand,
-        responses=problems(413, 415),
-        openapi_extra=needs(Scope.RUNS_READ, takes(CommandToCheck)),
-        tags=["policy"],
+        **operation(
+            "policy",
+            Scope.RUNS_READ,
+            "Explain what the policy says about a command line",
+            CheckedCommand,
+            body=takes(CommandToCheck),
+        ),
     )
     async def check(request: Request) -> Response:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
@@ -59,11 +54,14 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/policy/simulate",
-        summary="Decide about past calls once more, with more rules",
-        response_model=PolicySimulation,
-        responses=problems(413, 415, 503),
-        openapi_extra=needs(Scope.RUNS_READ, takes(RulesToTry)),
-        tags=["policy"],
+        **operation(
+            "policy",
+            Scope.RUNS_READ,
+            "Decide about past calls once more, with more rules",
+            PolicySimulation,
+            body=takes(RulesToTry),
+            fails=[503],
+        ),
     )
     async def simulate(request: Request) -> Response:
         """The same as `fabric policy simulate --json`: what would change. Nothing is run."""

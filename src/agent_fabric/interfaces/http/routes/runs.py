@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Header, Path, Query, Request
@@ -16,10 +16,11 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.live import LiveRuns, event_line, whole_line
 from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import STREAM, problems, takes
+from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
 from agent_fabric.interfaces.http.schemas import (
@@ -68,7 +69,7 @@ def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 
 def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
-    refusals = problems(404, 413, 415, 503, 507)
+    refusals = [404, 413, 415, 503, 507]
 
     async def start(request: Request) -> Drive | RunResult:
         wish = await body_of(request, RunRequest)
@@ -97,21 +98,28 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         run,
         methods=["POST"],
         route_class_override=PlainRoute,
-        summary="Do a task and wait for its result",
-        response_model=Result,
-        responses={202: {"model": Result, "description": "The run has not ended: it waits for somebody."}, **refusals},
-        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
-        tags=["runs"],
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Do a task and wait for its result",
+            Result,
+            body=takes(RunRequest),
+            fails=refusals,
+            also=gives(Result, status=202, text="The run has not ended: it waits for somebody."),
+        ),
     )
 
     @app.post(
         "/runs",
-        summary="Start a run and do not wait for it",
-        response_model=Status,
-        status_code=202,
-        responses=refusals,
-        openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
-        tags=["runs"],
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Start a run and do not wait for it",
+            Status,
+            status=202,
+            body=takes(RunRequest),
+            fails=refusals,
+        ),
     )
     async def start_run(
         request: Request,
@@ -130,7 +138,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         "/run/stream",
         summary="Do a task and watch it",
         response_class=Response,
-        responses={200: STREAM, **refusals},
+        responses={200: STREAM, **problems(*refusals)},
         openapi_extra=needs(Scope.RUNS, takes(RunRequest)),
         tags=["runs"],
     )
@@ -149,13 +157,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
-    @app.get(
-        "/runs",
-        summary="List runs, newest first",
-        response_model=RunList,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
-    )
+    @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RunList))
     async def list_runs(
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
@@ -188,38 +190,21 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer({"runs": [listed(record) for record in page.records], "next": following})
 
     @app.get(
-        "/runs/newest",
-        summary="Tell which run was created last",
-        response_model=Status,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Tell which run was created last", Status, fails=[404])
     )
     async def newest() -> Response:
         """Runs that work for another one do not count."""
         found = await fabric.catalogue.newest()
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
-    @app.get(
-        "/runs/{run_id}",
-        summary="Show a run as it stands",
-        response_model=RunDetails,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
-    )
+    @app.get("/runs/{run_id}", **operation("runs", Scope.RUNS_READ, "Show a run as it stands", RunDetails, fails=[404]))
     async def show(run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
         found = await fabric.find(run_id)
         return json_answer(detailed(fabric, await look_at(fabric, found)))
 
     @app.get(
-        "/runs/{run_id}/status",
-        summary="Tell where a run stands",
-        response_model=Status,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Tell where a run stands", Status, fails=[404])
     )
     async def status(run_id: RunIdPath) -> Response:
         """`interrupted` means that nobody drives it although it has not ended."""
@@ -228,11 +213,9 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
     @app.get(
         "/runs/{run_id}/events",
-        summary="Show or follow a run's events",
-        response_model=EventList,
-        responses={200: STREAM, **problems(404)},
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        **operation(
+            "runs", Scope.RUNS_READ, "Show or follow a run's events", EventList, fails=[404], also={200: STREAM}
+        ),
     )
     async def events(
         request: Request,
@@ -262,19 +245,23 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         shown = whole_line if full else event_line
         lines = b",".join(shown(found, event) for event in page)
         head, tail = dump_json({"run_id": found}), dump_json({"next": following})
-        return _bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
+        return json_bytes(b'%s,"events":[%s],%s' % (head[:-1], lines, tail[1:]))
 
 
 def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
-    refusals = problems(404, 409, 413, 415, 503, 507)
+    refusals = [404, 409, 503, 507]
 
     @app.post(
         "/runs/{run_id}/resume",
-        summary="Go on with a run",
-        response_model=Result,
-        responses={202: {"model": Status, "description": "It is being driven, or waits for its turn."}, **refusals},
-        openapi_extra=needs(Scope.RUNS, takes(ResumeRequest, required=False)),
-        tags=["runs"],
+        **operation(
+            "runs",
+            Scope.RUNS,
+            "Go on with a run",
+            Result,
+            body=takes(ResumeRequest, required=False),
+            fails=refusals,
+            also=gives(Status, status=202, text="It is being driven, or waits for its turn."),
+        ),
     )
     async def resume(
         request: Request,
@@ -296,11 +283,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/runs/{run_id}/cancel",
-        summary="End a run",
-        response_model=Result,
-        responses=refusals,
-        openapi_extra=needs(Scope.RUNS, takes(CancelRequest, required=False)),
-        tags=["runs"],
+        **operation("runs", Scope.RUNS, "End a run", Result, body=takes(CancelRequest, required=False), fails=refusals),
     )
     async def cancel(request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
@@ -329,15 +312,6 @@ def _answer(fabric: ServerFabric, result: RunResult) -> Response:
     if result.status.settled:
         return json_answer(answer(fabric, result))
     return json_answer(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
-
-
-def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return a value as an answer."""
-    return _bytes(dump_json(value), status, headers)
-
-
-def _bytes(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(body, status, headers, media_type="application/json")
 
 
 def _seconds(time: float | datetime | None) -> float | None:

@@ -10,8 +10,7 @@ from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
-from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.openapi import problems
+from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.interfaces.http.schemas import FoundRuns, RunList
 from agent_fabric.interfaces.http.views import listed
 
@@ -38,10 +37,9 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/matching",
-        summary="Find runs by words of their task or summary, the best match first",
-        response_model=RunList,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        **operation(
+            "runs", Scope.RUNS_READ, "Find runs by words of their task or summary, the best match first", RunList
+        ),
     )
     async def matching(
         q: Annotated[str, Query(max_length=1_000, description="Words, of which runs should have as many as possible.")],
@@ -55,11 +53,13 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/search",
-        summary="Find settled runs by meaning, the best match first",
-        response_model=FoundRuns,
-        responses=problems(501, 502, 503, 504),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        **operation(
+            "runs",
+            Scope.RUNS_READ,
+            "Find settled runs by meaning, the best match first",
+            FoundRuns,
+            fails=[501, 502, 503, 504],
+        ),
     )
     async def search(
         q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],

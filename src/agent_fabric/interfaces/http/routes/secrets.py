@@ -13,10 +13,10 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.secret_schemas import RotationDone, Secret, SecretList, SecretValue
 from agent_fabric.interfaces.secret_views import rotation_object, secret_object
 
@@ -30,11 +30,9 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/api/v1/secrets",
-        summary="List the secrets that are kept here, without their values",
-        response_model=SecretList,
-        responses=problems(503),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["secrets"],
+        **operation(
+            "secrets", Scope.ADMIN, "List the secrets that are kept here, without their values", SecretList, fails=[503]
+        ),
     )
     async def listed() -> Response:
         """The same as `fabric secrets list --json`."""
@@ -43,11 +41,15 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.put(
         "/api/v1/secrets/{name}",
-        summary="Keep a secret, sealed",
-        response_model=Secret,
-        responses={**problems(413, 415, 503), 201: {"model": Secret, "description": "It is a new one."}},
-        openapi_extra=needs(Scope.ADMIN, takes(SecretValue)),
-        tags=["secrets"],
+        **operation(
+            "secrets",
+            Scope.ADMIN,
+            "Keep a secret, sealed",
+            Secret,
+            body=takes(SecretValue),
+            fails=[503],
+            also=gives(Secret, status=201, text="It is a new one."),
+        ),
     )
     async def put(name: Name, request: Request) -> Response:
         """Settings refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`, from the next use on."""
@@ -59,12 +61,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
         return json_answer(secret_object(stored[name]), 201 if is_new else 200)
 
     @app.delete(
-        "/api/v1/secrets/{name}",
-        summary="Forget a secret",
-        status_code=204,
-        responses=problems(404, 503),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["secrets"],
+        "/api/v1/secrets/{name}", **operation("secrets", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])
     )
     async def delete(name: Name, request: Request) -> Response:
         """What refers to it fails from the next use on."""
@@ -74,11 +71,13 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/secrets/rotate",
-        summary="Make a new key, and seal secrets and encrypted runs with it",
-        response_model=RotationDone,
-        responses=problems(409, 503),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["secrets"],
+        **operation(
+            "secrets",
+            Scope.ADMIN,
+            "Make a new key, and seal secrets and encrypted runs with it",
+            RotationDone,
+            fails=[409, 503],
+        ),
     )
     async def rotated(request: Request) -> Response:
         """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""

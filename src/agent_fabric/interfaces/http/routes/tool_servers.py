@@ -5,10 +5,9 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.tool_server_schemas import InspectedToolServer, ToolServerList, ToolServerToInspect
 
 PATH = "/api/v1/tool-servers"
@@ -17,13 +16,7 @@ PATH = "/api/v1/tool-servers"
 def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. They are for administrators: command lines may tell more than others should know."""
 
-    @app.get(
-        PATH,
-        summary="List tool servers",
-        response_model=ToolServerList,
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["tool servers"],
-    )
+    @app.get(PATH, **operation("tool servers", Scope.ADMIN, "List tool servers", ToolServerList))
     async def list_servers() -> Response:
         """The same as `fabric mcp list --json`. Starts nothing."""
         from agent_fabric.interfaces import tool_server_views as views  # noqa: PLC0415 - most servers have none
@@ -36,11 +29,14 @@ def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         f"{PATH}/inspect",
-        summary="See what a tool server offers",
-        response_model=InspectedToolServer,
-        responses=problems(404, 413, 415, 501, 502),
-        openapi_extra=needs(Scope.ADMIN, takes(ToolServerToInspect)),
-        tags=["tool servers"],
+        **operation(
+            "tool servers",
+            Scope.ADMIN,
+            "See what a tool server offers",
+            InspectedToolServer,
+            body=takes(ToolServerToInspect),
+            fails=[404, 501, 502],
+        ),
     )
     async def inspect(request: Request) -> Response:
         """The same as `fabric mcp inspect --json`: start or reach it, and show its tools. Trusts nothing."""

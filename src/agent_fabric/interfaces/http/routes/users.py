@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import (
     NewPassword,
@@ -20,9 +21,8 @@ from agent_fabric.interfaces.http.identity_schemas import (
     UserList,
     UserUpdate,
 )
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.identity_views import removed_object, token_object, user_object
 
 UserName = Annotated[str, Path(description="The name of a user.")]
@@ -34,26 +34,22 @@ def add_users(app: FastAPI, identity: Identity) -> None:
     """Add the routes. What they change counts at once."""
     users = identity.users
 
-    @app.get(
-        "/api/v1/users",
-        summary="List users",
-        response_model=UserList,
-        responses=problems(401),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["identity"],
-    )
+    @app.get("/api/v1/users", **operation("identity", Scope.ADMIN, "List users", UserList, fails=[401]))
     async def list_users() -> Response:
         """Answer with everybody who can log in, by name."""
         return json_answer({"users": [user_object(user) for user in await users.list()]})
 
     @app.post(
         "/api/v1/users",
-        summary="Add a user",
-        status_code=201,
-        response_model=UserDetails,
-        responses=problems(401, 409, 413, 415, 429, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(NewUser)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.ADMIN,
+            "Add a user",
+            UserDetails,
+            status=201,
+            body=takes(NewUser),
+            fails=[401, 409, 429, 503, 507],
+        ),
     )
     async def add(request: Request) -> Response:
         """Nobody can give what they do not have themselves."""
@@ -63,25 +59,21 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
         return json_answer(user_object(user), status=201)
 
-    @app.get(
-        "/api/v1/users/{name}",
-        summary="Show a user",
-        response_model=UserDetails,
-        responses=problems(401, 404),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["identity"],
-    )
+    @app.get("/api/v1/users/{name}", **operation("identity", Scope.ADMIN, "Show a user", UserDetails, fails=[401, 404]))
     async def show(name: UserName) -> Response:
         """Tell what somebody may."""
         return json_answer(user_object(await users.get(name)))
 
     @app.patch(
         "/api/v1/users/{name}",
-        summary="Change a user",
-        response_model=UserDetails,
-        responses=problems(401, 404, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(UserUpdate)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.ADMIN,
+            "Change a user",
+            UserDetails,
+            body=takes(UserUpdate),
+            fails=[401, 404, 409, 503, 507],
+        ),
     )
     async def change(name: UserName, request: Request) -> Response:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
@@ -92,11 +84,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
 
     @app.delete(
         "/api/v1/users/{name}",
-        summary="Remove a user",
-        response_model=RemovedUser,
-        responses=problems(401, 404, 409, 503, 507),
-        openapi_extra=needs(Scope.ADMIN),
-        tags=["identity"],
+        **operation("identity", Scope.ADMIN, "Remove a user", RemovedUser, fails=[401, 404, 409, 503, 507]),
     )
     async def remove(name: UserName, request: Request) -> Response:
         """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
@@ -110,11 +98,14 @@ def add_users(app: FastAPI, identity: Identity) -> None:
 
     @app.post(
         "/api/v1/users/{name}/password",
-        summary="Give a user a new password",
-        status_code=204,
-        responses=problems(401, 404, 413, 415, 429, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(NewPassword)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.ADMIN,
+            "Give a user a new password",
+            status=204,
+            body=takes(NewPassword),
+            fails=[401, 404, 429, 503, 507],
+        ),
     )
     async def set_password(name: UserName, request: Request) -> Response:
         """All of their tokens count no more."""
@@ -125,12 +116,15 @@ def add_users(app: FastAPI, identity: Identity) -> None:
 
     @app.post(
         "/api/v1/users/{name}/tokens",
-        summary="Issue a token for a user's script",
-        status_code=201,
-        response_model=Token,
-        responses=problems(401, 404, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.ADMIN, takes(TokenRequest, required=False)),
-        tags=["identity"],
+        **operation(
+            "identity",
+            Scope.ADMIN,
+            "Issue a token for a user's script",
+            Token,
+            status=201,
+            body=takes(TokenRequest, required=False),
+            fails=[401, 404, 503, 507],
+        ),
     )
     async def issue(name: UserName, request: Request) -> Response:
         """It allows all that they may, or less. It is shown this once, and counts until they are changed."""

@@ -6,9 +6,9 @@ from starlette.responses import Response
 from agent_fabric.bootstrap.audit import verify_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.interfaces.http.locks import needs
-from agent_fabric.interfaces.http.openapi import problems
-from agent_fabric.interfaces.http.routes.runs import RunIdPath, json_answer
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.openapi import operation
+from agent_fabric.interfaces.http.routes.runs import RunIdPath
 from agent_fabric.interfaces.http.verification_schemas import RunVerification
 from agent_fabric.interfaces.verification_view import verification_object
 
@@ -19,11 +19,7 @@ def add_verification(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/verify",
-        summary="Check again what a run claims",
-        response_model=RunVerification,
-        responses=problems(404, 503),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["runs"],
+        **operation("runs", Scope.RUNS_READ, "Check again what a run claims", RunVerification, fails=[404, 503]),
     )
     async def verification(run_id: RunIdPath) -> Response:
         """Offline: its log, citations, quotes, files, pages and proof, from what was recorded alone."""

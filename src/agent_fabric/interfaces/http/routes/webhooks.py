@@ -6,9 +6,9 @@ from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.interfaces.http.locks import SIGNED, needs
-from agent_fabric.interfaces.http.openapi import problems
-from agent_fabric.interfaces.http.routes.runs import json_answer
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.locks import SIGNED
+from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.interfaces.http.webhook_schemas import Accepted
 
 _BODY = {
@@ -26,12 +26,9 @@ def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/api/v1/webhooks/{name}",
-        summary="Deliver something",
-        status_code=202,
-        response_model=Accepted,
-        responses=problems(401, 413, 429, 503, 507),
-        openapi_extra=needs(SIGNED, _BODY),
-        tags=["webhooks"],
+        **operation(
+            "webhooks", SIGNED, "Deliver something", Accepted, status=202, body=_BODY, fails=[401, 413, 429, 503, 507]
+        ),
     )
     async def deliver(
         request: Request,

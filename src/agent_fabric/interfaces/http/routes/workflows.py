@@ -19,11 +19,12 @@ from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openapi import problems, takes
+from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, json_answer
+from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath
 from agent_fabric.interfaces.http.schemas import CancelRequest, Status
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import state_of, status_of
@@ -45,9 +46,7 @@ T = TypeVar("T")
 BASE = "/api/v1/workflows"
 NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
 Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
-_WAITS: dict[int | str, dict[str, Any]] = {
-    202: {"model": WorkflowResult, "description": "It has not ended: see `_meta.waiting_for`."}
-}
+_WAITS = gives(WorkflowResult, status=202, text="It has not ended: see `_meta.waiting_for`.")
 
 
 def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
@@ -73,13 +72,7 @@ class _Files:
 
 
 def _add_definitions(app: FastAPI, files: _Files) -> None:
-    @app.get(
-        BASE,
-        summary="List workflows",
-        response_model=WorkflowList,
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["workflows"],
-    )
+    @app.get(BASE, **operation("workflows", Scope.RUNS_READ, "List workflows", WorkflowList))
     async def workflows() -> Response:
         """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
         found = await files.ask(lambda workflows: workflows.files.list())
@@ -87,11 +80,14 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
 
     @app.post(
         f"{BASE}/validate",
-        summary="Check workflows",
-        response_model=CheckedWorkflows,
-        responses=problems(404, 413, 415),
-        openapi_extra=needs(Scope.RUNS_READ, takes(WorkflowToCheck, required=False)),
-        tags=["workflows"],
+        **operation(
+            "workflows",
+            Scope.RUNS_READ,
+            "Check workflows",
+            CheckedWorkflows,
+            body=takes(WorkflowToCheck, required=False),
+            fails=[404],
+        ),
     )
     async def validate(request: Request) -> Response:
         """The same as `fabric workflow validate --json`: everything that is wrong. Nothing is run or kept."""
@@ -99,12 +95,7 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
         return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
 
     @app.get(
-        f"{BASE}/{{name}}",
-        summary="Show a workflow",
-        response_model=WorkflowDetails,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["workflows"],
+        f"{BASE}/{{name}}", **operation("workflows", Scope.RUNS_READ, "Show a workflow", WorkflowDetails, fails=[404])
     )
     async def workflow(name: NamePath) -> Response:
         """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
@@ -127,11 +118,15 @@ def _find(workflows: Workflows, name: str) -> Found:
 def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
     @app.post(
         f"{BASE}/{{name}}/execute",
-        summary="Run a workflow",
-        response_model=WorkflowResult,
-        responses={**_WAITS, **problems(404, 413, 415, 503, 507)},
-        openapi_extra=needs(Scope.WORKFLOWS, takes(WorkflowInputs, required=False)),
-        tags=["workflows"],
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Run a workflow",
+            WorkflowResult,
+            also=_WAITS,
+            body=takes(WorkflowInputs, required=False),
+            fails=[404, 503, 507],
+        ),
     )
     async def execute(
         name: NamePath,
@@ -166,11 +161,7 @@ def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **optio
 def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         f"{BASE}/runs/{{run_id}}",
-        summary="Show a workflow's run as it stands",
-        response_model=WorkflowResult,
-        responses=problems(404),
-        openapi_extra=needs(Scope.RUNS_READ),
-        tags=["workflows"],
+        **operation("workflows", Scope.RUNS_READ, "Show a workflow's run as it stands", WorkflowResult, fails=[404]),
     )
     async def show(run_id: RunIdPath) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
@@ -178,11 +169,14 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         f"{BASE}/runs/{{run_id}}/signal",
-        summary="Tell a workflow that something has happened",
-        response_model=Status,
-        responses=problems(404, 409, 413, 415, 503, 507),
-        openapi_extra=needs(Scope.WORKFLOWS, takes(SignalRequest)),
-        tags=["workflows"],
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Tell a workflow that something has happened",
+            Status,
+            body=takes(SignalRequest),
+            fails=[404, 409, 503, 507],
+        ),
     )
     async def signal(run_id: RunIdPath, request: Request) -> Response:
         """The signal is kept until a step waits for it. A run that waited goes on within a second."""
@@ -196,15 +190,19 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
 
 
 def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
-    refusals = problems(404, 409, 413, 415, 503, 507)
+    refusals = [404, 409, 503, 507]
 
     @app.post(
         f"{BASE}/runs/{{run_id}}/resume",
-        summary="Go on with a workflow",
-        response_model=WorkflowResult,
-        responses={**_WAITS, **refusals},
-        openapi_extra=needs(Scope.WORKFLOWS, takes(WorkflowResumeRequest, required=False)),
-        tags=["workflows"],
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "Go on with a workflow",
+            WorkflowResult,
+            also=_WAITS,
+            body=takes(WorkflowResumeRequest, required=False),
+            fails=refusals,
+        ),
     )
     async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
         """One that has not ended goes on where it stands. One that has failed goes on in a new run, `run_id`.
@@ -239,11 +237,14 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         f"{BASE}/runs/{{run_id}}/cancel",
-        summary="End a workflow",
-        response_model=WorkflowResult,
-        responses=refusals,
-        openapi_extra=needs(Scope.WORKFLOWS, takes(CancelRequest, required=False)),
-        tags=["workflows"],
+        **operation(
+            "workflows",
+            Scope.WORKFLOWS,
+            "End a workflow",
+            WorkflowResult,
+            body=takes(CancelRequest, required=False),
+            fails=refusals,
+        ),
     )
     async def cancel(run_id: RunIdPath, request: Request) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""

@@ -1,0 +1,135 @@
+"""Shapes as JSON Schema, for `/openapi.json` and the reference pages."""
+
+import ast
+import textwrap
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from pathlib import PurePath
+from types import NoneType, UnionType
+from typing import Any, Literal, NewType, Union, get_args, get_origin
+
+from agent_fabric.wire.shape import LISTS, Key, Listing, Shape, part_of
+
+REFERENCE = "#/components/schemas/{model}"
+Schema = dict[str, Any]
+_PLAIN: Mapping[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
+
+
+def reference(name: str) -> Schema:
+    """Return what stands for a schema where it is used."""
+    return {"$ref": REFERENCE.format(model=name)}
+
+
+class Schemas:
+    """The schemas of shapes and of their parts, by name."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Schema] = {}
+
+    def add(self, shape: "Shape[Any] | Listing[Any]") -> Schema:
+        """Describe a shape; return a reference to the description."""
+        if shape.name not in self.found:
+            self.found[shape.name] = {}  # it may contain itself
+            self.found[shape.name] = self._listing(shape) if isinstance(shape, Listing) else self._object(shape)
+        return reference(shape.name)
+
+    def _listing(self, listing: Listing[Any]) -> Schema:
+        items = {"type": "array", "items": self.add(listing.item)}
+        return _described({"type": "object", "properties": {listing.key: items}, "required": [listing.key]}, listing)
+
+    def _object(self, shape: Shape[Any]) -> Schema:
+        properties: dict[str, Schema] = {name: {"const": value} for name, value in shape.fixed.items()}
+        required = list(properties)
+        for key in shape.keys:
+            if key.name:
+                properties[key.name] = self._property(key, shape)
+                required.append(key.name)
+                continue
+            options = [each for each in get_args(key.kind) if each is not NoneType] or [key.kind]
+            part = part_of(options[0], shape.parts)
+            assert part is not None, f"{shape.name}: {key.path} is no part"
+            merged = self._object(part)
+            properties |= merged["properties"]
+            required += merged["required"] if len(options) == 1 and NoneType not in get_args(key.kind) else ()
+        for name, kind in shape.also.items():
+            properties[name] = self.of(kind, shape.parts)
+            required.append(name)
+        schema: Schema = {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
+        if shape.examples:
+            schema["examples"] = shape.examples
+        return _described(schema, shape)
+
+    def _property(self, key: Key, shape: Shape[Any]) -> Schema:
+        schema = self.of(key.kind, shape.parts)
+        if key.empty_is_null:
+            schema = {"anyOf": [schema, {"type": "null"}]}
+        text = _doc(key.holder, key.path[-1])
+        return {**schema, "description": text} if text else schema
+
+    def of(self, kind: Any, parts: Mapping[type, Shape[Any]]) -> Schema:
+        """Describe a type."""
+        if isinstance(kind, Shape | Listing):
+            return self.add(kind)
+        if isinstance(kind, NewType):
+            return self.of(kind.__supertype__, parts)
+        origin, arguments = get_origin(kind) or kind, get_args(kind)
+        if origin is Any:
+            return {}
+        if kind in _PLAIN:
+            return {"type": _PLAIN[kind]}
+        if origin in (Union, UnionType):
+            return {"anyOf": [self.of(each, parts) for each in arguments]}
+        if origin is Literal:
+            return {"enum": list(arguments)}
+        if origin in LISTS:
+            return {"type": "array", "items": self.of(arguments[0], parts) if arguments else {}}
+        if origin in (dict, Mapping):
+            return {"type": "object", "additionalProperties": self.of(arguments[1], parts) or True}
+        if isinstance(origin, type) and issubclass(origin, Enum):
+            return {"type": "string", "enum": [each.value for each in origin]}
+        if isinstance(origin, type) and issubclass(origin, PurePath):
+            return {"type": "string"}
+        part = part_of(origin, parts)
+        if part is None:
+            raise TypeError(f"{kind!r} has no shape")
+        return self.add(part)
+
+
+def schemas_of(shapes: "Sequence[Shape[Any] | Listing[Any]]") -> dict[str, Schema]:
+    """Return the schemas of shapes and of all their parts, by name."""
+    schemas = Schemas()
+    for shape in shapes:
+        schemas.add(shape)
+    return schemas.found
+
+
+def _described(schema: Schema, shape: "Shape[Any] | Listing[Any]") -> Schema:
+    return {**schema, "title": shape.name, "description": cleandoc(shape.about)}
+
+
+def _doc(cls: type, attribute: str) -> str:
+    known = getattr(cls, attribute, None)
+    if isinstance(known, property):
+        return " ".join((known.__doc__ or "").split())
+    for each in cls.__mro__[:-1]:
+        if attribute in each.__annotations__:
+            return field_docs(each).get(attribute, "")
+    return ""
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """Return the string under each field of a class, read from its source."""
+    (definition,) = ast.parse(textwrap.dedent(getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    docs: dict[str, str] = {}
+    for field, text in pairwise(definition.body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            docs[field.target.id] = " ".join(str(text.value.value).split())
+    return docs
