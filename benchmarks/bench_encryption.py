@@ -48,7 +48,7 @@ async def reading(rounds: int) -> dict[bool, float]:
         records = open_records(Path(folder) / ".fabric")
         ids = {False: RunId("in-the-clear"), True: RunId("encrypted")}
         for encrypted, run_id in ids.items():
-            records.layout.prepare(run_id)
+            await records.layout.prepare(run_id)
             bodies: list[Body] = [
                 replace(created, encrypted=encrypted),
                 *(RunInterrupted(reason=TEXT) for _ in range(EVENTS - 1)),

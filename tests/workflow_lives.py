@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from agent_fabric.application.ports.runs import APPROVAL, CANCEL, SIGNAL, InboxRow, NewRun
+from agent_fabric.application.ports.runs import APPROVAL, CANCEL, SIGNAL, HeldLog, InboxRow, NewRun
 from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.workflows.child_runs import ChildRuns
@@ -35,7 +35,7 @@ from agent_fabric.domain.workflow_events import StepFinished, StepStarted
 from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
-from agent_fabric.testing.fakes import MemoryHeldRun, MemoryRuns, PermissivePolicy
+from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
 from agent_fabric.testing.workbench import Workbench, workbench
 from workflow_graphs import Graph, Plain
 
@@ -419,18 +419,18 @@ class Mortal(MemoryRuns):
         super().append(run_id, events, consumed, children)
         self.process.moment()
 
-    async def take(self, run_id: RunId) -> MemoryHeldRun:
+    async def take(self, run_id: RunId) -> HeldLog:
         if self.process.dead:
             raise Died
         try:
-            held = await super().take(run_id)
+            taken = await super().take(run_id)
         except RunHeld:
             await self.process.pass_time()  # others need a while to find out
             raise
         self.process.mine.add(run_id)
         if not self.process.lives.is_wanted(run_id):
             self.process.unwanted.add(run_id)
-        return held
+        return taken
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         await self.process.pass_time()

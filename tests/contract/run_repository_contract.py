@@ -11,7 +11,7 @@ from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldRun, InboxRow
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event, RunCompleted, RunCreated, RunInterrupted, RunResumed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Profile
+from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Profile, RunStatus
 from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.domain.workflows.children import child_run_id
 
@@ -55,10 +55,23 @@ NEXT = log(RunResumed(by="person", driver="a test"), RunInterrupted(reason="to s
 WORKFLOW = FrozenWorkflow(definition={"name": "w", "version": "1.0.0", "steps": []}, inputs={})
 
 
+async def _nothing_to_make() -> bool:
+    return False
+
+
+async def _nothing_to_remove() -> None:
+    """There is no folder."""
+
+
 def child_of(run_id: RunId, lane: str) -> NewRun:
     """Return the run that does the first attempt at a step."""
     created = replace(run_created(), parent=Parent(run_id=run_id, lane=LaneId(lane), level=1))
-    return NewRun(run_id=child_run_id(run_id, LaneId(lane), 1), created=log(created)[0], prepare=lambda: None)
+    return NewRun(
+        run_id=child_run_id(run_id, LaneId(lane), 1),
+        created=log(created)[0],
+        prepare=_nothing_to_make,
+        discard=_nothing_to_remove,
+    )
 
 
 async def workflow_with(runs: RunRepository, *lanes: str) -> tuple[HeldRun, list[RunId]]:
@@ -79,7 +92,7 @@ def in_lanes(first: int, *bodies: tuple[str, Body]) -> list[Event]:
 
 async def unread(runs: RunRepository, run_id: RunId) -> list[str]:
     """Return the kinds of the rows in the inbox of a run that nobody drives."""
-    held = await runs.take(run_id)
+    held, _ = await runs.take(run_id)
     try:
         return [row.kind for row in await held.unread()]
     finally:
@@ -152,17 +165,17 @@ class RunRepositoryContract:
             await runs.take(RUN)
         await held.append(NEXT)  # the holder was not disturbed
         await held.release()
-        again = await runs.take(RUN)
+        again, _ = await runs.take(RUN)
         with pytest.raises(RunHeld):
             await runs.take(RUN)
         await again.release()
 
     async def test_a_released_run_can_be_taken_and_goes_on(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, CREATED)).release()
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         await held.append(NEXT)
         await held.release()
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         end = log(completed(RUN), first=3)
         await held.append(end)
         await held.release()
@@ -187,7 +200,7 @@ class RunRepositoryContract:
         with pytest.raises(DriverConflict):
             await held.append(log(RunInterrupted(reason="wrong place"), first=5), consumed=rows)
         await held.release()
-        again = await runs.take(RUN)
+        again, _ = await runs.take(RUN)
         assert await soon(again) == rows
         await again.release()
 
@@ -230,23 +243,23 @@ class RunRepositoryContract:
         await runs.post(RUN, "second", {})
         await soon(held)
         await held.release()
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         rows = await soon(held)
         assert [row.kind for row in rows] == ["first", "second"]
         await held.append(NEXT, consumed=rows[:1])
         await held.release()
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         assert [row.kind for row in await soon(held)] == ["second"]
         await held.append(log(RunInterrupted(reason=""), first=3), consumed=rows[1:])
         await held.release()
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         await nothing_arrives(held)
         await held.release()
 
     async def test_mail_waits_for_a_driver(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, CREATED)).release()
         await runs.post(RUN, "cancel", {"by": "a test"})
-        held = await runs.take(RUN)
+        held, _ = await runs.take(RUN)
         assert [row.kind for row in await soon(held)] == ["cancel"]
         await held.release()
 
@@ -284,9 +297,31 @@ class RunRepositoryContract:
             await runs.create(RUN, log(run_created("a thief")))
         assert list(await runs.read(RUN)) == [*CREATED, *NEXT]
 
+    async def test_taking_a_run_returns_its_log_and_its_status_is_told_without_it(self, runs: RunRepository) -> None:
+        await (await runs.create(RUN, CREATED)).release()
+        assert await runs.status(RUN) is RunStatus.RUNNING
+        held, events = await runs.take(RUN)
+        assert list(events) == CREATED
+        await held.append(NEXT)
+        assert list(events) == CREATED
+        await held.release()
+        assert await runs.status(RUN) is RunStatus.INTERRUPTED
+        with pytest.raises(RunNotFound):
+            await runs.status(NOBODY)
+
+    async def test_a_run_that_settles_leaves_nothing_in_its_inbox_and_gets_nothing_more(
+        self, runs: RunRepository
+    ) -> None:
+        held = await runs.create(RUN, CREATED)
+        await runs.post(RUN, "early", {})
+        await held.append(log(completed(RUN), first=1))
+        await runs.post(RUN, "late", {})
+        assert await held.unread() == []
+        await held.release()
+
     async def test_a_child_comes_into_being_with_its_step_and_tells_its_end(self, runs: RunRepository) -> None:
         held, (child,) = await workflow_with(runs, "a")
-        below = await runs.take(child)
+        below, _ = await runs.take(child)
         await below.append(log(completed(child), first=1))
         await below.release()
         (row,) = await soon(held)
@@ -298,7 +333,7 @@ class RunRepositoryContract:
         self, runs: RunRepository
     ) -> None:
         held, (ended, going_on) = await workflow_with(runs, "a", "b")
-        below = await runs.take(ended)
+        below, _ = await runs.take(ended)
         await below.append(log(completed(ended), first=1))
         await below.release()
         await held.append(log(completed(RUN), first=3))

@@ -135,7 +135,7 @@ class Case:
             Event(seq, 1_700_000_000.0 + seq, LaneId(name) if isinstance(body, in_lane) else None, "", body)
             for seq, body in enumerate(bodies)
         ]
-        self.records.layout.prepare(RUN)
+        await self.records.layout.prepare(RUN)
         held = await self.records.runs.create(RUN, events)
         await held.release()
 
@@ -147,7 +147,7 @@ class Case:
         others: Sequence[str] = (),
         end: Body | None = None,
     ) -> Source:
-        self.records.layout.prepare(RUN)
+        await self.records.layout.prepare(RUN)
         source = await self.records.snapshots_for(RUN).keep(PAGE, fetched_at=1_700_000_000.0)
         rows = with_evidence([], source, QUOTE, "it jumps", 1_700_000_000.0)
         (self.workspace / "report.md").write_text(REPORT)

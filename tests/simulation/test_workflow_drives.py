@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.application.ports.runs import APPROVAL
+from agent_fabric.application.ports.runs import APPROVAL, HeldLog
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import RunHeld
@@ -18,7 +18,6 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepWaited, TimerFired
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.testing.fakes import MemoryHeldRun
 from workflow_graphs import Graph, Oracle, Plain, random_graph
 from workflow_lives import CAREFUL, LEAF, ROOT, Book, Died, Lives, Mortal, Process
 
@@ -183,7 +182,7 @@ CALLS: Plain = {
 class Beaten(Mortal):
     """A store in which somebody else is always faster to take a child, and has ended it before we are told so."""
 
-    async def take(self, run_id: RunId) -> MemoryHeldRun:
+    async def take(self, run_id: RunId) -> HeldLog:
         if run_id != ROOT and not self.process.lives.state(run_id).status.settled:
             await Process(self.process.lives).go_on(run_id)
             for _ in range(20):  # until the news has been read

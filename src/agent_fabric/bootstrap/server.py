@@ -156,6 +156,10 @@ class ServerFabric:
         except FabricError as problem:
             _log.warning("The log files of some runs are not up to date: %s", problem.message)
         await self.take_up_runs(run_ids)
+        try:
+            await self.catalogue.update_index()
+        except FabricError as problem:
+            _log.warning("The search index is not up to date: %s", problem.message)
 
     async def log_missing_prerequisites(self) -> None:
         """Say in the operations log what settings count on that is not there."""

@@ -2,25 +2,24 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChosenModel, Notice, OnDelta
 from agent_fabric.application.ports.packs import SpecialistPack
-from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow, NewRun
+from agent_fabric.application.ports.runs import CANCEL, CHILD, HeldLog, InboxRow, NewRun
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, RunNotFound
-from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
+from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
-from agent_fabric.domain.runs.task import Priority
+from agent_fabric.domain.runs.consequences import Consequences, consequences
+from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
-from agent_fabric.domain.workflows.children import child_run_id
 
 
 @dataclass(slots=True)
@@ -74,41 +73,48 @@ class MemoryRuns:
     def __init__(self) -> None:
         self.logs: dict[RunId, list[Event]] = {}
         self.held: set[RunId] = set()
+        self._statuses: dict[RunId, RunStatus] = {}
         self._inboxes: dict[RunId, list[InboxRow]] = {}
         self._posted: dict[RunId, asyncio.Event] = {}
         self._row_ids = itertools.count(1)
 
-    async def create(
-        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
-    ) -> "MemoryHeldRun":
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> "MemoryHeldRun":
         if run_id in self.logs:
             raise DriverConflict(f"There is a run {run_id} already")
-        if first is not None:
-            first()
-        self.logs[run_id] = []
-        self._inboxes[run_id] = []
-        held = await self.take(run_id)
+        self._add(run_id)
+        await self.take(run_id)
+        held = MemoryHeldRun(self, run_id)
         await held.append(events)
         return held
 
-    async def take(self, run_id: RunId) -> "MemoryHeldRun":
-        if run_id not in self.logs:
-            raise RunNotFound(f"There is no run {run_id!r}")
+    def _add(self, run_id: RunId) -> None:
+        self.logs[run_id] = []
+        self._inboxes[run_id] = []
+        self._statuses[run_id] = RunStatus.RUNNING
+
+    async def take(self, run_id: RunId) -> HeldLog:
+        log = self._log(run_id)
         if run_id in self.held:
             raise RunHeld(f"Run {run_id} is being driven by another task")
         self.held.add(run_id)
         self._posted[run_id] = asyncio.Event()
-        return MemoryHeldRun(self, run_id)
+        return HeldLog(MemoryHeldRun(self, run_id), log[:])
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
+        return self._log(run_id)[after + 1 :]
+
+    def _log(self, run_id: RunId) -> list[Event]:
         if run_id not in self.logs:
             raise RunNotFound(f"There is no run {run_id!r}")
-        return self.logs[run_id][after + 1 :]
+        return self.logs[run_id]
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        self._log(run_id)
+        return self._statuses[run_id]
 
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
-        if run_id not in self.logs:
-            raise RunNotFound(f"There is no run {run_id!r}")
-        self._put(run_id, kind, payload)
+        if not (await self.status(run_id)).settled:
+            self._put(run_id, kind, payload)
 
     def _put(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         self._inboxes[run_id].append(InboxRow(row_id=next(self._row_ids), kind=kind, payload=payload))
@@ -126,20 +132,31 @@ class MemoryRuns:
         log = self.logs[run_id]
         if events and events[0].seq != len(log):
             raise DriverConflict(f"Somebody else has appended to run {run_id}")
+        if any(child.run_id in self.logs for child in children):
+            raise DriverConflict("There is a run with the id of a child already")
         for child in children:
-            if child.run_id in self.logs:
-                raise DriverConflict(f"There is a run {child.run_id} already")
-            child.prepare()
-            self.logs[child.run_id] = [child.created]
-            self._inboxes[child.run_id] = []
+            self._add(child.run_id)
+            self.logs[child.run_id].append(child.created)
+        created = log[0].body if log else None
         log.extend(events)
         self._inboxes[run_id] = [row for row in self._inboxes[run_id] if row not in consumed]
-        created, settles = log[0].body, any(_settles(event) for event in events)
-        if isinstance(created, RunCreated) and created.parent and settles:
-            self._put(created.parent.run_id, CHILD, {"run_id": run_id})
-        for child_id in self._children(run_id) if settles else list(_given_up(run_id, events)):
-            if child_id in self.logs and not any(_settles(event) for event in self.logs[child_id][-1:]):
-                self._put(child_id, CANCEL, {"by": f"run {run_id}", "reason": "the workflow or its step has ended"})
+        self._follow(run_id, consequences(run_id, created if isinstance(created, RunCreated) else None, events))
+
+    def _follow(self, run_id: RunId, following: Consequences) -> None:
+        """Write what was decided to follow from events; there are no approval rows and no audit chain here."""
+        if following.status is not None:
+            self._statuses[run_id] = following.status
+        if following.notify_parent is not None and self._goes_on(following.notify_parent):
+            self._put(following.notify_parent, CHILD, {"run_id": run_id})
+        for cancel in following.cancel_children:
+            for child in self._children(run_id) if cancel.child is None else [cancel.child]:
+                if self._goes_on(child):
+                    self._put(child, CANCEL, {"by": f"run {run_id}", "reason": cancel.reason})
+        if following.empty_inbox:
+            self._inboxes[run_id].clear()
+
+    def _goes_on(self, run_id: RunId) -> bool:
+        return run_id in self.logs and not self._statuses[run_id].settled
 
     def _children(self, run_id: RunId) -> Sequence[RunId]:
         first = {other: log[0].body for other, log in self.logs.items() if log}
@@ -161,17 +178,6 @@ class MemoryRuns:
                 return rows
             self._posted[run_id].clear()
             await self._posted[run_id].wait()
-
-
-def _given_up(run_id: RunId, events: Sequence[Event]) -> Iterator[RunId]:
-    for event in events:
-        if isinstance(event.body, StepFinished | StepRetried) and event.body.status is StepStatus.FAILED:
-            assert event.lane is not None
-            yield child_run_id(run_id, event.lane, event.body.attempt)
-
-
-def _settles(event: Event) -> bool:
-    return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
 
 
 @dataclass(slots=True)
@@ -213,10 +219,13 @@ class MemoryWorkspaces:
     def workspace(self, run_id: RunId) -> str:
         return f"/memory/{run_id}/workspace"
 
-    def prepare(self, run_id: RunId, *, at: str = "") -> None:
-        """Nothing to make."""
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:  # noqa: ARG002 - the port's
+        return False
 
-    def copy(self, workspace: str, run_id: RunId) -> None:
+    async def discard(self, run_id: RunId) -> None:
+        """Nothing to remove."""
+
+    async def copy(self, workspace: str, run_id: RunId) -> None:
         """Nothing to copy."""
 
     def run_dir(self, run_id: RunId) -> str:

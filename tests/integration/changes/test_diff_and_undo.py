@@ -253,9 +253,8 @@ async def test_a_run_with_a_workspace_of_its_own_is_shown_and_taken_back_too(pro
     run_id = RandomIds().new_run_id()
     layout = project.records.layout
     workspace = Path(layout.workspace(run_id))
-    held = await project.runs.create(
-        run_id, (project.created(run_id, workspace),), first=lambda: layout.prepare(run_id)
-    )
+    await layout.prepare(run_id)
+    held = await project.runs.create(run_id, (project.created(run_id, workspace),))
     (workspace / "made").write_text("made\n")
     await held.append([Event(1, (workspace / "made").stat().st_ctime + 1, None, "", RunCancelled(by="", reason=""))])
     await held.release()

@@ -11,9 +11,10 @@ from typing import Any
 import apsw
 
 from agent_fabric.application.ports.encryption import KeySealer
-from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun, RunRepository
+from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun, RunRepository
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
@@ -64,13 +65,15 @@ class EncryptedRuns:
     def __init__(self, inner: RunRepository) -> None:
         self._inner = inner
 
-    async def create(
-        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
-    ) -> HeldRun:
-        return _EncryptedRun(await self._inner.create(run_id, _marked(events, encrypted=True), first=first))
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
+        return _EncryptedRun(await self._inner.create(run_id, _marked(events, encrypted=True)))
 
-    async def take(self, run_id: RunId) -> HeldRun:
-        return _EncryptedRun(await self._inner.take(run_id))
+    async def take(self, run_id: RunId) -> HeldLog:
+        held, events = await self._inner.take(run_id)
+        return HeldLog(_EncryptedRun(held), _marked(events, encrypted=False))
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        return await self._inner.status(run_id)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return _marked(await self._inner.read(run_id, after=after), encrypted=False)

@@ -78,7 +78,7 @@ async def test_each_row_carries_the_hash_of_the_one_before_across_drivers(
     await held.append(NEXT)
     await held.append([result(3, text="long " * 10_000), result(4, text="\udc80"), result(5, n=10**30)])
     await held.release()
-    held = await runs.take(RUN)
+    held, _ = await runs.take(RUN)
     await held.append(log(completed(RUN), first=6))
     await held.release()
     require_chain(store.path, RUN)
@@ -493,7 +493,7 @@ async def test_a_full_disk_is_named_and_nothing_of_the_write_happened(store: Sto
     assert len(await runs.read(RUN)) == 1
     store.writer._connection.execute("PRAGMA max_page_count = 1000000")
     await held.release()
-    held = await runs.take(RUN)
+    held, _ = await runs.take(RUN)
     await held.append(NEXT)
     await held.release()
 
@@ -518,7 +518,7 @@ async def test_a_run_whose_creator_was_stopped_can_be_taken(store: Store) -> Non
     with pytest.raises(asyncio.CancelledError):
         await task
     await store.writer.write(lambda _: None)
-    await (await runs.take(RUN)).release()  # or RunNotFound, had it never come to be
+    await (await runs.take(RUN)).held.release()  # or RunNotFound, had it never come to be
 
 
 async def test_an_id_that_is_taken_is_an_error_of_ours(runs: SqliteRunRepository) -> None:
@@ -541,11 +541,50 @@ async def test_what_could_not_be_written_can_be_appended_again(store: Store) -> 
     require_chain(store.path, RUN)
 
 
+async def test_a_long_read_holds_up_neither_short_reads_nor_the_inbox(runs: SqliteRunRepository, store: Store) -> None:
+    held = await runs.create(RUN, CREATED)
+    reading, may_end = threading.Event(), threading.Event()
+
+    def read_long(_: apsw.Connection) -> bool:
+        reading.set()
+        return may_end.wait(20)
+
+    long = asyncio.create_task(store.read(read_long))
+    assert await asyncio.to_thread(reading.wait, 5)
+    try:
+        assert store.read_now(lambda connection: connection.execute("SELECT count(*) FROM runs").get) == 1
+        await runs.post(RUN, "cancel", {})
+        async with asyncio.timeout(5):
+            assert [row.kind for row in await held.receive()] == ["cancel"]
+        assert not long.done()
+    finally:
+        may_end.set()
+        await long
+        await held.release()
+
+
+async def test_the_inbox_reads_rows_of_runs_that_wait_for_them_and_no_others(
+    runs: SqliteRunRepository, store: Store
+) -> None:
+    for number in range(3):
+        await (await runs.create(RunId(f"other-{number}"), log(run_created()))).release()
+        await runs.post(RunId(f"other-{number}"), "cancel", {})
+    sql(store.path, "UPDATE inbox SET payload = x'00'")
+    held = await runs.create(RUN, CREATED)
+    await runs.post(RUN, "mine", {})
+    async with asyncio.timeout(5):
+        assert [row.kind for row in await held.receive()] == ["mine"]
+    await held.release()
+
+
 class Broken:
     """A connection to a disk that does not answer."""
 
     def execute(self, *statement: object) -> None:
         raise apsw.IOError("disk I/O error")
+
+    def close(self) -> None:
+        """Nothing to close."""
 
 
 async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
@@ -554,11 +593,10 @@ async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
     held = await runs.create(RUN, CREATED)
     waiting = held.receive()
     await asyncio.sleep(0.05)
-    watch = runs._inbox._watch
-    reader = store._reader
-    store.__dict__["_reader"] = Broken()
+    watch = runs._inbox._polling
+    idle, store._idle = store._idle, [Broken()] * 9  # type: ignore[list-item]  # as much as is used
     await asyncio.sleep(0.4)
-    store.__dict__["_reader"] = reader
+    store._idle = idle
     if watch is not None and watch.done():
         watch.exception()  # or Python would complain that nobody looked at it
     await runs.post(RUN, "cancel", {})

@@ -1,7 +1,7 @@
 """Where runs are kept."""
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -34,8 +34,10 @@ class NewRun:
 
     run_id: RunId
     created: Event
-    prepare: Callable[[], None]
-    """Makes its folder; called before it becomes durable, where it may block."""
+    prepare: Callable[[], Awaitable[bool]]
+    """Makes its folder, before the run becomes durable; tells whether there was none."""
+    discard: Callable[[], Awaitable[None]]
+    """Removes the folder again, if the run did not become durable."""
 
 
 class HeldRun(Protocol):
@@ -75,21 +77,27 @@ class HeldRun(Protocol):
         ...
 
 
+class HeldLog(NamedTuple):
+    """A run that this process has just taken, with its log, which is read once."""
+
+    held: HeldRun
+    events: Sequence[Event]
+
+
 class RunRepository(Protocol):
     """All runs of one fabric folder, shared by many processes."""
 
-    async def create(
-        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
-    ) -> HeldRun:
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
         """Create a run with its first events and hold it.
 
-        `first` is called before the events become durable, where it may block; what it raises is raised here, and then
-        there is no run.
+        Raises:
+            DriverConflict: there is one with this id.
+            StoreFull, StoreUnavailable: nothing was written.
         """
         ...
 
-    async def take(self, run_id: RunId) -> HeldRun:
-        """Hold an existing run.
+    async def take(self, run_id: RunId) -> HeldLog:
+        """Hold an existing run and return its log. Nobody else appends to it from here on.
 
         Raises:
             RunNotFound: there is none with this id.
@@ -105,8 +113,20 @@ class RunRepository(Protocol):
         """
         ...
 
+    async def status(self, run_id: RunId) -> RunStatus:
+        """Return the status that the log ends with, without reading the log.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
+        ...
+
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
-        """Put a row into a run's inbox; its driver sees it within half a second."""
+        """Put a row into a run's inbox; its driver sees it within half a second. A settled run gets none.
+
+        Raises:
+            RunNotFound: there is none with this id.
+        """
         ...
 
 
@@ -235,6 +255,14 @@ class RunListing(RunCatalogue, Protocol):
         """
         ...
 
+    async def update_index(self) -> None:
+        """Index what was appended since the last search. A search does so itself; this makes the next one faster.
+
+        Raises:
+            StoreUnavailable: the store cannot be read or written.
+        """
+        ...
+
 
 class Workspaces(Protocol):
     """Makes and finds the folders of runs."""
@@ -243,16 +271,22 @@ class Workspaces(Protocol):
         """Return the path of the run's workspace."""
         ...
 
-    def prepare(self, run_id: RunId, *, at: str = "") -> None:
-        """Make the run's folder with an empty workspace inside, unless it works `at` a folder elsewhere. May block.
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
+        """Make the run's folder with an empty workspace inside, unless it works `at` a folder elsewhere.
+
+        Tell whether there was none before.
 
         Raises:
             StoreUnavailable: it cannot be made.
         """
         ...
 
-    def copy(self, workspace: str, run_id: RunId) -> None:
-        """Make the run's folder with a copy of another workspace inside. May block.
+    async def discard(self, run_id: RunId) -> None:
+        """Remove the folder of a run that did not become durable."""
+        ...
+
+    async def copy(self, workspace: str, run_id: RunId) -> None:
+        """Make the run's folder with a copy of another workspace inside.
 
         Raises:
             StoreUnavailable: it cannot be made.

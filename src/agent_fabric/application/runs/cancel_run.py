@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import CANCEL, RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import RunHeld, RunNotFound, RunUndrivable
 from agent_fabric.domain.events import Event, RunCancelled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.evolve import evolve, fold
+from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult
 
@@ -32,9 +33,8 @@ class CancelRun:
             RunUndrivable: a newer program wrote its log.
             RunHeld: its driver lives but did not obey in time; the request stays in the inbox.
         """
-        state = fold(run_id, await self.runs.read(run_id))
-        if state.status.settled:
-            return result_of(state)
+        if (await self.runs.status(run_id)).settled:
+            return await self._result(run_id)
         await self.runs.post(run_id, CANCEL, {"by": by, "reason": reason})
         deadline = self.clock.monotonic() + self.patience_s
         while True:
@@ -43,12 +43,14 @@ class CancelRun:
                 await self._end_children(state)
                 return result_of(state)
             except RunHeld:
-                state = fold(run_id, await self.runs.read(run_id))
-                if state.status.settled:
-                    return result_of(state)
+                if (await self.runs.status(run_id)).settled:
+                    return await self._result(run_id)
                 if self.clock.monotonic() > deadline:
                     raise
             await self.clock.sleep(POLL_S)
+
+    async def _result(self, run_id: RunId) -> RunResult:
+        return result_of(await fold_log(run_id, await self.runs.read(run_id)))
 
     async def _end_children(self, state: RunState) -> None:
         """End the runs that worked for one that has ended; where it is driven, its driver does so."""
@@ -58,9 +60,9 @@ class CancelRun:
 
     async def _end(self, run_id: RunId, *, by: str, reason: str) -> RunState:
         """End a run that nobody drives."""
-        held = await self.runs.take(run_id)
+        held, events = await self.runs.take(run_id)
         try:
-            state = fold(run_id, await self.runs.read(run_id))
+            state = await fold_log(run_id, events)
             if state.unknown_kind:
                 raise RunUndrivable(
                     f"The log of run {run_id} holds {state.unknown_kind!r} events, which this version does not know",
@@ -69,7 +71,7 @@ class CancelRun:
             if not state.status.settled:
                 event = Event(state.next_seq, self.clock.now(), None, "", RunCancelled(by=by, reason=reason))
                 evolve(state, event)
-                await held.append((event,), consumed=await held.receive())
+                await held.append((event,), consumed=await held.unread())
             return state
         finally:
             await held.release()

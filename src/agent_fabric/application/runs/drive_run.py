@@ -2,16 +2,16 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
-from agent_fabric.application.runs.in_flight_effects import Effect, Flight, InFlightEffects, to_its_end
+from agent_fabric.application.runs.in_flight_effects import Effect, EffectTask, InFlightEffects, complete
 from agent_fabric.application.runs.inbox_future import InboxFuture, cancelled_from, decision_from, ends_run, signal_from
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
@@ -53,6 +53,8 @@ class DriveRun:
     asks_here: bool = False
     """Whether somebody sits here who answers at once, so that a run which needs a person does not stay for its
     timers."""
+    _releasing: set[asyncio.Future[None]] = field(default_factory=set)
+    """Runs whose effects outlast their drive."""
 
     async def __call__(self, held: HeldRun, state: RunState, opening: Sequence[Body] = ()) -> None:
         """Drive the run. `state` is brought forward in place; `opening` is recorded first.
@@ -72,7 +74,7 @@ class DriveRun:
                 await asyncio.shield(drive.interrupt("stopped by the person or the system"))
             raise
         finally:
-            await to_its_end(self._let_go(drive, held))
+            await complete(self._let_go(drive, held))
 
     async def _let_go(self, drive: "_Drive", held: HeldRun) -> None:
         try:
@@ -81,7 +83,18 @@ class DriveRun:
             if self.sandboxes is not None:
                 await self.sandboxes.close(held.run_id)
         finally:
-            await held.release()
+            unfinished = drive.in_flight.unfinished
+            if unfinished:  # no other driver may begin while an effect of this one goes on
+                releasing = asyncio.ensure_future(_release_after(unfinished, held))
+                self._releasing.add(releasing)
+                releasing.add_done_callback(self._releasing.discard)
+            else:
+                await held.release()
+
+
+async def _release_after(unfinished: Collection[asyncio.Task[Any]], held: HeldRun) -> None:
+    await asyncio.wait(unfinished)
+    await held.release()
 
 
 class _Plan(NamedTuple):
@@ -115,7 +128,7 @@ class _Drive:
         """Recorded, but not durable yet."""
         self.children: list[NewRun] = []
         """Runs that come into being with it."""
-        self.flights = InFlightEffects()
+        self.in_flight = InFlightEffects()
         self.told: set[LaneId] = set()
         """Steps whose child has ended elsewhere while it was still being looked after here."""
         self._here: asyncio.Task[Any] | None = None
@@ -130,7 +143,7 @@ class _Drive:
         if self.state.asked or goes_on or self._has_parent:
             # What was said while nobody drove the run; first of all, or it would wait again, or begin in vain.
             await self._read(await self.held.unread())
-        mail = self._mail()
+        inbox = self._receive()
         try:
             while True:
                 plan = self._plan()
@@ -138,27 +151,27 @@ class _Drive:
                     await self._commit()
                 if self.state.status is not RunStatus.RUNNING:
                     break
-                if len(plan.starts) == 1 and not self.flights and self._is_alone():
-                    await self._run_inline(*plan.starts[0], mail)
-                elif plan.starts or self.flights:
-                    await self._fly(plan.starts, mail)
+                if len(plan.starts) == 1 and not self.in_flight and self._is_alone():
+                    await self._run_inline(*plan.starts[0], inbox)
+                elif plan.starts or self.in_flight:
+                    await self._run_concurrently(plan.starts, inbox)
                 elif plan.wait is not None:
-                    await self._wait(plan.wait, mail)
+                    await self._wait(plan.wait, inbox)
                 elif not plan.unfinished:
                     break
-                if mail.done():
-                    await self._read(mail.result())
-                    mail = self._mail()
+                if inbox.done():
+                    await self._read(inbox.result())
+                    inbox = self._receive()
         finally:
-            mail.cancel()
-        await self._clear_away()
+            inbox.cancel()
+        await self._clean_up()
 
     @property
     def _has_parent(self) -> bool:
         return self.state.task is not None and self.state.task.parent is not None
 
     def _is_alone(self) -> bool:
-        """Tell whether nothing but the one effect that starts now can move the run on, mail aside."""
+        """Tell whether nothing but the one effect that starts now can move the run on, the inbox aside."""
         workflow = self.state.workflow
         return workflow is None or (len(workflow.open) <= 1 and workflow.next_due is None)
 
@@ -187,7 +200,7 @@ class _Drive:
             for lane, fired in self.state.workflow.due(self.clock.now()):
                 self.record(lane, (fired,))
         on_delta = self._delta if self.sink is not None and self.sink.wants_deltas else None
-        busy = self.flights.lanes
+        busy = self.in_flight.lanes
         while (action := self._next_action(busy)) is not None:
             if isinstance(action, Wait):
                 return _Plan(starts, promised, wait=action)
@@ -220,53 +233,60 @@ class _Drive:
         """End what a step has under way, without waiting for it."""
         workflow = self.state.workflow
         assert workflow is not None
-        flights = self.flights.give_up(action.lane)
+        tasks = self.in_flight.give_up(action.lane)
         child = workflow.open_children.get(action.lane)
         if child is not None:
-            self.flights.clear_away(self._end_child(child, action.reason, flights))
+            self.in_flight.clean_up(self._end_child(child, action.reason, tasks))
         self.record(action.lane, (action.ended,))
 
-    async def _end_child(self, child: RunId, reason: str, flights: Sequence[Flight] = ()) -> None:
-        if flights:
-            await asyncio.wait(flights)
+    async def _end_child(self, child: RunId, reason: str, tasks: Sequence[EffectTask] = ()) -> None:
+        if tasks:
+            await asyncio.wait(tasks)
         with suppress(FabricError):  # it has been asked to end, in the very transaction that gave it up
             await self.perform.end_child(child, by=f"run {self.held.run_id}", reason=reason)
 
-    async def _clear_away(self) -> None:
+    async def _clean_up(self) -> None:
         """End the runs that worked for this one, if it has ended, and wait for everything that is being stopped."""
         workflow = self.state.workflow
         if workflow is not None and self.state.status.settled:
             for child in workflow.open_children.values():
-                self.flights.clear_away(self._end_child(child, "the workflow has ended"))
-        await self.flights.cleared()
+                self.in_flight.clean_up(self._end_child(child, "the workflow has ended"))
+        await self.in_flight.cleaned_up()
 
-    async def _wait(self, wait: Wait, mail: InboxFuture) -> None:
+    async def _wait(self, wait: Wait, inbox: InboxFuture) -> None:
         """Stay until something happens, if that is soon enough; otherwise leave the run to itself."""
         leaves = wait.moves_at is None or (self.asks_here and bool(wait.approvals))
         if leaves or (wait.moves_at or 0.0) - self.clock.now() > self.patience_s:
             self.record(None, (RunWaited(reason=wait.reason, approvals=wait.approvals, until=wait.until),))
             await self._commit()
         else:
-            await self._wait_for_progress(mail)
+            await self._wait_for_progress(inbox)
 
     async def _commit(self, consumed: Sequence[InboxRow] = ()) -> None:
         """Make what was recorded durable, then let readers see it."""
+        # Folders first: whoever is cancelled meanwhile must still have the batch.
+        made = [child for child in self.children if await child.prepare()] if self.children else []
         batch, self.batch = self.batch, []
         children, self.children = self.children, []
         if not batch and not consumed:
             return
-        await self.held.append(batch, consumed=consumed, children=children)
+        try:
+            await self.held.append(batch, consumed=consumed, children=children)
+        except FabricError:
+            for child in made:
+                await child.discard()
+            raise
         if self.sink is not None and batch:
             for child in children:
                 self.sink.publish(child.run_id, (child.created,))
             self.sink.publish(self.held.run_id, batch)
 
-    async def _run_inline(self, lane: LaneId | None, effect: Effect, mail: InboxFuture) -> None:
+    async def _run_inline(self, lane: LaneId | None, effect: Effect, inbox: InboxFuture) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.
 
         A row that ends the run cancels it, as a time-out would; other rows are read when the effect has completed.
         """
-        if ends_run(mail):
+        if ends_run(inbox):
             return  # before anything has begun
         task = self._here = asyncio.current_task()
         assert task is not None
@@ -282,37 +302,37 @@ class _Drive:
             self._here = None
         self.record(lane, bodies)
 
-    async def _fly(self, starts: Sequence[_Start], mail: InboxFuture) -> None:
-        """Let effects of several lanes run side by side, until one of them or mail lands."""
+    async def _run_concurrently(self, starts: Sequence[_Start], inbox: InboxFuture) -> None:
+        """Let effects of several lanes run side by side, until one of them completes or the inbox has rows."""
         for lane, effect in starts:
-            self.flights.start(lane, effect)
-        await self._wait_for_progress(mail)
-        for lane, flight in self.flights.landed():
-            problem = flight.exception()
-            bodies = flight.result() if problem is None else (self._bug(lane, problem),)
+            self.in_flight.start(lane, effect)
+        await self._wait_for_progress(inbox)
+        for lane, task in self.in_flight.completed():
+            problem = task.exception()
+            bodies = task.result() if problem is None else (self._bug(lane, problem),)
             if lane in self.told:
                 self.told.discard(lane)
                 bodies = await self._not_waiting(lane, bodies)
             self.record(lane, bodies)
 
-    def _mail(self) -> InboxFuture:
-        mail = self.flights.watched(self.held.receive())
-        mail.add_done_callback(self._interrupt)
-        return mail
+    def _receive(self) -> InboxFuture:
+        inbox = self.in_flight.watch(self.held.receive())
+        inbox.add_done_callback(self._interrupt)
+        return inbox
 
-    def _interrupt(self, mail: InboxFuture) -> None:
-        """End the effect that runs here if mail wants the run to end."""
-        if self._here is not None and ends_run(mail):
+    def _interrupt(self, inbox: InboxFuture) -> None:
+        """Cancel the effect that runs here if a row asks the run to end."""
+        if self._here is not None and ends_run(inbox):
             self._here.cancel()
             self._here = None  # so that it is known whose wish it was
 
-    async def _wait_for_progress(self, mail: InboxFuture) -> None:
-        """Wait until an effect or mail lands, or a moment comes that the run waits for."""
+    async def _wait_for_progress(self, inbox: InboxFuture) -> None:
+        """Wait until an effect completes, the inbox has rows, or a moment comes that the run waits for."""
         moments: list[float] = []
         if (workflow := self.state.workflow) is not None:
             moments = [asked.expires_at for asked in self.state.asked]
             moments += [] if workflow.next_due is None else [workflow.next_due]
-        await self.flights.news(mail, within_s=max(min(moments) - self.clock.now(), 0.0) if moments else None)
+        await self.in_flight.wait(inbox, within_s=max(min(moments) - self.clock.now(), 0.0) if moments else None)
 
     async def _read(self, rows: Sequence[InboxRow]) -> None:
         """Take in what others want of the run."""
@@ -338,7 +358,7 @@ class _Drive:
         lane = workflow.lane_of_child(child) if workflow is not None else None
         if workflow is None or lane is None:
             return
-        if lane in self.flights.lanes:
+        if lane in self.in_flight.lanes:
             self.told.add(lane)  # whoever looks after it may only have seen that somebody else holds it
         else:
             self.record(lane, await self.perform.child_outcome(child, workflow.steps[lane].step.id))
@@ -370,7 +390,7 @@ class _Drive:
 
     async def stop(self) -> None:
         """End every effect that is under way, and wait until it has cleaned up."""
-        await self.flights.stop()
+        await self.in_flight.stop()
 
     async def interrupt(self, reason: str) -> None:
         """Leave a mark that the run was stopped on purpose."""

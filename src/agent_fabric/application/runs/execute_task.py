@@ -1,6 +1,5 @@
 """Turns a task into a run and sees it through."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -73,18 +73,30 @@ class ExecuteTask:
 
         Raises:
             RecruitError: as above.
+            FabricError: the folder or the run cannot be made; nothing of either stays.
         """
         if task.workflow is None:
             self.recruit.require_known(task)
         run_id = run_id or self.ids.new_run_id()
         created = self.first_event(run_id, task)
         events = [created, *(Event(seq, created.ts, lane, "", body) for seq, (lane, body) in enumerate(then, start=1))]
-        if copy_of:  # before there is a run: what is copied in part must not be taken for the whole
-            await asyncio.to_thread(self.workspaces.copy, copy_of, run_id)
-        held = await self.runs.create(run_id, events, first=lambda: self.workspaces.prepare(run_id, at=task.workspace))
+        # Before there is a run: a folder that was made or copied in part must not be taken for the whole.
+        made = await self._make_folder(run_id, task, copy_of)
+        try:
+            held = await self.runs.create(run_id, events)
+        except FabricError:
+            if made:
+                await self.workspaces.discard(run_id)
+            raise
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, events)
         return ClaimedRun(held, fold(run_id, events))
+
+    async def _make_folder(self, run_id: RunId, task: Task, copy_of: str) -> bool:
+        if copy_of:
+            await self.workspaces.copy(copy_of, run_id)
+            return True
+        return await self.workspaces.prepare(run_id, at=task.workspace)
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""

@@ -1,6 +1,7 @@
-"""Effects under way, and the wait for whichever lands first."""
+"""Effects under way, and the wait for the first of them to complete."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -8,27 +9,31 @@ from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId
 
 STOP_TIMEOUT_S = 5.0
-"""How long effects may take to clean up after being told to stop."""
-LONGEST_NAP_S = 60.0
-"""The clock may be set meanwhile, so it is looked at now and then."""
+"""How long effects may take to clean up after being cancelled."""
+MAX_WAIT_S = 60.0
+"""The clock may be set meanwhile, so it is read now and then."""
+
+_log = logging.getLogger(__name__)
 
 Effect = Callable[[], Coroutine[Any, Any, Sequence[Body]]]
-Flight = asyncio.Task[Sequence[Body]]
-_News = TypeVar("_News", bound=asyncio.Future[Any])
+EffectTask = asyncio.Task[Sequence[Body]]
+_Watched = TypeVar("_Watched", bound=asyncio.Future[Any])
 
 
 class InFlightEffects:
     """What a drive has started on tasks of their own, at most one for each lane."""
 
     def __init__(self) -> None:
-        self._lanes: dict[Flight, LaneId | None] = {}
+        self._lanes: dict[EffectTask, LaneId | None] = {}
         self._ending: set[asyncio.Task[Any]] = set()
-        """Effects that nobody needs any more, and what has to be cleared away after them."""
-        self._wake: asyncio.Future[None] | None = None
-        """Done when something lands while the drive waits."""
+        """Effects whose result is not needed any more, and what has to be cleaned up after them."""
+        self._stuck: set[asyncio.Task[Any]] = set()
+        """Those that were cancelled and went on all the same."""
+        self._progress: asyncio.Future[None] | None = None
+        """Done when something completes while the drive waits."""
 
     def __bool__(self) -> bool:
-        """Tell whether anything is under way that somebody waits for."""
+        """Tell whether any effect is under way whose result is needed."""
         return bool(self._lanes)
 
     @property
@@ -36,75 +41,84 @@ class InFlightEffects:
         """The lanes that have something under way."""
         return set(self._lanes.values())
 
+    @property
+    def unfinished(self) -> set[asyncio.Task[Any]]:
+        """Everything that still runs, cancelled or not."""
+        return {task for task in (*self._lanes, *self._ending, *self._stuck) if not task.done()}
+
     def start(self, lane: LaneId | None, effect: Effect) -> None:
-        """Let an effect begin."""
-        self._lanes[self.watched(asyncio.create_task(effect()))] = lane
+        """Start an effect."""
+        self._lanes[self.watch(asyncio.create_task(effect()))] = lane
 
-    def landed(self) -> list[tuple[LaneId | None, Flight]]:
-        """Take out what has come to its end."""
-        return [(self._lanes.pop(flight), flight) for flight in [each for each in self._lanes if each.done()]]
+    def completed(self) -> list[tuple[LaneId | None, EffectTask]]:
+        """Take out the effects that have completed."""
+        return [(self._lanes.pop(task), task) for task in [each for each in self._lanes if each.done()]]
 
-    def give_up(self, lane: LaneId) -> list[Flight]:
-        """End what a lane has under way, without waiting for it."""
-        flights = [flight for flight, whose in self._lanes.items() if whose == lane]
-        for flight in flights:
-            del self._lanes[flight]
-            flight.cancel()
-        self._ending.update(flights)
-        return flights
+    def give_up(self, lane: LaneId) -> list[EffectTask]:
+        """Cancel what a lane has under way, without waiting for it."""
+        tasks = [task for task, whose in self._lanes.items() if whose == lane]
+        for task in tasks:
+            del self._lanes[task]
+            task.cancel()
+        self._ending.update(tasks)
+        return tasks
 
-    def clear_away(self, chore: Coroutine[Any, Any, None]) -> None:
-        """Let something be done about what was given up."""
-        self._ending.add(asyncio.create_task(chore))
+    def clean_up(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start cleaning up after what was given up."""
+        self._ending.add(asyncio.create_task(work))
 
-    async def cleared(self) -> None:
+    async def cleaned_up(self) -> None:
         """Wait until everything that was given up has ended; each has a limit of its own."""
         if self._ending:
             await asyncio.wait(self._ending)
 
     async def stop(self) -> None:
-        """End everything that is under way, and wait until it has cleaned up."""
-        for flight in self._lanes:
-            flight.cancel()
-        if self._lanes:
-            await asyncio.wait(self._lanes, timeout=STOP_TIMEOUT_S)
+        """Cancel every effect and wait a while until it has cleaned up. What goes on stays in `unfinished`."""
+        for task in self._lanes:
+            task.cancel()
+        self._ending.update(self._lanes)
         self._lanes.clear()
         if self._ending:
             await asyncio.wait(self._ending, timeout=STOP_TIMEOUT_S)
+        stuck = {task for task in self._ending if not task.done()}
+        if stuck:
+            _log.warning("%d effects have not stopped within %g s", len(stuck), STOP_TIMEOUT_S)
+        self._stuck |= stuck
+        self._ending.clear()
 
-    def watched(self, news: _News) -> _News:
-        """Let a future end the wait for news as well."""
+    def watch(self, future: _Watched) -> _Watched:
+        """Let a future end the wait for progress as well."""
         # One future for all, instead of asyncio.wait for each round: that costs as much as the rest of the loop.
-        news.add_done_callback(self._notice)
-        return news
+        future.add_done_callback(self._note_progress)
+        return future
 
-    def _notice(self, _: asyncio.Future[Any]) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+    def _note_progress(self, _: asyncio.Future[Any]) -> None:
+        if self._progress is not None and not self._progress.done():
+            self._progress.set_result(None)
 
-    async def news(self, mail: asyncio.Future[Any], *, within_s: float | None) -> None:
-        """Wait until an effect or `mail`, which is watched, lands, or so much time has passed; None: for ever."""
-        if mail.done() or any(flight.done() for flight in self._lanes):
+    async def wait(self, inbox: asyncio.Future[Any], *, within_s: float | None) -> None:
+        """Wait until an effect or `inbox`, which is watched, is done, or so much time has passed; None: no limit."""
+        if inbox.done() or any(task.done() for task in self._lanes):
             return
         loop = asyncio.get_running_loop()
-        wake = self._wake = loop.create_future()
-        alarm = None if within_s is None else loop.call_later(min(within_s, LONGEST_NAP_S), self._notice, wake)
+        progress = self._progress = loop.create_future()
+        timer = None if within_s is None else loop.call_later(min(within_s, MAX_WAIT_S), self._note_progress, progress)
         try:
-            await wake
+            await progress
         finally:
-            if alarm is not None:
-                alarm.cancel()
+            if timer is not None:
+                timer.cancel()
 
 
-async def to_its_end(work: Coroutine[Any, Any, None]) -> None:
-    """Do what must be done even if we are cancelled meanwhile; whoever comes next would find the run held."""
+async def complete(work: Coroutine[Any, Any, None]) -> None:
+    """Finish work even if the caller is cancelled meanwhile; otherwise the run would stay held."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.shield(task)
-        except asyncio.CancelledError as wish:
-            cancelled = wish
+        except asyncio.CancelledError as request:
+            cancelled = request
         except Exception:  # noqa: BLE001 - `result` below raises it
             break
     task.result()

@@ -13,9 +13,11 @@ from agent_fabric.domain.workflow_events import SignalReceived
 InboxFuture = asyncio.Future[Sequence[InboxRow]]
 
 
-def ends_run(mail: InboxFuture) -> bool:
-    """Tell whether somebody has written that the run shall end."""
-    return mail.done() and not mail.cancelled() and any(row.kind == CANCEL for row in mail.result())
+def ends_run(inbox: InboxFuture) -> bool:
+    """Tell whether a row asks the run to end; an inbox that cannot be read asks for nothing."""
+    if not inbox.done() or inbox.cancelled() or inbox.exception() is not None:
+        return False
+    return any(row.kind == CANCEL for row in inbox.result())
 
 
 def cancelled_from(payload: Mapping[str, Any]) -> RunCancelled:

@@ -8,10 +8,10 @@ from agent_fabric.application.ports.packs import SpecialistRegistry
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId, SpecialistId
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult
 
@@ -53,13 +53,11 @@ class ResumeRun:
         Raises:
             RunNotFound, RunHeld, RunUndrivable: as above.
         """
-        state = fold(run_id, await self.runs.read(run_id))
-        if state.status.settled:
-            return result_of(state)
-        held = await self.runs.take(run_id)
+        if (await self.runs.status(run_id)).settled:
+            return result_of(await fold_log(run_id, await self.runs.read(run_id)))
+        held, events = await self.runs.take(run_id)
         try:
-            # Read again: its last driver may have gone on until a moment ago.
-            state = fold(run_id, await self.runs.read(run_id))
+            state = await fold_log(run_id, events)
             self._require_drivable(state)
             fresh = new and state.next_seq == 1  # else a process that it kills at once would be started for ever
             if not fresh:

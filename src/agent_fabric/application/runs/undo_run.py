@@ -58,7 +58,7 @@ class UndoRun:
         """
         if dry:
             return await self._undo(run_id, by=by, paths=paths, redo=redo, dry=True, force=force)
-        held = await self.diff.runs.take(run_id)
+        held, _ = await self.diff.runs.take(run_id)
         try:
             return await self._undo(run_id, by=by, paths=paths, redo=redo, dry=False, force=force)
         finally:

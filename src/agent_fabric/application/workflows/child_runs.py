@@ -74,6 +74,7 @@ class ChildRuns:
             run_id=run_id,
             created=self.first_event(run_id, task),
             prepare=partial(self.workspaces.prepare, run_id, at=state.workspace),
+            discard=partial(self.workspaces.discard, run_id),
         )
 
     async def see_through(self, action: RunChild, *, by: Literal["person", "server"]) -> Sequence[Body]:

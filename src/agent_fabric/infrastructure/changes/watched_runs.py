@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun, RunRepository
+from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun, RunRepository
 from agent_fabric.domain.errors import FabricError, FolderHeld
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -38,9 +39,7 @@ class WatchedRuns:
     layout: Layout
     notice: Notice = say_nothing
 
-    async def create(
-        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
-    ) -> HeldRun:
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
         """Create a run as `inner` does, its project folder locked and recorded first.
 
         Raises:
@@ -48,30 +47,35 @@ class WatchedRuns:
         """
         stretch = await self._begin(run_id, events)
         if stretch is None:
-            return await self.inner.create(run_id, events, first=first)
+            return await self.inner.create(run_id, events)
         try:
-            held = await self.inner.create(run_id, events, first=first)
+            held = await self.inner.create(run_id, events)
         except BaseException:
             self._recorder.abandon(stretch)
             raise
         return WatchedRun(held, self._recorder, stretch, self.notice)
 
-    async def take(self, run_id: RunId) -> HeldRun:
+    async def take(self, run_id: RunId) -> HeldLog:
         """Hold a run as `inner` does, and lock and record its project folder.
 
         Raises:
             FolderHeld: another run works there.
         """
-        held = await self.inner.take(run_id)
+        taken = await self.inner.take(run_id)
         try:
-            stretch = await self._begin(run_id, await self.inner.read(run_id))
+            stretch = await self._begin(run_id, taken.events)
         except BaseException:
-            await held.release()
+            await taken.held.release()
             raise
-        return held if stretch is None else WatchedRun(held, self._recorder, stretch, self.notice)
+        if stretch is None:
+            return taken
+        return taken._replace(held=WatchedRun(taken.held, self._recorder, stretch, self.notice))
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return await self.inner.read(run_id, after=after)
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        return await self.inner.status(run_id)
 
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         await self.inner.post(run_id, kind, payload)

@@ -14,6 +14,7 @@ from agent_fabric.application.ports.runs import CANCEL, CHILD
 from agent_fabric.domain.errors import DriverConflict, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.codec import dump_json
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
@@ -84,31 +85,49 @@ def add_run(connection: apsw.Connection, run_id: RunId, created_at: float, *, pa
     return connection.last_insert_rowid()
 
 
-def tell_parent(connection: apsw.Connection, number: int, run_id: RunId, ended_at: float) -> None:
-    """Let the run that a settled one works for know."""
+def recorded_status(connection: apsw.Connection, number: int) -> RunStatus:
+    """Return the status that a run's log ends with."""
+    ((value,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
+    try:
+        return RunStatus(str(value))
+    except ValueError:
+        return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive
+
+
+def note_status(connection: apsw.Connection, number: int, status: RunStatus, wake_at: float | None) -> None:
+    """Keep a run's status beside its log."""
+    connection.execute("UPDATE runs SET status = ?, wake_at = ? WHERE number = ?", (status, wake_at, number))
+
+
+def notify_parent(connection: apsw.Connection, parent: RunId, run_id: RunId, ended_at: float) -> None:
+    """Tell a run that has not settled that a child of it has."""
     query = (
-        "INSERT INTO inbox (run, kind, payload, created_at) SELECT parent.number, ?, ?, ? FROM runs AS child"
-        " JOIN runs AS parent ON parent.number = child.parent"
-        " WHERE child.number = ? AND parent.status IN ('running', 'waiting', 'interrupted')"
+        "INSERT INTO inbox (run, kind, payload, created_at) SELECT number, ?, ?, ? FROM runs"
+        " WHERE run_id = ? AND status IN ('running', 'waiting', 'interrupted')"
     )
-    connection.execute(query, (CHILD, dump_json({"run_id": run_id}), ended_at, number))
+    connection.execute(query, (CHILD, dump_json({"run_id": run_id}), ended_at, parent))
 
 
-def end_children(
-    connection: apsw.Connection, number: int, run_id: RunId, ended_at: float, *, only: RunId | None = None
+def cancel_children(
+    connection: apsw.Connection, number: int, run_id: RunId, ended_at: float, cancel: ChildCancel
 ) -> None:
-    """Ask the runs that work for one to end, or `only` one of them, as far as they have not."""
-    reason = "the workflow has ended" if only is None else "its step has ended"
+    """Ask children that have not settled to end."""
     query = (
         "INSERT INTO inbox (run, kind, payload, created_at) SELECT number, ?, ?, ? FROM runs"
         " WHERE parent = ? AND status IN ('running', 'waiting', 'interrupted') AND (?5 IS NULL OR run_id = ?5)"
     )
-    payload = dump_json({"by": f"run {run_id}", "reason": reason})
-    connection.execute(query, (CANCEL, payload, ended_at, number, only))
+    payload = dump_json({"by": f"run {run_id}", "reason": cancel.reason})
+    connection.execute(query, (CANCEL, payload, ended_at, number, cancel.child))
+
+
+def add_to_inbox(connection: apsw.Connection, number: int, kind: str, payload: bytes, at: float) -> None:
+    """Put a row into a run's inbox; the payload is as it is stored."""
+    query = "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)"
+    connection.execute(query, (number, kind, payload, at))
 
 
 def empty_inbox(connection: apsw.Connection, number: int) -> None:
-    """Take away what a run that has ended will never read."""
+    """Delete the inbox rows of a settled run, which will never be read."""
     connection.execute("DELETE FROM inbox WHERE run = ?", (number,))
 
 

@@ -14,15 +14,13 @@ from typing import Any, Protocol
 import apsw
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.runs import HeldRun, InboxRow, NewRun
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
-from agent_fabric.domain.events import Event, RunCreated, RunWaited, SpecialistsRecruited
+from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
-from agent_fabric.domain.workflows.children import child_run_id
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
 from agent_fabric.infrastructure.persistence.audit_chain import HEAD, UNKEYED, AuditKey, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import dump_json, encode
@@ -30,17 +28,21 @@ from agent_fabric.infrastructure.persistence.event_bodies import stored_blobs
 from agent_fabric.infrastructure.persistence.event_rows import (
     add_key,
     add_run,
+    add_to_inbox,
+    cancel_children,
     chained,
     driven_runs,
     empty_inbox,
-    end_children,
     forget_driver,
     head_of,
     holder_of,
     load_events,
     locate,
     note_driver,
-    tell_parent,
+    note_status,
+    notify_parent,
+    number_of,
+    recorded_status,
 )
 from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
 from agent_fabric.infrastructure.persistence.sealing import Cipher, event_place, sealed_json
@@ -48,15 +50,6 @@ from agent_fabric.infrastructure.persistence.store import Store
 
 TAKE_PATIENCE_S = 0.5
 """A lock may be held for a moment by somebody who only brings a log file up to date."""
-
-_STATUS_AFTER: Mapping[str, RunStatus] = {
-    "run_resumed": RunStatus.RUNNING,
-    "run_waiting": RunStatus.WAITING,
-    "run_interrupted": RunStatus.INTERRUPTED,
-    "run_complete": RunStatus.COMPLETED,
-    "run_failed": RunStatus.FAILED,
-    "run_cancelled": RunStatus.CANCELLED,
-}
 
 
 class LogFollower(Protocol):
@@ -105,9 +98,7 @@ class SqliteRunRepository:
         self.encrypted: set[RunId] = set()
         """Those of them that are encrypted."""
 
-    async def create(
-        self, run_id: RunId, events: Sequence[Event], *, first: Callable[[], None] | None = None
-    ) -> HeldRun:
+    async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
         created = events[0].body if events else None
         encrypted = isinstance(created, RunCreated) and created.encrypted
         key = await asyncio.to_thread(self._store.keys.new, run_id) if encrypted else None
@@ -115,11 +106,7 @@ class SqliteRunRepository:
         since = self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
-            if first is not None:
-                first()
-            if (
-                held.number
-            ):  # a second attempt, after a neighbour in the same commit failed: the number may be another one
+            if held.number:  # a second attempt, after another write of the same commit failed: it may differ
                 self._store.locks.release(held.number)
             held.number = add_run(connection, run_id, since)
             if key is not None:
@@ -136,7 +123,7 @@ class SqliteRunRepository:
             raise
         return held
 
-    async def take(self, run_id: RunId) -> HeldRun:
+    async def take(self, run_id: RunId) -> HeldLog:
         number, key = await self._store.read(lambda connection: locate(connection, run_id))
         cipher = self._store.keys.cipher(run_id, key)
         deadline = self._clock.monotonic() + TAKE_PATIENCE_S
@@ -150,15 +137,17 @@ class SqliteRunRepository:
             await asyncio.sleep(0.02)
         held = self._hold(run_id, number, cipher)
         try:
-            events = await self._store.read(lambda connection: load_events(connection, number, cipher))
-            held.continue_from(events, await self._store.read(lambda connection: head_of(connection, number)))
+            events, head = await self._store.read(
+                lambda connection: (load_events(connection, number, cipher), head_of(connection, number))
+            )
+            held.continue_from(events, head)
             await held.mirror(events)
             since = held.since = self._clock.now()
             await self._store.writer.write(lambda connection: note_driver(connection, number, since))
         except BaseException:
             await held.abandon()
             raise
-        return held
+        return HeldLog(held, events)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         def read(connection: apsw.Connection) -> list[Event]:
@@ -167,13 +156,17 @@ class SqliteRunRepository:
 
         return await self._store.read(read)
 
+    async def status(self, run_id: RunId) -> RunStatus:
+        return await self._store.read(lambda connection: recorded_status(connection, number_of(connection, run_id)))
+
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         data, now = dump_json(dict(payload)), self._clock.now()
 
         def write(connection: apsw.Connection) -> None:
             number, key = locate(connection, run_id)
-            row = (number, kind, inbox_payload(self._store.keys.cipher(run_id, key), kind, data), now)
-            connection.execute("INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)", row)
+            sealed = inbox_payload(self._store.keys.cipher(run_id, key), kind, data)
+            if not recorded_status(connection, number).settled:  # it may have settled since the caller looked
+                add_to_inbox(connection, number, kind, sealed, now)
 
         await self._store.writer.write(write)
 
@@ -272,29 +265,16 @@ class _SqliteHeldRun:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
         rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
-        status, asking, first = None, False, self._next_seq == 0
-        given_up: list[RunId] = []
-        for event in events:
-            status = _STATUS_AFTER.get(event.body.kind, status)
-            asking = asking or event.body.kind in _APPROVAL_KINDS
-            if isinstance(event.body, StepFinished | StepRetried) and event.body.status is StepStatus.FAILED:
-                assert event.lane is not None
-                given_up.append(child_run_id(self.run_id, event.lane, event.body.attempt))
+        following = consequences(self.run_id, self._created, events)
 
         def write(connection: apsw.Connection) -> None:
             if beside is not None:
                 beside(connection)
             self._insert(connection, rows, blobs)
-            if status is not None:
-                self._note_status(connection, status, events[-1])
             for child in children:
                 self._create_child(connection, child)
-            for child_id in given_up:  # whether there is such a run, and whether it goes on, is seen there
-                end_children(connection, self.number, self.run_id, events[-1].ts, only=child_id)
-            if asking:
-                note_approvals(connection, self.number, events, self._cipher)
-            if status is not None or first:
-                self._seal(connection, events[-1], head)
+            if following is not NO_CONSEQUENCES:
+                self._write_consequences(connection, following, events[-1], head)
             for row in consumed:
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
@@ -305,7 +285,7 @@ class _SqliteHeldRun:
             self._outline += _outline_of(events)
             if events and not self.lagging:
                 self._follow(events, payloads)
-            if status is not None and status.settled:
+            if following.status is not None and following.status.settled:
                 self.flush()
                 self._settled = not self.lagging
 
@@ -326,22 +306,33 @@ class _SqliteHeldRun:
                 hint="Another process drives it. Look with `fabric logs show`; this one stops.",
             ) from None
 
-    def _note_status(self, connection: apsw.Connection, status: RunStatus, last: Event) -> None:
-        """Keep a run's status beside its log, and let others know who have to do with it."""
-        wake_at = last.body.until if isinstance(last.body, RunWaited) else None
-        connection.execute("UPDATE runs SET status = ?, wake_at = ? WHERE number = ?", (status, wake_at, self.number))
-        if status.settled:
-            cancel_approvals(connection, self.number)
-            created = self._outline[0].body if self._outline else None
-            if isinstance(created, RunCreated) and created.parent is not None:
-                tell_parent(connection, self.number, self.run_id, last.ts)
-            if isinstance(created, RunCreated) and created.workflow is not None:
-                end_children(connection, self.number, self.run_id, last.ts)
-                empty_inbox(connection, self.number)
+    @property
+    def _created(self) -> RunCreated | None:
+        first = self._outline[0].body if self._outline else None
+        return first if isinstance(first, RunCreated) else None
+
+    def _write_consequences(
+        self, connection: apsw.Connection, following: Consequences, last: Event, head: bytes
+    ) -> None:
+        """Write what was decided to follow from events."""
+        number = self.number
+        if following.status is not None:
+            note_status(connection, number, following.status, following.wake_at)
+        if following.notify_parent is not None:
+            notify_parent(connection, following.notify_parent, self.run_id, last.ts)
+        for cancel in following.cancel_children:
+            cancel_children(connection, number, self.run_id, last.ts, cancel)
+        if following.approvals:
+            note_approvals(connection, number, following.approvals, self._cipher)
+        if following.cancel_approvals:
+            cancel_approvals(connection, number)
+        if following.empty_inbox:
+            empty_inbox(connection, number)
+        if following.seal:
+            seal(connection, self._key, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
 
     def _create_child(self, connection: apsw.Connection, new: NewRun) -> None:
-        """Create a run that nobody holds yet; its mirrors are written by whoever takes it."""
-        new.prepare()
+        """Create a run that nobody holds yet; its mirrors are written when it is taken."""
         number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
         created, cipher = new.created.body, None
         if isinstance(created, RunCreated) and created.encrypted:
@@ -350,11 +341,7 @@ class _SqliteHeldRun:
         child = _SqliteHeldRun(self._store, self._inbox, (), self._key, set(), new.run_id, number, cipher)
         rows, blobs, head = child._rows((new.created,))
         child._insert(connection, rows, blobs)
-        child._seal(connection, new.created, head)
-
-    def _seal(self, connection: apsw.Connection, last: Event, head: bytes) -> None:
-        """Let the chain over all runs know how far this one has come."""
-        seal(connection, self._key, Sealed(last.ts, HEAD, self.number, self.run_id, last.seq + 1, head))
+        child._write_consequences(connection, consequences(new.run_id, None, (new.created,)), new.created, head)
 
     async def _settle(self) -> None:
         """Wait for a write whose asker was cancelled: it goes on all the same, and decides what comes next."""
@@ -455,7 +442,6 @@ class _SqliteHeldRun:
 
 
 _PAYLOAD = 6
-_APPROVAL_KINDS = frozenset({ApprovalRequested.kind, ApprovalDecided.kind})
 _INSERT_EVENT = (
     "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )

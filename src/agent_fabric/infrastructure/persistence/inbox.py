@@ -1,17 +1,22 @@
-"""Wakes drivers when somebody, in whatever process, has written to their run's inbox."""
+"""Delivers inbox rows, which any process may write, to the drivers of runs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import apsw
 
 from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.codec import load_json
+from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.sealing import Cipher, is_sealed, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.threads import on_own_thread
 
 POLL_S = 0.25
 _OURS = frozenset({CANCEL, CHILD})
@@ -19,10 +24,15 @@ _OURS = frozenset({CANCEL, CHILD})
 no more than that something has ended."""
 
 
-class Inbox:
-    """One look at the table for all runs of the process, four times a second, as long as anybody waits.
+Answer = list[InboxRow] | StoreUnavailable
+"""The new rows of one run, or why they cannot be read."""
 
-    `beat` is called just as often: for what else has to happen every now and then while runs are driven.
+
+class Inbox:
+    """Polls the inbox four times a second, for all runs of the process that wait for rows.
+
+    The event loop never reads: a poll runs on a thread, on a connection that no other read uses. `beat` is called just
+    as often, for periodic work while runs are driven.
     """
 
     def __init__(self, store: Store, beat: Callable[[], Awaitable[None]]) -> None:
@@ -33,7 +43,7 @@ class Inbox:
         """The newest row that each run has been given."""
         self._ciphers: dict[int, Cipher] = {}
         """Of the runs that are encrypted."""
-        self._watch: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     def receive(self, run: int, cipher: Cipher | None) -> "asyncio.Future[Sequence[InboxRow]]":
         """Return a future for the rows that a run has not been given yet."""
@@ -41,56 +51,74 @@ class Inbox:
         future = self._waiting[run] = asyncio.get_running_loop().create_future()
         if cipher is not None:
             self._ciphers[run] = cipher
-        if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._look())
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
         return future
 
     async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:
         """Return the rows that a run has not been given yet, and count them as given."""
-        rows = await self._store.read(lambda connection: _rows(connection, run, self._seen.get(run, 0), cipher))
+        after, ciphers = self._seen.get(run, 0), {} if cipher is None else {run: cipher}
+        read = await self._store.read(lambda connection: _read(connection, {run: after}, ciphers))
+        rows = read.get(run, [])
+        if isinstance(rows, StoreUnavailable):
+            raise rows
         if rows:
             self._seen[run] = rows[-1].row_id
         return rows
 
     def forget(self, run: int) -> None:
-        """Learn that nobody here drives a run any more."""
+        """Drop a run that this process no longer drives."""
         self._waiting.pop(run, None)
         self._seen.pop(run, None)
         self._ciphers.pop(run, None)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while self._waiting:
-            with suppress(StoreUnavailable):  # the next look may work, and drivers must not go deaf
-                self._store.read_now(self._deliver)
+            with suppress(StoreUnavailable):  # the next poll may work, and drivers must not go deaf
+                await self._deliver()
             await asyncio.sleep(POLL_S)
             with suppress(StoreUnavailable):
                 await self._beat()
 
-    def _deliver(self, connection: apsw.Connection) -> None:
-        for run in _runs_with_rows(connection):
-            future = self._waiting.get(run)
-            if future is not None and not future.done():
-                try:
-                    rows = _rows(connection, run, self._seen.get(run, 0), self._ciphers.get(run))
-                except StoreUnavailable as problem:  # nothing that others would have to suffer for
-                    future.set_exception(problem)
-                    continue
-                if rows:  # the others are only waiting for the append that takes them away
-                    self._seen[run] = rows[-1].row_id
-                    future.set_result(rows)
+    async def _deliver(self) -> None:
+        waiting = {run: future for run, future in self._waiting.items() if not future.done()}
+        if not waiting:
+            return
+        wanted, ciphers = {run: self._seen.get(run, 0) for run in waiting}, dict(self._ciphers)
+        # Not in the pool of threads: long reads may fill it.
+        read = partial(self._store.read_now, lambda connection: _read(connection, wanted, ciphers))
+        for run, answer in (await on_own_thread(read)).items():
+            future = waiting[run]
+            if future.done() or self._waiting.get(run) is not future:
+                continue  # cancelled or replaced meanwhile; the next poll reads again
+            if isinstance(answer, StoreUnavailable):  # other runs are not affected
+                future.set_exception(answer)
+                continue
+            rows = [row for row in answer if row.row_id > self._seen.get(run, 0)]
+            if rows:
+                self._seen[run] = rows[-1].row_id
+                future.set_result(rows)
 
 
-def _runs_with_rows(connection: apsw.Connection) -> list[int]:
-    return [int(row[0]) for row in connection.execute("SELECT DISTINCT run FROM inbox")]
-
-
-def _rows(connection: apsw.Connection, run: int, after: int, cipher: Cipher | None) -> list[InboxRow]:
-    query = "SELECT id, kind, payload FROM inbox WHERE run = ? AND id > ? ORDER BY id"
-    with damage_explained():
-        return [
-            InboxRow(row_id=row_id, kind=kind, payload=load_json(_unsealed(cipher, kind, payload)))
-            for row_id, kind, payload in connection.execute(query, (run, after))
-        ]
+def _read(connection: apsw.Connection, wanted: Mapping[int, int], ciphers: Mapping[int, Cipher]) -> dict[int, Answer]:
+    """Return the rows of runs that follow those they have been given; runs without any are left out."""
+    query = (
+        "SELECT run, inbox.id, kind, payload FROM json_each(?) AS wanted"
+        " CROSS JOIN inbox ON run = value ->> 0 AND inbox.id > value ->> 1 ORDER BY run, inbox.id"
+    )
+    pairs = dump_json(list(wanted.items())).decode()
+    answers: dict[int, Answer] = {}
+    rows: list[tuple[Any, ...]] = connection.execute(query, (pairs,)).fetchall()
+    for run, found in groupby(rows, key=itemgetter(0)):
+        try:
+            with damage_explained():
+                answers[run] = [
+                    InboxRow(row_id=row_id, kind=kind, payload=load_json(_unsealed(ciphers.get(run), kind, payload)))
+                    for _, row_id, kind, payload in found
+                ]
+        except StoreUnavailable as problem:
+            answers[run] = problem
+    return answers
 
 
 def inbox_payload(cipher: Cipher | None, kind: str, data: bytes) -> bytes:

@@ -19,6 +19,7 @@ from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, Sealed,
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
+from agent_fabric.infrastructure.persistence.run_text_index import forget_text
 from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -112,6 +113,7 @@ class SqliteRetentionStore:
             ("runs", "number"),
         ):
             connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))  # noqa: S608 - our own names
+        forget_text(connection, number)
         if encrypted:
             owner = owner_of(run_id)
             query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"

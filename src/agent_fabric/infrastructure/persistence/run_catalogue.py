@@ -1,11 +1,11 @@
 """Finds runs: lists, searches, completes ids."""
 
 import sys
-from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
+from typing import Any
 
 import apsw
 
@@ -16,6 +16,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
 from agent_fabric.infrastructure.persistence.run_reader import status_of
+from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
 from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED, RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
@@ -31,29 +32,53 @@ MAX_LOOKED_AT = 10_000
 
 
 class SqliteRunCatalogue:
-    """RunCatalogue over the store; it may leave out runs that are `encrypted`."""
+    """RunListing over the store; it may leave out runs that are `encrypted`."""
 
     def __init__(self, store: Store, *, encrypted: bool = True) -> None:
         self._store = store
         self._encrypted = encrypted
+        self._index = RunTextIndex(store)
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
         seen = await self._store.read(partial(self._records, wanted=RunQuery(limit=limit)))
         return [record for _, record in seen]
 
     async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
-        words = set(query.lower().split())
+        words = words_of(query)
         if not words:
             return []
-        records = await self.recent(limit=-1)
-        scores = Counter(
-            {
-                index: score
-                for index, record in enumerate(records)
-                if (score := sum(word in f"{record.prompt} {record.summary}".lower() for word in words))
-            }
+        await self.update_index()
+        hits = hits_of(words)
+        ranked = f"SELECT run, score FROM ({hits.sql}) JOIN runs ON number = run ORDER BY score DESC, run DESC LIMIT ?"  # noqa: S608 - ours
+        rows: list[Any] = await self._store.read(
+            lambda connection: connection.execute(ranked, (*hits.values, limit)).fetchall()
         )
-        return [records[index] for index, _ in scores.most_common(limit)]
+        best: dict[int, int] = dict(rows)
+        if self._encrypted:
+            best |= await self._encrypted_hits(words)
+        numbers = sorted(best, key=lambda number: (best[number], number), reverse=True)
+        return await self._store.read(partial(self.by_number, numbers=numbers[:limit]))
+
+    async def _encrypted_hits(self, words: Sequence[str]) -> dict[int, int]:
+        """Return how many words each encrypted run has. They are in no index, so each has to be opened."""
+        scores: dict[int, int] = {}
+        query = f"{_SELECT} WHERE key IS NOT NULL AND number < ? ORDER BY number DESC LIMIT ?"
+
+        def read(connection: apsw.Connection, older_than: int) -> list[tuple[int, RunRecord]]:
+            rows: list[Any] = connection.execute(query, (older_than, AT_ONCE)).fetchall()
+            return [(row[0], self._record(connection, *row)) for row in rows]
+
+        older_than = sys.maxsize
+        while records := await self._store.read(partial(read, older_than=older_than)):
+            for number, record in records:
+                text = _text_of(record)
+                if score := sum(word in text for word in words):
+                    scores[number] = score
+            older_than = records[-1][0]
+        return scores
+
+    async def update_index(self) -> None:
+        await self._index.catch_up()
 
     async def find(self, prefix: str) -> RunId:
         prefix = prefix.lower().encode("utf-8", "replace").decode()
@@ -106,6 +131,8 @@ class SqliteRunCatalogue:
         """
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
+        if wanted.words.strip():
+            await self.update_index()
         at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
         for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
@@ -128,9 +155,14 @@ class SqliteRunCatalogue:
 
     def _records(self, connection: apsw.Connection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
+        words = words_of(wanted.words)
+        hits = hits_of(words) if words else None
+        having = ""
+        if hits is not None:
+            having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) WHERE score = ?))"  # noqa: S608 - ours
         query = (
             f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND created_at >= ? AND created_at < ?"
-            " AND (? OR status IN (?, ?)) ORDER BY number DESC LIMIT ?"
+            f" AND (? OR status IN (?, ?)){having} ORDER BY number DESC LIMIT ?"
         )
         # A run that nobody drives is kept as running and counts as interrupted.
         unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
@@ -140,9 +172,9 @@ class SqliteRunCatalogue:
             -inf if wanted.since is None else wanted.since,
             inf if wanted.until is None else wanted.until,
         )
-        rows = list(
-            connection.execute(query, (self._encrypted, *bounds, wanted.status is None, *statuses, wanted.limit))
-        )
+        matches = () if hits is None else (*hits.values, len(words))
+        values = (self._encrypted, *bounds, wanted.status is None, *statuses, *matches, wanted.limit)
+        rows = list(connection.execute(query, values))
         return [(row[0], self._record(connection, *row)) for row in rows]
 
     def _record(
@@ -193,13 +225,17 @@ def _is_particular(wanted: RunQuery) -> bool:
 
 
 def _fits(record: RunRecord, wanted: RunQuery) -> bool:
-    text = f"{record.prompt} {record.summary}".lower()
+    text = _text_of(record) if wanted.words else ""
     return (
         wanted.status in (None, record.status)
         and (not wanted.specialist_id or wanted.specialist_id in record.specialist_ids)
         and wanted.conversation in ("", record.conversation or record.run_id)
         and all(word in text for word in wanted.words.lower().split())
     )
+
+
+def _text_of(record: RunRecord) -> str:
+    return f"{record.prompt} {record.summary}".lower()
 
 
 def _outline(connection: apsw.Connection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:

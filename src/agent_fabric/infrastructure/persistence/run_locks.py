@@ -7,11 +7,25 @@ opens each file exactly once, and never closes it.
 
 import fcntl
 import os
+import struct
+import sys
 from pathlib import Path
 from threading import Lock
 
 SERVER = 0
 """No run has this number: its lock says that a server looks after the runs here."""
+
+if sys.platform == "darwin":  # struct flock begins with the range
+    _FLOCK, _TYPE = "qqihh", 3
+
+    def _in_order(kind: int, whence: int, start: int, length: int, pid: int) -> tuple[int, ...]:
+        return start, length, pid, kind, whence
+else:  # and here with the type
+    _FLOCK, _TYPE = "hhqqi", 0
+
+    def _in_order(kind: int, whence: int, start: int, length: int, pid: int) -> tuple[int, ...]:
+        return kind, whence, start, length, pid
+
 
 _guard = Lock()
 _files: dict[Path, tuple[int, set[int]]] = {}
@@ -50,11 +64,14 @@ class RunLocks:
                 fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, number)
 
     def is_free(self, number: int) -> bool:
-        """Tell whether nobody drives the run at this moment."""
-        if not self.acquire(number):
-            return False
-        self.release(number)
-        return True
+        """Tell whether no process drives the run at this moment. The lock is not taken in order to look."""
+        with _guard:
+            descriptor, held = self._file()
+            if number in held:
+                return False
+            asked = struct.pack(_FLOCK, *_in_order(fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0))
+            found = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+            return int(found[_TYPE]) == fcntl.F_UNLCK
 
     def acquire_all(self) -> bool:
         """Take the locks of all runs there are or will be, and the server's; tell whether nobody else held any.

@@ -8,7 +8,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
-from agent_fabric.infrastructure.persistence.event_rows import locate, number_of
+from agent_fabric.infrastructure.persistence.event_rows import locate, number_of, recorded_status
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
@@ -66,17 +66,9 @@ def _events(connection: apsw.Connection, keys: RunKeys, run_id: RunId, which: st
 
 def status_of(connection: apsw.Connection, locks: RunLocks, number: int) -> RunStatus:
     """Return where a run stands; one that nobody drives although it has not settled counts as interrupted."""
-    status = _recorded(connection, number)
+    status = recorded_status(connection, number)
     if status is RunStatus.RUNNING and locks.is_free(number):
         # Read again: its driver may have ended it and let go between the two looks.
-        status = _recorded(connection, number)
+        status = recorded_status(connection, number)
         return RunStatus.INTERRUPTED if status is RunStatus.RUNNING else status
     return status
-
-
-def _recorded(connection: apsw.Connection, number: int) -> RunStatus:
-    ((value,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
-    try:
-        return RunStatus(str(value))
-    except ValueError:
-        return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive

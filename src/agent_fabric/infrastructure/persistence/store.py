@@ -1,8 +1,9 @@
-"""One fabric folder's database as one process sees it: a writer, a reader and the kernel locks."""
+"""One fabric folder's database as one process sees it: a writer, reader connections and the kernel locks."""
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +20,9 @@ from agent_fabric.infrastructure.persistence.writer import Writer
 
 T = TypeVar("T")
 
+MAX_IDLE_READERS = 4
+"""Reader connections that stay open between reads."""
+
 
 class Store:
     """Opened lazily: a command that only reads starts no writer."""
@@ -28,7 +32,10 @@ class Store:
         self.keys = keys
         """Of the runs that are encrypted."""
         self.locks = RunLocks(path.with_name("locks"))
-        self._reading = threading.Lock()
+        self._guard = threading.Lock()
+        """Protects the fields below; never held during a read."""
+        self._idle: list[apsw.Connection] = []
+        self._closed = False
         self._opened: tuple[int, int] | None = None
 
     @cached_property
@@ -36,20 +43,46 @@ class Store:
         """The one writer of this process."""
         return Writer(self.path)
 
-    @cached_property
-    def _reader(self) -> apsw.Connection:
-        connection = connect(self.path)
-        self._opened = self._identity()
-        return connection
-
     async def read(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` on a thread; it sees all that is durable."""
         return await asyncio.to_thread(self.read_now, read)
 
     def read_now(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` here and now; for what takes microseconds."""
-        with self._reading, explained(self.path):
-            return read(self._reader)
+        with self.reader() as connection:
+            return read(connection)
+
+    @contextmanager
+    def reader(self) -> Iterator[apsw.Connection]:
+        """Lend a connection for reading. No other read uses it, so a long read delays no short one.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened or read.
+        """
+        with explained(self.path):
+            connection = self._take_idle() or self._connect()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    def _take_idle(self) -> apsw.Connection | None:
+        with self._guard:
+            return self._idle.pop() if self._idle else None
+
+    def _connect(self) -> apsw.Connection:
+        if self._opened is not None:
+            self.require_in_place()  # else an empty file would be made in its place
+        connection = connect(self.path)
+        self._opened = self._opened or self._identity()
+        return connection
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        with self._guard:
+            if not self._closed and len(self._idle) < MAX_IDLE_READERS:
+                self._idle.append(connection)
+                return
+        connection.close()
 
     def cipher_of(self, run_id: RunId) -> Cipher | None:
         """Return what a run is sealed with; None if it is not encrypted, or not there.
@@ -85,5 +118,8 @@ class Store:
         """Finish every write and close the file."""
         if "writer" in self.__dict__:
             self.writer.close()
-        if "_reader" in self.__dict__:
-            self._reader.close()
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

@@ -13,6 +13,7 @@
         workspace/     the run's files
 """
 
+import asyncio
 import errno
 import os
 import shutil
@@ -70,22 +71,35 @@ class Layout:
         """How the run's project folder stood before and after."""
         return self.root / "runs" / run_id / "changes"
 
-    def prepare(self, run_id: RunId, *, at: str = "") -> None:
+    async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
+        return await asyncio.to_thread(self._make_run_dir, run_id, at)
+
+    def _make_run_dir(self, run_id: RunId, at: str) -> bool:
+        made = False
         workspace = self.run_dir(run_id) if at else self.workspace(run_id)
         try:
             try:  # on the way of every run: nothing is asked that is almost always so
                 os.mkdir(f"{self.root}/runs/{run_id}")  # noqa: PTH102 - pathlib takes twice as long
+                made = True
                 if not at:
                     os.mkdir(workspace)  # noqa: PTH102 - as above
-            except (FileNotFoundError, FileExistsError):
+            except (FileNotFoundError, FileExistsError) as problem:
+                made = made or isinstance(problem, FileNotFoundError)
                 os.makedirs(workspace, exist_ok=True)  # noqa: PTH103 - as above
         except OSError as problem:
             raise StoreUnavailable(
                 f"The run's folder cannot be made: {problem.strerror or problem}",
                 hint="Check that there is space, and that you may write there.",
             ) from None
+        return made
 
-    def copy(self, workspace: str, run_id: RunId) -> None:
+    async def discard(self, run_id: RunId) -> None:
+        await asyncio.to_thread(shutil.rmtree, self.run_dir(run_id), ignore_errors=True)
+
+    async def copy(self, workspace: str, run_id: RunId) -> None:
+        await asyncio.to_thread(self._copy, workspace, run_id)
+
+    def _copy(self, workspace: str, run_id: RunId) -> None:
         target = self.workspace(run_id)
         try:
             shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)

@@ -213,8 +213,7 @@ class _Asked:
         self.media_types: list[bytes] = []
         self.authorizations: list[bytes] = []
         self.keys: list[bytes] = []
-        self.length: int | None = 0
-        """How long the body is; None: it is not said before it has ended."""
+        lengths, chunked = set[bytes](), False
         for name, value in headers:
             if name == b"host":
                 self.hosts.append(value)
@@ -227,9 +226,12 @@ class _Asked:
             elif name == b"content-type":
                 self.media_types.append(value)
             elif name == b"content-length":
-                self.length = int(value) if value.isdigit() else None
+                lengths.add(value)
             elif name == b"transfer-encoding":
-                self.length = None
+                chunked = True
+        length = lengths.pop() if len(lengths) == 1 else b"" if lengths or chunked else b"0"
+        self.length = int(length) if length.isdigit() and not chunked else None
+        """Bytes of the body; None: unknown until it has ended. Chunks override a stated length, whatever the order."""
 
 
 def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | None:

@@ -132,6 +132,8 @@ async def test_pages_of_others_are_refused(origin: str, status: int) -> None:
         ({"content-length": "10", "content-type": "text/x+json"}, 415),
         ({"content-length": "10", "content-type": "application/jsonp"}, 415),
         ({"transfer-encoding": "chunked"}, 415),
+        ({"transfer-encoding": "chunked", "content-length": "0"}, 415),
+        ({"content-length": "0", "transfer-encoding": "chunked"}, 415),
     ],
 )
 async def test_bodies_are_json_and_not_too_large(headers: dict[str, str], status: int) -> None:

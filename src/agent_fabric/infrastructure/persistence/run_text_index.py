@@ -1,0 +1,167 @@
+"""A full-text index over the tasks and summaries of runs.
+
+Words of three and more characters are found anywhere in a text, shorter ones as whole words. Every search first indexes
+what was appended since the last one, so writing a log costs nothing more. Encrypted runs are never indexed.
+"""
+
+import asyncio
+import logging
+import re
+import zlib
+from functools import partial
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from agent_fabric.domain.errors import RunKeyMissing, StoreFull
+from agent_fabric.domain.events import RunCompleted, RunCreated, RunFailed
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader
+from agent_fabric.infrastructure.persistence.store import Store
+
+MAX_CHARS: Final = 20_000
+"""How much of a task, and of a summary, is indexed."""
+MAX_WORDS: Final = 32
+"""How many words of a query count."""
+TRIGRAM: Final = 3
+"""The index knows sequences of this many characters."""
+
+_KINDS: Final = (RunCreated.kind, RunCompleted.kind, RunFailed.kind)
+_MAX_TEXTS, _MAX_BATCH_CHARS = 100, 100_000
+"""Written in one transaction: other writes wait for it."""
+_MAX_EVENTS: Final = 20_000
+"""Events looked through in one read. Progress is kept at least this often."""
+_WORD = re.compile(r"\w+")
+_WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
+"""Text of languages that do not put spaces between words."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Batch(NamedTuple):
+    """What is to be indexed next."""
+
+    before: int
+    """Position of the last event that is indexed."""
+    upto: int
+    """And once this batch is."""
+    texts: list[tuple[int, int, str]]
+    """Row of the index, run, and text."""
+    rest: bool
+    """Whether there is more."""
+
+
+class RunTextIndex:
+    """Keeps the index up to date."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._catching_up = asyncio.Lock()
+
+    async def catch_up(self) -> None:
+        """Index what was appended since the last time. Other reads and writes go on in between.
+
+        Raises:
+            StoreUnavailable: the store cannot be read or written.
+        """
+        async with self._catching_up:
+            batch = await self._store.read(_next_batch)
+            while batch.texts or batch.rest:
+                try:
+                    await self._store.writer.write(partial(_write_batch, batch=batch))
+                except StoreFull as problem:  # what is indexed can still be searched
+                    _log.warning("Runs are searched with an old index: %s", problem.message)
+                    return
+                batch = await self._store.read(_next_batch)
+
+
+def _next_batch(connection: apsw.Connection) -> _Batch:
+    before = int(str(connection.execute("SELECT position FROM run_text_progress").get))
+    newest = int(str(connection.execute("SELECT coalesce(max(position), 0) FROM events").get))
+    upto = min(before + _MAX_EVENTS, newest)
+    query = (
+        "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"
+        " AND kind IN (?, ?, ?)"
+        " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run_keys.run = events.run) ORDER BY position LIMIT ?"
+    )
+    rows: list[tuple[Any, ...]] = connection.execute(query, (before, upto, *_KINDS, _MAX_TEXTS)).fetchall()
+    texts: list[tuple[int, int, str]] = []
+    chars = 0
+    for position, run, seq, kind, version, payload in rows:
+        text = _text_of(connection, run, seq, kind, version, payload)
+        texts.append((2 * run + (kind != RunCreated.kind), run, text))
+        chars += len(text)
+        if chars >= _MAX_BATCH_CHARS or len(texts) == _MAX_TEXTS:
+            return _Batch(before, position, texts, rest=True)
+    return _Batch(before, upto, texts, rest=upto < newest)
+
+
+def _text_of(connection: apsw.Connection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
+    try:
+        body = body_reader(connection, run, None)(seq, kind, version, payload)
+    except (ValueError, zlib.error, RunKeyMissing):  # `fabric audit verify` tells about damage
+        return ""
+    match body:
+        case RunCreated():
+            text = body.prompt
+        case RunCompleted():
+            text = str(body.payload.get("summary", ""))
+        case RunFailed():
+            text = body.message
+        case _:  # a newer program's
+            text = ""
+    return _plain(text[:MAX_CHARS])
+
+
+def _plain(text: str) -> str:
+    return text.lower().encode("utf-8", "replace").decode().replace("\0", " ")
+
+
+def _write_batch(connection: apsw.Connection, batch: _Batch) -> None:
+    query = "UPDATE run_text_progress SET position = ? WHERE position = ?"
+    connection.execute(query, (batch.upto, batch.before))
+    if not connection.changes():
+        return  # another process was faster
+    connection.executemany(
+        "INSERT OR REPLACE INTO run_text (rowid, text, short) SELECT ?, ?, ?"
+        " WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)",
+        [(row, text, f" {' '.join(_short_words(text))} ", run) for row, run, text in batch.texts if text],
+    )
+
+
+def _short_words(text: str) -> list[str]:
+    """Return the words that are too short for the index, each once."""
+    found = {word for word in (*_WORD.findall(text), *text.split()) if len(word) < TRIGRAM}
+    for part in _WITHOUT_SPACES.findall(text):
+        found.update(part, map("".join, pairwise(part)))
+    return sorted(found)
+
+
+def forget_text(connection: apsw.Connection, run: int) -> None:
+    """Remove a run from the index."""
+    connection.execute("DELETE FROM run_text WHERE rowid IN (?, ?)", (2 * run, 2 * run + 1))
+
+
+def words_of(query: str) -> list[str]:
+    """Return the different words of a query."""
+    return list(dict.fromkeys(_plain(query).split()))[:MAX_WORDS]
+
+
+class Hits(NamedTuple):
+    """A subquery that gives each run with the number of words that its texts have."""
+
+    sql: str
+    """Has the columns `run` and `score`."""
+    values: list[str]
+
+
+def hits_of(words: list[str]) -> Hits:
+    """Return the subquery for words, of which there is at least one."""
+    one = "SELECT rowid / 2 AS run, {} FROM run_text WHERE run_text MATCH ?"
+    each = " UNION ".join(one.format(number) for number in range(len(words)))
+    return Hits(f"SELECT run, count(*) AS score FROM ({each}) GROUP BY run", [_match(word) for word in words])  # noqa: S608 - only question marks are filled in
+
+
+def _match(word: str) -> str:
+    quoted = word.replace('"', '""')
+    return f'text : "{quoted}"' if len(word) >= TRIGRAM else f'short : " {quoted} "'
