@@ -35,8 +35,9 @@ The later wins:
 3. your own file, `$XDG_CONFIG_HOME/agent-fabric/config.json` (`~/.config/agent-fabric/config.json` by default);
 4. the project's file, `config.json` in the fabric folder (`.fabric`, or what `--workspace` names);
 5. instead of both, the file that `FABRIC_CONFIG_PATH` names;
-6. environment variables that start with `FABRIC_`;
-7. flags on the command line.
+6. variables that start with `FABRIC_` in the project's `.env`, the file beside the folder `.fabric`;
+7. environment variables that start with `FABRIC_`;
+8. flags on the command line.
 
 A file may be JSON (`.json`), YAML (`.yaml`, `.yml`; without aliases) or TOML (`.toml`), at most 1 MiB of UTF-8. A
 folder may hold only one of them. Each file must be valid together with what comes before it in this list.
@@ -58,7 +59,21 @@ A `-` in a key is written as `_`. Text is taken as it is; everything else is JSO
 `FABRIC_LOCAL_LLM_START_CMD='["ollama", "serve"]'`. Headers and lists are set as a whole. An empty variable counts as
 not set; one that names no setting is an error, so that a typing mistake does not go unnoticed.
 
-Not settings: """
+A project may keep such variables in its `.env`, beside the folder `.fabric`, at most 1 MiB of UTF-8:
+
+```sh
+# comments and blank lines are skipped, `export` is allowed
+FABRIC_BUDGET__MAX_STEPS=20
+export FABRIC_LOCAL_LLM_START_CMD='["ollama", "serve"]'   # in single quotes, everything is text
+FABRIC_MODELS__FAST__MODEL="qwen2.5:7b"                    # in double quotes, \\n, \\t, \\" and \\\\ are escapes
+```
+
+One variable for each line; nothing is executed or expanded. Variables with other names belong to other programs and are
+not read. Secrets do not belong there, since a run that works on the project can read the file: keep them with
+`fabric secrets set`. A `.env` counts like the project's own configuration: before `fabric config trust`, and after its
+`FABRIC_` lines have changed, nothing is done in that project. `fabric config show --origin` shows what came from it.
+
+Not settings, and not allowed in `.env`: """
 
 _LIMITS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 

@@ -1,5 +1,6 @@
 """Joins what talks to tool servers."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,11 +37,10 @@ def asked_by_project(config: FabricConfig, origins: Mapping[str, str], environ: 
     """Return, by `content_hash`, the servers that a project's file asks for, and that file.
 
     The user's own file, one chosen by FABRIC_CONFIG_PATH, variables, flags and installed packages are the user's doing;
-    a file that lies in a project may have come with it.
+    a file that lies in a project, `.env` too, may have come with it.
     """
-    if environ.get(CONFIG_PATH):
-        return {}
-    own = user_file(environ)
+    chosen = environ.get(CONFIG_PATH)
+    own = Path(os.path.expanduser(chosen)) if chosen else user_file(environ)  # noqa: PTH111 - as the loader has it
     found: dict[str, str] = {}
     for name, specialist in config.specialists.items():
         kind, _, file = origins.get(f"specialists.{name}.mcp_servers", "").partition(" ")

@@ -36,6 +36,7 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
+from agent_fabric.infrastructure.runlog.server_address import forget_server, record_server
 
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
@@ -70,6 +71,8 @@ class ServerFabric:
     """Requests that may come more than once."""
     webhooks: ReceiveDelivery
     """Takes what others send of their own accord."""
+    _leads: bool
+    """Whether this server holds the lock of the folder's server; a second one for the same folder does not."""
 
     @property
     def settings(self) -> ServerConfig:
@@ -167,12 +170,23 @@ class ServerFabric:
         for each in await unmet_settings(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve):
             log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
+    def record_address(self, url: str) -> None:
+        """Let commands in this folder find the server."""
+        if not self._leads:
+            return
+        try:
+            record_server(self.local.records.layout.root, url)
+        except FabricError as problem:
+            _log.warning("Commands in this folder will not find the server: %s", problem.message)
+
     async def stop(self) -> None:
         """Stop every run where it stands; the next server goes on with it."""
         await self.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
 
     async def aclose(self) -> None:
         """Close connections and the store."""
+        if self._leads:
+            forget_server(self.local.records.layout.root)
         self.local.records.storage.leases.release_server()
         await self.limits.aclose()
         await self.operations.aclose()
@@ -211,7 +225,9 @@ def build_server(
     )
     storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine
-    storage.leases.claim_server()  # an answer to a run is enough for it to continue
+    leads = storage.leases.claim_server()  # an answer to a run is enough for it to continue
+    if leads:
+        forget_server(local.records.layout.root)  # of a server that was killed
     take_up_runs = TakeUpRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve)
     limits = build_limits(config.limits, storage, SystemClock())
@@ -231,4 +247,5 @@ def build_server(
         limits=limits,
         repeats=storage.idempotency,
         webhooks=build_webhooks(root, config, local, dispatch, bus, limits),
+        _leads=leads,
     )

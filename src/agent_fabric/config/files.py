@@ -47,7 +47,7 @@ def read_text(path: Path) -> str:
     Raises:
         ConfigProblem: it cannot be read, or is no text.
     """
-    return _decode(_read(path), path)
+    return decode(_read(path), path)
 
 
 def parse_settings(text: str, path: Path) -> dict[str, Any]:
@@ -109,7 +109,12 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _decode(data: bytes, path: Path) -> str:
+def decode(data: bytes, path: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        ConfigProblem: it is not UTF-8.
+    """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

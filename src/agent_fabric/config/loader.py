@@ -1,4 +1,4 @@
-"""Reads the configuration: defaults, installed packages, files, the environment, flags; the later wins."""
+"""Reads the configuration: defaults, installed packages, files, `.env`, the environment, flags; the later wins."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_fabric.config.defaults import default_settings
-from agent_fabric.config.environment import CONFIG_PATH, environment_settings
+from agent_fabric.config.dotenv import dotenv_file, read_dotenv
+from agent_fabric.config.environment import CONFIG_PATH, Variable, environment_settings
 from agent_fabric.config.files import project_file, read_settings, user_file
 from agent_fabric.config.layers import DEFAULT, Layers
 from agent_fabric.config.packages import Offer, with_packages
 from agent_fabric.config.plain import dotted, plain_mapping
+from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
 
 
@@ -96,15 +98,39 @@ def _read(environ: Mapping[str, str], fabric_folder: Path | None, packages: Pack
         origin = f"file {path}"
         layers = layers.over(read_settings(path), origin)
         config = layers.validated(origin)
+    if fabric_folder is not None and (project := _dotenv_settings(environ, fabric_folder, layers.settings)):
+        origin = f"file {dotenv_file(fabric_folder)}"
+        for variable in project:
+            layers = layers.over(_nested(variable), origin)
+        config = layers.validated(origin)
     variables = environment_settings(environ, layers.settings)
     for variable in variables:
-        value: Any = variable.value
-        for part in reversed(variable.path):
-            value = {part: value}
-        layers = layers.over(value, f"env {variable.name}")
+        layers = layers.over(_nested(variable), f"env {variable.name}")
     if variables:
         config = layers.validated("environment")
     return _Read(layers, _loaded(config, layers))
+
+
+def _dotenv_settings(environ: Mapping[str, str], fabric_folder: Path, settings: Mapping[str, Any]) -> list[Variable]:
+    """Return what the project's `.env` sets and the environment does not."""
+    found: list[Variable] = []
+    problems: list[ConfigProblem] = []
+    for name, (text, line) in read_dotenv(fabric_folder).items():
+        try:
+            found += environment_settings({} if environ.get(name) else {name: text}, settings)
+        except ConfigProblem as problem:
+            place = f"{dotenv_file(fabric_folder)} (line {line})"
+            problems.append(ConfigProblem(f"{place}: {problem.message}", hint=problem.hint))
+    if problems:
+        raise combine(problems)
+    return found
+
+
+def _nested(variable: Variable) -> dict[str, Any]:
+    value: Any = variable.value
+    for part in reversed(variable.path):
+        value = {part: value}
+    return dict(value)
 
 
 def _files(environ: Mapping[str, str], fabric_folder: Path | None) -> list[Path]:

@@ -10,6 +10,7 @@ from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.alerts import Alerts
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
+from agent_fabric.config.schema.cli import CliConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.config.schema.embedded import EmbeddedConfig
@@ -78,6 +79,8 @@ class FabricConfig(BaseModel):
     """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
     """How `fabric serve` listens and how much it takes on."""
+    cli: CliConfig = CliConfig()
+    """How the command line works."""
     secrets: SecretsConfig = SecretsConfig()
     """Where secrets are kept, and which of them workflows may use."""
     limits: LimitsConfig = LimitsConfig()

@@ -2,7 +2,8 @@
 
 .fabric/
     fabric.db          every run's events: the truth
-    locks              one byte for each run that is being driven
+    locks              one byte for each run that is being driven, and one for the server
+    server             the address of the server that runs for this folder
     agent-locks        one byte for each agent at work of which only one may be
     run_index.jsonl    one line for each settled run
     changes/           what files of project folders held before runs changed them

@@ -4,7 +4,7 @@ What lies in a fabric folder is obeyed: its configuration can name programs to s
 was unpacked or cloned with a project must not be. So a folder that we make gets a mark, keyed with a key that only this
 user has and bound to its place; without it, the folder is used only after the person has said so.
 
-The mark is bound to the configuration too: a later `git pull` can bring one into a folder that we made.
+The mark is bound to the configuration too, and to what the project's `.env` sets: a later `git pull` can bring either.
 """
 
 import hashlib
@@ -14,7 +14,9 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from agent_fabric.config.dotenv import read_dotenv
 from agent_fabric.config.files import MAX_FILE_BYTES
+from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 
@@ -29,26 +31,30 @@ def mark(root: Path, key: AuditKey) -> None:
     Raises:
         OSError: the mark cannot be written.
     """
+    _write_mark(root, key, _said(root, key))
+
+
+def _write_mark(root: Path, key: AuditKey, said: list[str]) -> None:
     path = _mark(root, key)
     path.parent.mkdir(exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         fresh.unlink()
     with fresh.open("x") as file:
-        file.write("\n".join(_said(root, key)))
+        file.write("\n".join(said))
     fresh.replace(path)
 
 
 def claim(root: Path, key: AuditKey) -> None:
-    """Mark a folder that has nothing in it yet."""
+    """Mark a folder that has nothing in it yet. A `.env` beside it was there before, and is not trusted by that."""
     if key != UNKEYED and _is_new(root):
         with suppress(OSError):  # a full disk is noticed, and explained, by whatever comes next
-            mark(root, key)
+            _write_mark(root, key, _said(root, key, dotenv=b""))
 
 
 def is_ours(root: Path, key: AuditKey) -> bool:
     """Tell whether a folder may be obeyed: nothing is in it yet, or it has this user's mark for this configuration."""
-    return key == UNKEYED or _is_new(root) or _marked(root, key) == _said(root, key)
+    return key == UNKEYED or (_is_new(root) and not _dotenv(root)) or _marked(root, key) == _said(root, key)
 
 
 def require_made_here(root: Path, key: AuditKey) -> None:
@@ -73,6 +79,11 @@ def require_ours(root: Path, key: AuditKey) -> None:
     """
     require_made_here(root, key)
     if not is_ours(root, key):
+        if _dotenv(root) and (_is_new(root) or _marked(root, key) == _said(root, key, dotenv=b"")):
+            raise ConfigError(
+                f"{root.parent / '.env'} has settings of agent-fabric that you have not trusted, so nothing is done",
+                hint="Look at its FABRIC_ lines. If they are as you want them: fabric config trust.",
+            )
         raise ConfigError(
             f"The configuration in {root} is not the one that you trusted, so it is not obeyed",
             hint="Look at it. If it is as you want it: fabric config trust.",
@@ -118,13 +129,14 @@ def _marked(root: Path, key: AuditKey) -> list[str]:
     return []
 
 
-def _said(root: Path, key: AuditKey) -> list[str]:
-    """Return what a mark must say of the place, and of the configuration in it."""
+def _said(root: Path, key: AuditKey, *, dotenv: bytes | None = None) -> list[str]:
+    """Return what a mark must say of the place, and of the configuration in it and beside it."""
     # Not only where a link leads to: a project could lead us to another fabric folder of the same user.
     itself = os.path.join(os.path.realpath(root.parent), root.name)  # noqa: PTH118 - as it is compared
     place = b"agent-fabric folder\0" + os.fsencode(itself) + b"\0" + os.fsencode(os.path.realpath(root))
     try:
-        return [hmac.digest(key.value, said, "sha256").hex() for said in (place, place + b"\0" + _configured(root))]
+        configured = _configured(root) + (_dotenv(root) if dotenv is None else dotenv)
+        return [hmac.digest(key.value, said, "sha256").hex() for said in (place, place + b"\0" + configured)]
     except OSError:
         return [hmac.digest(key.value, place, "sha256").hex(), "unreadable"]
 
@@ -141,6 +153,16 @@ def _configured(root: Path) -> bytes:
         finally:
             os.close(file)
     return found.digest()
+
+
+def _dotenv(root: Path) -> bytes:
+    """Return what tells one set of settings in the project's `.env` from another; nothing without any."""
+    try:
+        found = read_dotenv(root)
+    except ConfigProblem:
+        return b"unreadable"
+    said = "\0".join(f"{name}={found[name].value}" for name in sorted(found))
+    return hashlib.sha256(said.encode()).digest() if found else b""
 
 
 def _read(file: int) -> bytes:

@@ -151,7 +151,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric agents run greeter -i name=Ada
       fabric agents run summariser -i text=@notes.md --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = server_of(workspace, server)
+    url = server_of(workspace, server, local_only=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         wish = AgentWish(name, inputs or (), model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.config.dotenv import NAME, read_dotenv
 from agent_fabric.config.files import project_file, read_settings
 from agent_fabric.config.show import show_config, show_origins
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.made_here import mark
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
@@ -30,10 +32,13 @@ def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
     """Trust a fabric folder that you did not make yourself: obey its configuration and go on with its runs."""
     require_a_person()
     root = fabric_root(workspace)
-    if not root.is_dir():
+    variables = sorted(read_dotenv(root))
+    if not root.is_dir() and not variables:
         raise ConfigError(f"There is no folder {root}", hint="Change to the project whose .fabric you mean.")
     file = project_file(root)
     settings = {} if file is None else read_settings(file)
+    if not root.is_dir():
+        Layout(root).make()
     try:
         mark(root, audit_key(os.environ))
     except OSError as problem:
@@ -41,11 +46,13 @@ def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
             f"{root} cannot be marked: {problem.strerror}", hint="You must be able to write there."
         ) from None
     if as_json:
-        print_json({"trusted": str(root), "sets": sorted(settings)})
+        print_json({"trusted": str(root), "sets": sorted(settings) + variables})
         return COMPLETED
     says = (
         f"its configuration sets {', '.join(map(plain, sorted(settings)))}" if settings else "it has no configuration"
     )
+    if variables:
+        says += f"; {root.parent / NAME} sets {', '.join(variables)}"
     sys.stdout.write(f"{plain(str(root))} is trusted from now on; {says}.\n")
     return COMPLETED
 

@@ -15,6 +15,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.interfaces.cli.nearby_server import mention_server
 from agent_fabric.interfaces.cli.place import Questions, RunLogs
 
 OnCreated = Callable[[RunId], None]
@@ -73,7 +74,8 @@ Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]
 
 
 def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated], Awaitable[RunResult]]) -> Job:
-    """Return a job for this machine."""
+    """Return a job for this machine; a server that could do it as well is mentioned."""
+    mention_server(root)
 
     @asynccontextmanager
     async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:

@@ -54,7 +54,8 @@ Commands:
 {commands}
 
 Options:
-  --server URL                  Work on the runs of a server; FABRIC_URL does so for every command.
+  --server URL                  Work on the runs of a server; FABRIC_URL does so for every command. `auto` is the
+                                server that runs for this folder, if any.
   --version                     Show the version.
   --help                        Show this text; `fabric COMMAND --help` tells more.
   --install-completion [SHELL]  Install completion for a shell; by default for this one.

@@ -33,13 +33,16 @@ if TYPE_CHECKING:  # few commands need these
 
 T = TypeVar("T")
 FABRIC_URL = "FABRIC_URL"
+AUTO = "auto"
+"""In place of an address: the server that runs for this folder, if one does."""
 
 Server = Annotated[
     str | None,
     typer.Option(
         "--server",
         metavar="URL",
-        help=f"Work on the runs of this server; by default {FABRIC_URL}, else of this folder.",
+        help=f"Work on the runs of this server; `{AUTO}` is the one that runs for this folder, if any. "
+        f"By default {FABRIC_URL}, else `cli.server`, else this folder.",
     ),
 ]
 
@@ -206,21 +209,35 @@ class Place(Protocol):
 Work = Callable[[Place], Coroutine[Any, Any, T]]
 
 
-def server_of(workspace: str | None, server: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the address of the server to work on; None: this machine.
+def server_of(
+    workspace: str | None,
+    server: str | None,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    local_only: bool = False,
+) -> str | None:
+    """Return the address of the server to work on; None: this process does the work.
 
-    A folder that is named counts more than the environment, a server that is named as much as a folder.
+    A named folder counts more than the environment. `auto` finds the server that runs for this folder; what is
+    `local_only`, and so cannot be done by a server, is then done in this process.
 
     Raises:
-        ConfigError: both are named.
+        ConfigError: a server and a folder are named.
     """
     if server is not None and workspace is not None:
         raise ConfigError("--server and --workspace exclude each other", hint="A server has a folder of its own.")
-    if server is None and workspace is None:
-        return environment.get(FABRIC_URL) or None
+    if workspace is not None:
+        return None
     if server == "":
         raise ConfigError("--server needs an address", hint="For example: --server http://127.0.0.1:8787")
-    return server
+    chosen = server or environment.get(FABRIC_URL)
+    if chosen and chosen != AUTO:
+        return chosen
+    if local_only:
+        return None
+    from agent_fabric.interfaces.cli.nearby_server import find_server  # noqa: PLC0415 - a named server needs none
+
+    return find_server(wanted=chosen == AUTO)
 
 
 def at_place(workspace: str | None, server: str | None, work: Work[T], *, without: T | None = None) -> T:

@@ -69,7 +69,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         priority=priority,
         encrypt=encrypt,
     )
-    url = server_of(workspace, server)
+    url = server_of(workspace, server, local_only=here or no_ensure)
     if url is None:
         job = _here(wish, fabric_root(workspace), on_project=here, no_ensure=no_ensure)
     else:

@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric workflow run release-notes -i since=v1.0
       fabric workflow run ./triage.yaml --inputs inputs.json --json
     """  # noqa: D301 - the mark makes lines stay as they are
-    url = server_of(workspace, server)
+    url = server_of(workspace, server, local_only=here or is_file(name))
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(

@@ -62,7 +62,12 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
             raise
         own_url = url_of(seen_from_here(host), port, tls=tls is not None)
         server = _Server(fabric, live, create_app(fabric, live, hosts=hosts, own_url=own_url), tls)
-        server.on_started = lambda: on_listening(url_of(host, port, tls=tls is not None))
+
+        def started() -> None:
+            fabric.record_address(own_url)
+            on_listening(url_of(host, port, tls=tls is not None))
+
+        server.on_started = started
         try:
             server.run(sockets=[listener])
         except SystemExit:

@@ -102,3 +102,30 @@ def test_a_folder_with_nothing_in_it_and_a_user_without_a_key_are_let_through(fo
     assert is_ours(folder / "missing", KEY)
     (folder / "fabric.db").touch()
     assert is_ours(folder, UNKEYED)
+
+
+def test_settings_in_the_env_file_of_a_project_must_be_trusted(folder: Path) -> None:
+    dotenv = folder.parent / ".env"
+    dotenv.write_text("DATABASE_URL=x\n")
+    claim(folder, KEY)
+    assert is_ours(folder, KEY), "what another program reads is none of our business"
+    for text in ("FABRIC_SANDBOX__LEVEL=C\n", "FABRIC_SANDBOX__LEVEL=B\nDATABASE_URL=x\n", "FABRIC_BROKEN"):
+        dotenv.write_text(text)
+        with pytest.raises(ConfigError, match="trusted"):
+            require_ours(folder, KEY)
+        require_made_here(folder, KEY)
+        mark(folder, KEY)
+        assert is_ours(folder, KEY)
+        dotenv.write_text(text + "\n# another line\nOTHER=1\n")
+        assert is_ours(folder, KEY), "only settings count"
+
+
+def test_an_env_file_that_was_there_before_the_folder_is_not_trusted_by_making_it(folder: Path) -> None:
+    (folder.parent / ".env").write_text("FABRIC_SANDBOX__LEVEL=C\n")
+    with pytest.raises(ConfigError, match=r"\.env has settings of agent-fabric that you have not trusted"):
+        require_ours(folder, KEY)
+    claim(folder, KEY)
+    with pytest.raises(ConfigError, match=r"\.env has settings of agent-fabric that you have not trusted"):
+        require_ours(folder, KEY)
+    mark(folder, KEY)
+    require_ours(folder, KEY)
