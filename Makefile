@@ -14,18 +14,19 @@ override TASK := $(value TASK)
 export TASK
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format format-check lint types layers unit simulation services bench requirements \
+.PHONY: help run test check soak format format-check lint types layers unit simulation services bench requirements \
 	constraints clean venv task-given
 
 # Tests start hundreds of interpreters, and without bytecode each of them would compile all our source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What one pytest runs: `make tests/e2e` runs one of them. Those that take longest begin first.
-LONGEST := tests/e2e tests/integration/http tests/e2e/server tests/integration/sandbox tests/integration/llm \
-	tests/simulation tests/unit/infrastructure
+# What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first.
+LONGEST := tests/e2e/outcomes tests/e2e/server tests/integration/http tests/e2e/models tests/e2e/workflows \
+	tests/e2e/kills tests/e2e/agents tests/e2e/cli tests/integration/sandbox tests/integration/llm \
+	tests/unit/domain tests/unit/infrastructure tests/simulation
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
-SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py)))) \
-	$(wildcard tests/integration/test_*.py) tests/e2e tests/e2e/server
+SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
+	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
 .PHONY: suites $(QUICK_SUITES) $(SLOW_SUITES)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
@@ -41,9 +42,10 @@ run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options 
 	@$(VENV)/bin/fabric run $(ARGS) -- "$$TASK"
 
 test: SUITES = $(QUICK_SUITES) $(SLOW_SUITES)
+test: CHOSEN = -m "not soak"
 test: services ## Every check and every test, the slow ones too
 check: SUITES = $(QUICK_SUITES)
-check: CHOSEN = -m "not slow"
+check: CHOSEN = -m "not slow and not soak"
 check: ## The fast part: format, lint, types, layers, unit, simulation
 
 test check: $(TOOLS)
@@ -72,12 +74,14 @@ unit: $(TOOLS) ## Unit tests; pytest's options in ARGS="…"
 simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 	$(PY) -m pytest tests/simulation $(ARGS)
 
-tests/e2e: BESIDE = --ignore tests/e2e/server # a suite of its own
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
-	$(PY) -m pytest $@ --durations=10 $(BESIDE) $(CHOSEN) $(ARGS)
+	$(PY) -m pytest $@ --durations=10 $(CHOSEN) $(ARGS)
 
 suites:
 	@printf '%s\n' $(QUICK_SUITES) $(SLOW_SUITES)
+
+soak: $(TOOLS) services ## The long loops: kills, fuzzers, simulation, real models; parts in ARGS="…"
+	@$(PY) scripts/soak.py $(ARGS)
 
 services: ## Install the programs that tests need, where that is possible
 	@scripts/test_services.sh

@@ -2,14 +2,31 @@
 
 import os
 import platform
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.llm.weights.folder import models_folder
+from effort import SOAK, examples
 from services import in_ci
+
+# A busy machine is no failure: tests that promise a time measure it themselves.
+for profile in ("commit", "soak"):
+    settings.register_profile(
+        profile, max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("soak" if SOAK else "commit")
+
+
+def pytest_configure() -> None:
+    """Heed signals that we were started to ignore, as jobs in the background are: what tests start would inherit it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:

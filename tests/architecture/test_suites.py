@@ -1,5 +1,6 @@
 """`make test` runs suite by suite: no test may lie outside of them."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,18 @@ def test_every_test_belongs_to_a_suite_that_make_runs() -> None:
         if not any(file.is_relative_to(suite) for suite in suites)
     ]
     assert left_out == []
+
+
+def test_no_test_has_a_name_that_the_suites_overlook() -> None:
+    """pytest would find these, the rules about suites would not."""
+    assert [str(file) for file in (ROOT / "tests").rglob("*_test.py")] == []
+
+
+def test_every_test_that_only_a_soak_runs_is_in_a_part_of_it() -> None:
+    marked = [file for file in (ROOT / "tests").rglob("test_*.py") if f"mark.{'soak'}" in file.read_text()]
+    soaked = [ROOT / path for path in runpy.run_path(str(ROOT / "scripts/soak.py"))["PARTS"]["models"].paths]
+    assert marked
+    assert [str(file) for file in marked if not any(file.is_relative_to(folder) for folder in soaked)] == []
 
 
 def test_parts_made_side_by_side_all_run_and_those_that_failed_are_named(tmp_path: Path) -> None:

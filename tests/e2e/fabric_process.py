@@ -20,6 +20,7 @@ from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from e2e.fork_server import Process, start_fabric
 
 TESTS = Path(__file__).resolve().parents[1]
 PATIENCE_S = 30.0
@@ -166,6 +167,8 @@ class Fabric:
     """Where the configuration lies; by default in `folder`."""
     server: str = ""
     """The address of a server whose runs are worked on instead of those in `folder`."""
+    fresh: bool = False
+    """Whether each process is a fresh interpreter instead of a fork of a warm one."""
 
     @property
     def root(self) -> Path:
@@ -193,9 +196,8 @@ class Fabric:
         paths = os.pathsep.join(path for path in (kept.get("PYTHONPATH"), str(TESTS)) if path)
         # The home folder is another one, so what a version manager has put in front of `python3` finds nothing there.
         programs = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *engineered(arguments)),
-            *(() if self.server else ("--workspace", str(self.root))),
+        process = await start_fabric(
+            [*engineered(arguments), *(() if self.server else ("--workspace", str(self.root)))],
             cwd=home,
             env={
                 **kept,
@@ -207,9 +209,7 @@ class Fabric:
                 **({"FABRIC_URL": self.server} if self.server else {}),
                 **self.environment,
             },
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            fresh=self.fresh,
         )
         return Started(process, time.monotonic())
 
@@ -222,7 +222,7 @@ class Fabric:
 class Started:
     """A `fabric` process under way."""
 
-    process: asyncio.subprocess.Process
+    process: Process
     at: float
 
     async def ended(self, *, timeout_s: float = PATIENCE_S) -> Ended:

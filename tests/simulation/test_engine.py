@@ -38,9 +38,11 @@ from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
 from agent_fabric.testing.fakes import MemoryRuns, PermissivePolicy
 from agent_fabric.testing.workbench import SETTINGS, Answer, BuildPack, Workbench, workbench
+from effort import effort, report
 
 RUN = RunId("run-0")
 MAX_STEPS = 12
+HISTORIES = effort(300, 10_000)
 FINISH = make_finish_tool_def({"summary": {"type": "string"}}, needs_proof=True)
 
 
@@ -402,12 +404,8 @@ async def _all(seeds: range) -> Counter[str]:
 
 
 @pytest.mark.proves("AF-134", "A33-059", "FC-024")
-async def test_a_thousand_histories_keep_every_promise() -> None:
-    ends = await _all(range(1_000))
-    assert ends["crashes"] > 500, ends
-    assert all(ends[status] > 20 for status in ("completed", "failed", "cancelled", "incomplete")), ends
-
-
-@pytest.mark.slow
-async def test_ten_thousand_histories_keep_every_promise() -> None:
-    await _all(range(1_000, 10_000))
+async def test_hundreds_of_histories_keep_every_promise() -> None:
+    ends = await _all(range(HISTORIES))
+    report("histories of runs simulated", HISTORIES)
+    assert ends["crashes"] > HISTORIES // 2, ends
+    assert all(ends[status] > HISTORIES // 50 for status in ("completed", "failed", "cancelled", "incomplete")), ends

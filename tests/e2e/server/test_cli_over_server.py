@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
+from e2e.cli.test_approvals import at_a_terminal
 from e2e.fabric_process import Fabric, read_lines, settings
 from e2e.server.both_ways import Both, Step, both_ways, step
 from e2e.server_process import Serving, serving
-from e2e.test_approvals import at_a_terminal
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

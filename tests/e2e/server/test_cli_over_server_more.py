@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script
+from e2e.agents.test_agents import GREETER
 from e2e.server.both_ways import Both, Step, both_ways, step
-from e2e.test_agents import GREETER
-from e2e.test_workflows import FAILS, GREET
+from e2e.workflows.test_workflows import FAILS, GREET
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.testing.scripted_model import Call, Calls, Finish, Script, ScriptedModel
+from e2e.agents.test_guides import written
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
-from e2e.test_guides import written
 
 PATIENCE_S = 30.0
 DONE = Finish(summary="hello.py prints the first ten primes.", artifacts=[], next_steps=[], notes="")

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import httpx2
 import pytest
 
 from e2e.fabric_process import Fabric, settings
+from e2e.fork_server import Process, start_fabric
 
 UNREACHED = "http://127.0.0.1:9/v1"
 PATIENCE_S = 60.0
@@ -25,16 +25,13 @@ def fabric(folder: Path, **environment: str) -> Fabric:
     return Fabric(folder, settings(UNREACHED, server={"port": 0}), environment)
 
 
-async def started(folder: Path, stdin: int, *arguments: str) -> asyncio.subprocess.Process:
+async def started(folder: Path, stdin: int, *arguments: str) -> Process:
     """Start the command with something on its standard input, and no other terminal."""
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments),
-        *("--workspace", str(folder / ".fabric")),
+    return await start_fabric(
+        [*arguments, "--workspace", str(folder / ".fabric")],
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
         cwd=folder,
         stdin=stdin,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
 

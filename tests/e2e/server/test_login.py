@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import pty
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from e2e.fabric_process import Fabric, settings
+from e2e.fork_server import Process, start_fabric
 from e2e.server_process import Serving, serving
 
 UNREACHED = "http://127.0.0.1:9/v1"
@@ -40,9 +40,9 @@ class Person:
     home: Path
     url: str
 
-    async def _start(self, stdin: int, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments),
+    async def _start(self, stdin: int, *arguments: str, **environment: str) -> Process:
+        return await start_fabric(
+            arguments,
             env={
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.home),
@@ -52,8 +52,6 @@ class Person:
             },
             cwd=self.home,
             stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
 

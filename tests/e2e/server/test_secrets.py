@@ -12,6 +12,7 @@ import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, settings
+from e2e.fork_server import start_fabric
 
 SECRET = "sk-8f3a-very-secret-0123456789"
 LOOK = Call("list_files", {"path": "."})
@@ -20,12 +21,11 @@ DONE = Finish(summary="done", artifacts=[], next_steps=[], notes="")
 
 async def given(fabric: Fabric, text: str, *arguments: str) -> Ended:
     """Run a command with something on its standard input."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments, "--workspace", str(fabric.root)),
+    process = await start_fabric(
+        [*arguments, "--workspace", str(fabric.root)],
+        cwd=Path.cwd(),
         env={"PATH": os.environ["PATH"], "HOME": str(fabric.folder), **fabric.environment},
         stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(30):
         out, err = await process.communicate(text.encode())

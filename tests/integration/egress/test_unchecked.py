@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_fabric.infrastructure.egress.addresses import is_public
 from agent_fabric.infrastructure.egress.hosts import Endpoint, Malformed, endpoint_from
 from agent_fabric.infrastructure.egress.policy import EgressPolicy, covers
+from effort import examples
 from integration.egress.wire import PUBLIC, Net, at, bench, listening, status
 
 ANY = EgressPolicy(allow_domains=None, ports=None)
@@ -242,7 +243,7 @@ forms = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(form=forms, a=authorities, b=authorities, found=answers, listed=st.booleans())
 def test_whatever_is_asked_only_checked_addresses_are_dialled(
     form: str, a: str, b: str, found: list[str], listed: bool
@@ -287,7 +288,7 @@ def _unwrapped(text: str) -> object:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(text=authorities | st.text(max_size=30))
 def test_an_accepted_host_has_one_form_that_every_reader_understands_alike(text: str) -> None:
     try:

@@ -40,7 +40,7 @@ from a2a.utils.errors import (
 from agent_fabric.domain.ids import RunId
 from agent_fabric.interfaces.http.views import look_at
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, Slow, Status, Turn
-from e2e.test_workflows import ASKS, FAILS, GREET
+from e2e.workflows.test_workflows import ASKS, FAILS, GREET
 from integration.http.served import LOOK, PATIENCE_S, Served, bearer, served
 from integration.http.test_agents import write as write_agent
 from integration.http.test_openai import prompts_of

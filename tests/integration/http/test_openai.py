@@ -12,7 +12,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, Slow, Status, Turn
-from e2e.test_workflows import ASKS, FAILS, GREET, WAITS
+from e2e.workflows.test_workflows import ASKS, FAILS, GREET, WAITS
 from integration.http.served import LOOK, PATIENCE_S, Served, served, task
 from integration.http.test_agents import write as write_agent
 from integration.http.test_workflows import define

@@ -22,7 +22,7 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.interfaces.store_view import status_from
 from agent_fabric.testing.scripted_model import Call, Script, Status
-from e2e.test_workflows import GREET
+from e2e.workflows.test_workflows import GREET
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, Served, served, task
 from integration.http.test_workflows import define
 from integration.persistence.opened_store import store_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from e2e.test_workflows import ASKS, CALLS, FAILS, GREET, META, WAITS
+from e2e.workflows.test_workflows import ASKS, CALLS, FAILS, GREET, META, WAITS
 from integration.http.served import PATIENCE_S, Served, served
 
 BASE = "/api/v1/workflows"

@@ -136,7 +136,7 @@ async def test_a_file_that_says_nothing_about_itself_still_has_a_name_and_a_wind
         assert (card.name, card.parameters_b, card.served_window) == ("first", None, 4096)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.proves("FC-003", "FC-006", "FC-007", "C44")
 async def test_a_real_model_is_asked_switched_between_two_answers_and_asked_again(
     tmp_path: Path, fast_weights: Path

@@ -33,7 +33,7 @@ MESSAGES = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("window", [None, 2_048], ids=["openai-route", "native-route"])
 async def test_a_real_model_calls_a_tool_through_either_route_of_the_stand_in(
     tmp_path: Path, fast_weights: Path, window: int | None

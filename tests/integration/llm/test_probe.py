@@ -172,7 +172,7 @@ async def test_a_server_that_breaks_off_is_an_unusable_dialect_not_a_crash() -> 
     assert probed.dialect is ToolDialect.SCHEMA
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.proves("C01")
 async def test_the_real_embedded_model_is_held_to_a_schema_and_its_speed_is_known(
     fast_weights: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,7 +23,7 @@ WITHOUT_LLAMA = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_real_model_answers_survives_a_kill_and_ends_when_nobody_needs_it(
     tmp_path: Path, fast_weights: Path
 ) -> None:

@@ -294,7 +294,7 @@ async def test_a_server_that_nobody_asks_is_stopped_and_started_again_by_the_nex
             assert second.pid != first.pid
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.proves("FC-003", "FC-007")
 async def test_a_real_model_takes_the_cache_types_and_flash_attention(tmp_path: Path, fast_weights: Path) -> None:
     pytest.importorskip("xllamacpp")

@@ -16,9 +16,10 @@ from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
 from command_lines import FORBIDDEN, HARMLESS, LineMaker
+from effort import effort, report
 from services import need_program
 
-LINES = 50_000
+LINES = effort(5_000, 50_000)
 BATCH = 400
 CONTROL = 40
 """Of the lines that were not allowed, one in so many is run as well: they show that the stubs tell."""
@@ -139,6 +140,7 @@ def fuzz(recorder: Recorder, seed: int, number: int) -> tuple[int, int, list[tup
 @pytest.mark.proves("AF-121", "A33-084")
 def test_bash_starts_nothing_forbidden_in_a_line_that_was_allowed(tmp_path: Path) -> None:
     permitted, caught, holes = fuzz(Recorder(tmp_path), seed=1, number=LINES)
+    report("command lines judged and compared with bash", LINES)
     assert holes == []
     assert permitted > LINES / 20
-    assert caught > 100, "the stubs tell nothing, so the test proves nothing"
+    assert caught > LINES // 500, "the stubs tell nothing, so the test proves nothing"

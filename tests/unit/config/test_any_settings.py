@@ -15,6 +15,7 @@ from agent_fabric.config.loader import Loaded, read_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.show import show_config, show_origins
+from effort import examples
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=8)  # half characters, too
 known_names = st.sampled_from(
@@ -40,7 +41,7 @@ any_json = st.recursive(
 )
 documents = st.dictionaries(known_names | any_text, any_json, max_size=4)
 
-quick = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def attempt(

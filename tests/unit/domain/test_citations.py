@@ -184,20 +184,21 @@ def test_words_that_do_not_occur_are_never_quoted(words: list[str], rng: random.
 
 def test_many_quotes_from_a_long_page_take_no_time() -> None:
     text = PAGE * 2_500
-    started = time.monotonic()
+    started = time.process_time()
     page = PageText(text)
     assert all(page.has(f"In {year} the committee found no effect") for year in [2019] * 1_000)
     assert not page.has("nothing of the kind " * 200)
     assert len(text) > 500_000
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", [" ", ".", "\n", "-", "- ", "a", "'", "…", "|", "\t> ", "# ", "1,"])
 def test_no_page_makes_the_check_slow(filler: str) -> None:
     page = PageText("The beginning of it" + filler * 300_000 + "x the end of it all")
-    started = time.monotonic()
+    started = time.process_time()
     assert not any(page.has(quote) for quote in ("a short", "aaaaaaaaaaaaaaaa", "the beginning of it ... of it al"))
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -349,11 +350,12 @@ def test_who_cannot_fetch_is_not_told_to() -> None:
     assert not any("fetch_url" in problem for problem in problems)
 
 
+@pytest.mark.slow
 def test_addresses_without_end_take_no_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     text = " ".join("https://a.org/" + mark * 100_000 for mark in ("|", ".", "—", "[1]", "'s", ")", "("))
     assert problems_with_citations(cited(summary=text), [source()], {})
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 # ── the check ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.commands.grammar import MAX_COMMAND_BYTES, parse_command
 from agent_fabric.domain.commands.invocation import Connector, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by, wrapped
+from effort import effort, examples
 from services import need
 
 
@@ -333,7 +334,7 @@ SIGNS = """a b ; && || | & ( ) { } $( ${ $(( )) ` " ' \\ if then else fi for in 
 PIECES = st.lists(st.sampled_from([*SIGNS.split(), "\n"]), max_size=25)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.one_of(st.text(max_size=60), SHELL_TEXT, PIECES.map(" ".join), PIECES.map("".join)))
 def test_no_text_raises_anything_but_unparsable(text: str) -> None:
     with contextlib.suppress(UnparsableCommand):
@@ -446,7 +447,7 @@ class Lines:
         return text
 
 
-LINES = range(200)
+LINES = range(effort(40, 2_000))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.evidence import Assessment, assess
+from effort import examples
 
 
 @pytest.mark.proves("AF-124")
@@ -187,7 +188,7 @@ def test_reading_and_discarding_change_nothing(command: str) -> None:
     assert assess(command) == Assessment(changes=False, proves="")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=50))
 def test_every_text_gets_an_assessment(command: str) -> None:
     assert isinstance(assess(command), Assessment)

@@ -23,6 +23,7 @@ from agent_fabric.domain.research import (
     with_page,
 )
 from agent_fabric.domain.sources import Source
+from effort import examples
 
 pytestmark = pytest.mark.proves("AF-127")
 
@@ -125,7 +126,7 @@ odd_text = st.text(max_size=40) | st.text("\r\n\0\x85\u2028\ud800\"',=| ", max_s
 odd_text |= st.builds(str.__mul__, st.sampled_from(["x", "a ", "\r", '"', "é", ","]), st.integers(100_000, 200_000))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(odd_text, odd_text, odd_text), max_size=4))
 def test_whatever_is_written_is_read_back(steps: list[tuple[str, str, str]]) -> None:
     rows: list[Row] = []

@@ -10,6 +10,7 @@ from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import agent_from
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.errors import InvalidInputs
+from effort import examples
 
 WORDS = st.sampled_from(
     [
@@ -57,7 +58,7 @@ VALUES = st.recursive(
 KNOWN = [KnownToAgents(), KnownToAgents(packs=frozenset({"p"}), models=frozenset(), servers=frozenset({"x"}))]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*AGENT.fields]), VALUES), st.sampled_from(KNOWN), st.dictionaries(WORDS, VALUES)
 )
@@ -76,7 +77,7 @@ def test_any_definition_is_explained_or_works(
             assert brief.prompt
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(VALUES)
 def test_anything_else_is_explained(value: Any) -> None:
     assert problems_in_agent(value, KnownToAgents())

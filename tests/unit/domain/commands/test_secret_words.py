@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.commands.secret_words import variable_names, with_variables
+from effort import examples
 
 NAME = "${secret:KEY}"
 HOSTILE = [
@@ -50,7 +51,7 @@ def test_an_argument_arrives_as_it_is(text: str, value: str) -> None:
     assert printed(command, value) == text.replace("{}", value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     before=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
     after=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),

@@ -9,6 +9,7 @@ from agent_fabric.domain.dialects.call_text import MAX_CALLS
 from agent_fabric.domain.dialects.understand import understand
 from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
 from agent_fabric.domain.tools import Effect, ToolSpec
+from effort import examples
 
 NATIVE, SCHEMA, TEXT = ToolDialect.NATIVE, ToolDialect.SCHEMA, ToolDialect.TEXT
 
@@ -257,10 +258,9 @@ PIECES = st.one_of(
 )
 
 
-@pytest.mark.slow
-@settings(max_examples=2_000, deadline=None, database=None)
+@settings(max_examples=examples(1_000), deadline=None, database=None)
 @given(st.lists(PIECES, max_size=8).map("".join))
-def test_ten_thousand_garbage_answers_crash_nothing(text: str) -> None:
+def test_garbage_answers_crash_nothing(text: str) -> None:
     """Each text is an answer in each dialect, whole and cut off: making one up takes longer than reading it."""
     cut_off = text[: 2 * len(text) // 3]
     for dialect, (said, reason) in product(ToolDialect, ((text, "stop"), (cut_off, "length"))):

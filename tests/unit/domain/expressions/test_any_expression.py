@@ -12,6 +12,7 @@ from agent_fabric.domain.expressions.errors import ExpressionError
 from agent_fabric.domain.expressions.evaluation import evaluate, render, resolve
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
+from effort import examples
 
 BIG = "x" * 1_000_000
 DEEP: list[Any] = []
@@ -101,7 +102,7 @@ def only_expression_errors(use: Callable[[], Any]) -> Any:
         return error
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(EXPRESSIONS)
 def test_whatever_is_written_gives_a_value_or_an_expression_error(text: str) -> None:
     started = time.process_time()
@@ -115,7 +116,7 @@ def test_whatever_is_written_gives_a_value_or_an_expression_error(text: str) -> 
     assert type(again) is type(result)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(GUARDED)
 def test_only_a_name_that_is_used_without_a_guard_can_be_missing(text: str) -> None:
     """So a definition that refers only to what is surely there cannot fail for want of it."""
@@ -128,7 +129,7 @@ def test_only_a_name_that_is_used_without_a_guard_can_be_missing(text: str) -> N
             assert error.missing[0] in {path[0] for path in needed}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(PIECES, max_size=6).map("".join))
 @example("{{ 1 }}{#")
 @example("{% raw %}{% endraw -%} {#-#}")
@@ -141,7 +142,7 @@ def test_whatever_a_template_holds_gives_a_text_or_an_expression_error(template:
     only_expression_errors(lambda: resolve({"k": [template]}, SCOPE))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab1'\"\\.|(){}[]%#-+*/~<>=!&, \n:isdefnortx_é"), max_size=60))
 def test_noise_never_breaks_the_reader(text: str) -> None:
     for use in (evaluate, render, resolve):

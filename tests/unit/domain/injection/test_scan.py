@@ -187,6 +187,7 @@ def test_hostile_text_takes_time_by_its_length_and_no_more(unit: str) -> None:
     assert seconds_for(large) <= 24 * seconds_for(small) + 0.01
 
 
+@pytest.mark.slow
 def test_beyond_the_limit_length_costs_next_to_nothing() -> None:
     text = "You must tell the user. "
     assert seconds_for(text * (LIMIT // 4)) <= 3 * seconds_for(text * (LIMIT // len(text))) + 0.05

@@ -12,6 +12,7 @@ from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.stricter import StricterPolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
+from effort import examples
 
 STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.BLOCK: 2}
 
@@ -243,6 +244,7 @@ def test_what_is_said_stays_short_however_long_the_command_is() -> None:
         assert len(ruling.reason) + len(ruling.subject) < 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -263,9 +265,9 @@ def test_what_is_said_stays_short_however_long_the_command_is() -> None:
     ],
 )
 def test_a_hostile_line_is_judged_in_time(command: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert judge(shell(command), profile=Profile.WORKSPACE).verdict in Verdict
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15
 
 
 COMMANDS = st.sampled_from(
@@ -285,7 +287,7 @@ PROFILES = st.sampled_from(list(Profile))
 LEVELS = st.sampled_from(["A", "C"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(COMMANDS, RULES, PATTERNS, st.sampled_from([Verdict.ASK, Verdict.BLOCK]), PROFILES, LEVELS)
 def test_a_further_rule_that_forbids_or_asks_never_loosens(
     command: str, rules: list[Rule], pattern: str, verdict: Verdict, profile: Profile, level: str
@@ -296,7 +298,7 @@ def test_a_further_rule_that_forbids_or_asks_never_loosens(
     assert STRICTNESS[after] >= STRICTNESS[before]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(COMMANDS, RULES, PROFILES, st.randoms())
 def test_the_order_of_rules_does_not_matter(command: str, rules: list[Rule], profile: Profile, random: object) -> None:
     shuffled = list(rules)
@@ -305,7 +307,7 @@ def test_the_order_of_rules_does_not_matter(command: str, rules: list[Rule], pro
     assert judge(call, *rules, profile=profile).verdict is judge(call, *shuffled, profile=profile).verdict
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(COMMANDS, RULES, PROFILES)
 def test_a_line_is_never_judged_milder_than_any_of_its_commands(
     command: str, rules: list[Rule], profile: Profile
@@ -357,7 +359,7 @@ SYNTAX = st.sampled_from(
 PLAIN = st.sampled_from(["curl x", "git push", "rm -rf /", "ssh host", "sudo ls", "npm publish", "kubectl apply -f x"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(PLAIN, st.lists(PROGRAMS, max_size=3), SYNTAX, PROFILES, LEVELS)
 def test_another_program_around_a_command_does_not_loosen(
     command: str, programs: list[str], syntax: str, profile: Profile, level: str

@@ -7,6 +7,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
+from effort import examples
 
 POLICY = RulePolicy()
 
@@ -276,7 +277,7 @@ def test_by_default_nothing_is_allowed_that_talks_to_other_machines() -> None:
     assert not {"curl", "wget", "ssh", "scp", "sudo", "su", "nc", "docker", "kubectl"} & DEFAULT_ALLOWED_COMMANDS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=50), st.sampled_from(["A", "C", "", "?"]))
 def test_every_text_gets_a_ruling(command: str, level: str) -> None:
     assert judge(command, level=level).verdict in Verdict

@@ -93,6 +93,7 @@ def plain_chain(count: int) -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 def test_ten_thousand_steps_fold_in_bounded_time() -> None:
     world = World(plain_chain(10_000))
     world.run()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.changes import Entry, Kind, Picture, compare
 from agent_fabric.infrastructure.changes.objects import Objects
 from agent_fabric.infrastructure.changes.pictures import PictureTaking, TooManyFiles, dump_picture, load_picture
+from effort import effort, examples
 
 ENTRIES = st.builds(
     Entry,
@@ -104,14 +105,14 @@ def test_a_folder_in_uproar_is_pictured_without_error_and_without_leaving_it(tmp
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        for _ in range(500):
+        for _ in range(effort(100, 5_000)):
             assert not any("secret" in path for path in PictureTaking(None)(folder).entries)
     finally:
         over.set()
         thread.join()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(50))
 @given(
     names=st.lists(
         st.binary(min_size=1, max_size=20).filter(lambda name: not {0, 47} & set(name) and name not in {b".", b".."}),

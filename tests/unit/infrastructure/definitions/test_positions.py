@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.config.formats.syntax import SyntaxProblem
 from agent_fabric.infrastructure.definitions.positions import parse_with_spots
+from effort import examples
 
 # Without digits: this writer follows version 1.1 and leaves out the quotes around 1e3.
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Nd"]), max_size=12)
@@ -50,7 +51,7 @@ def test_yaml_has_the_values_of_json(text: str, value: object) -> None:
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_is_written_as_yaml_is_read_back(value: Any) -> None:
     text = yaml.safe_dump(json.loads(json.dumps(value)), allow_unicode=True)
     try:
@@ -62,7 +63,7 @@ def test_what_is_written_as_yaml_is_read_back(value: Any) -> None:
 
 
 @given(VALUES, st.sampled_from([None, 0, 2]), st.sampled_from([".json", ".yaml"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_every_value_stands_where_its_place_says(value: Any, indent: int | None, suffix: str) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=False)
     try:
@@ -85,7 +86,7 @@ def test_every_value_stands_where_its_place_says(value: Any, indent: int | None,
 
 
 @given(st.text(max_size=60) | st.text("{}[]:,-\"'#&*!|>%@` \n\tab1", max_size=60), st.sampled_from([".json", ".yaml"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_whatever_the_text_only_our_own_error_comes(text: str, suffix: str) -> None:
     try:
         parsed = parse_with_spots(text, suffix)

@@ -13,6 +13,7 @@ from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.egress.addresses import AddressGuard, is_public, spelled_address
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
+from effort import examples
 
 PRIVATE_V4 = [
     IPv4Network(text)
@@ -206,7 +207,7 @@ like_v4 = st.lists(numbers, min_size=1, max_size=5).map(".".join)
 like_v6 = st.lists(st.sampled_from(["", "0", "1", "ffff", "64", "ff9b", "2002", "7f00"]), min_size=3, max_size=8)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(host=like_v4 | like_v6.map(":".join) | st.builds("{}:{}".format, like_v6.map(":".join), like_v4))
 def test_what_the_system_takes_for_an_address_is_never_taken_for_a_name(host: str) -> None:
     try:

@@ -28,11 +28,12 @@ from agent_fabric.testing.fakes import MemoryRuns
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Finish, Reply, Say
 from agent_fabric.testing.scripted_wire import ChatCompletion
 from agent_fabric.testing.workbench import workbench
+from effort import effort
 
 SEEDS = range(10)
 """Each gives a thousand mutants; a failure names its seed and number."""
 MUTANTS_PER_SEED = 1_000
-ENGINE_RUNS = 300
+ENGINE_RUNS = effort(100, 3_000)
 
 LOOK = ToolSpec(
     name="look",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.infrastructure.observability.log_lines import FromLogging, Lines
 from agent_fabric.infrastructure.observability.redaction import REDACTED, Redactor
+from effort import examples
 
 pytestmark = pytest.mark.proves("AF-149")
 
@@ -151,7 +152,7 @@ LINE_BREAKS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 @given(event=EVIL, key=EVIL, value=EVIL, nested=st.recursive(EVIL, lambda x: st.lists(x) | st.dictionaries(EVIL, x)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nothing_in_a_json_line_can_forge_another(event: str, key: str, value: str, nested: Any) -> None:
     shown = line({"event": event, key: value, "nested": nested, "exc_info": failed(value)})
     assert not LINE_BREAKS.search(shown)
@@ -163,7 +164,7 @@ def test_nothing_in_a_json_line_can_forge_another(event: str, key: str, value: s
 
 
 @given(event=EVIL, key=EVIL, value=EVIL, nested=st.recursive(EVIL, lambda x: st.lists(x) | st.dictionaries(EVIL, x)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nothing_in_a_pretty_line_can_forge_another_or_steer_the_terminal(
     event: str, key: str, value: str, nested: Any
 ) -> None:
@@ -232,7 +233,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 @given(secret=KNOWN, before=AROUND, after=AROUND)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_no_known_secret_survives(secret: str, before: str, after: str) -> None:
     fields = planted(f"{before}{secret}{after}")
     assert not any("§" in text for text in texts_in(parsed(fields, secret)))
@@ -240,7 +241,7 @@ def test_no_known_secret_survives(secret: str, before: str, after: str) -> None:
 
 
 @given(look=LOOKS, before=AROUND, after=AROUND)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_nothing_that_looks_like_a_secret_survives(look: tuple[str, str], before: str, after: str) -> None:
     secret, shape = look
     fields = planted(f"{before} {shape.replace('{}', secret)} {after}")

@@ -170,9 +170,9 @@ def test_a_very_long_text_is_cut_without_halving_a_secret() -> None:
 )
 def test_no_text_takes_long(piece: str) -> None:
     redactor, text = Redactor(["hunter2"]), piece * 100_000
-    started = time.monotonic()
+    started = time.process_time()
     redactor.text(text)
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("name", ["password", "DB_PASSWORD", "X-Api-Key", "accessToken", "client_secret", "Set-Cookie"])

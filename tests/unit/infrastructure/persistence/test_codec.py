@@ -16,6 +16,7 @@ from agent_fabric.domain.tools import BadArguments, arguments_from
 from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text
 from agent_fabric.infrastructure.persistence.codec import INLINE_BYTES, LONG_TEXT, decode, encode, pack, unpack
 from contract.run_repository_contract import run_created
+from effort import examples
 
 KEYS = st.sampled_from(["$blob", "chars", "a", "content", "ü", ""])
 TEXTS = st.one_of(
@@ -45,7 +46,9 @@ def long(args: Mapping[str, Any]) -> dict[str, Any]:
     return {**args, "padding": "x" * INLINE_BYTES}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_a_large_payload_of_any_shape_comes_back_whole(args: dict[str, Any]) -> None:
     assert there_and_back(call(long(args))) == call(long(args))

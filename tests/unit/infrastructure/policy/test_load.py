@@ -156,9 +156,9 @@ def test_files_that_are_no_policy_are_refused(tmp_path: Path, folder: Path) -> N
 
 def test_an_expression_that_would_hang_python_does_not(folder: Path) -> None:
     policy = load(folder, rules=[{"id": "slow", "verdict": "ask", "commands_matching": ["(a+)+$"]}])
-    started = time.monotonic()
+    started = time.process_time()
     judge(policy, "echo " + "a" * 5_000 + "!")
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_expressions_that_allow_must_fit_the_whole_command(folder: Path) -> None:

@@ -14,6 +14,7 @@ from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.infrastructure.persistence.codec import encode
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
+from effort import examples
 from unit.infrastructure.runlog.every_kind import RUN, all_ends, call
 
 EVERY_EVENT = [event for log in all_ends() for event in log]
@@ -52,7 +53,7 @@ def test_the_fast_line_is_the_same_as_the_slow_one_for_every_kind(event: Event) 
     assert fast.get("lane") == event.lane
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     text=TEXTS,
     more=TEXTS,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.protected import is_protected
 from agent_fabric.infrastructure.sandbox.beneath import Beneath, has_openat2
+from effort import examples
 
 SECRET = b"outside"
 
@@ -79,7 +80,7 @@ def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.proves("AF-120")
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(path=HOSTILE, from_root=st.booleans())
 def test_no_path_opens_anything_outside(shared: tuple[Path, Beneath], path: str, from_root: bool) -> None:
     root, beneath = shared
@@ -429,7 +430,7 @@ def test_a_guarded_folder_is_as_usable_as_any_other(guarded: Beneath, root: Path
         guarded.read_file("loop", 10)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(300))
 @given(path=HOSTILE)
 def test_no_path_leads_out_of_a_guarded_folder_or_into_what_is_hidden(guarded: Beneath, root: Path, path: str) -> None:
     for shown in (path, f"to_here/{path}", f"to_hidden/{path}", f"folder/../{path}/../.fabric/token"):

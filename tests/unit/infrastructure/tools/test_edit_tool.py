@@ -10,6 +10,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
+from effort import examples
 
 CONTEXT = ToolContext(run_id=RunId("run"), call_id=CallId("call"), timeout_s=10, network_allowed=False)
 
@@ -110,7 +111,7 @@ def test_the_policy_is_told_which_argument_is_the_path() -> None:
     assert EDIT_FILE.effect is Effect.CHANGES_WORKSPACE
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(100))
 @given(before=st.text("ab\n", max_size=20), old=st.text("ab\n", min_size=1, max_size=4), new=st.text("abc", max_size=4))
 async def test_an_edit_is_a_replacement_of_the_only_match_or_nothing(
     tmp_path: Path, before: str, old: str, new: str

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.infrastructure.web.extract import Kind, kind_of, read, settle_type
+from effort import examples
 
 ARTICLE = """<!doctype html><html><head><title> Otters
  at  sea </title><meta property="og:title" content="Another"><script>track("you")</script><style>p{color:red}</style>
@@ -67,6 +68,7 @@ def test_a_page_with_too_many_tags_to_look_for_its_main_text_is_read_plainly() -
     assert text.splitlines() == ["a b"] * 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["<p>some words <b>in bold</b> and more</p>", "<ul><li>a b</li></ul>", "words<br>", "<div><span>a b</span></div>"],
@@ -92,7 +94,7 @@ PIECES = [*(f"<{tag}>" for tag in TAGS.split()), *(f"</{tag}>" for tag in TAGS.s
 PIECES += ["<![CDATA[", "<?xml", "&#", "&", ">", '"', "\0", "text ", '<meta charset="klingon">']
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pieces=st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=30))
 def test_any_page_is_read_somehow(pieces: list[str]) -> None:
     title, text = read("".join(pieces).encode(errors="replace"), "text/html", "")

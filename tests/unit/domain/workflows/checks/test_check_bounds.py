@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.workflows.checks.check import problems_in
 from agent_fabric.domain.workflows.checks.shape import STEP, WORKFLOW
 from agent_fabric.domain.workflows.definition import BuiltIn, definition_from
+from effort import examples
 
 MANY = 10_000
 GENEROUS_S = 20.0
@@ -27,6 +28,7 @@ SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "count"), [*zip(SHAPES, (0, 0, 1, 51, 51, 51, 51), strict=True)])
 def test_ten_thousand_steps_are_checked_in_bounded_time(shape: str, count: int) -> None:
     first = {"id": "s0", "action": "transform", "inputs": {"n": 1}, "depends_on": ["s1"] if shape == "a ring" else []}
@@ -144,7 +146,7 @@ STEPS = st.recursive(
         },
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_nothing_is_so_strange_that_the_check_fails(plain: Any) -> None:
     found = problems_in(plain)
     assert all(problem.message for problem in found)

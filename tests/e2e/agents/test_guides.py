@@ -15,7 +15,7 @@ from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Fabric, read_lines, settings
 from installed_packages import importable
 
-GUIDES = Path(__file__).parents[2] / "docs/guides"
+GUIDES = Path(__file__).parents[3] / "docs/guides"
 _FILE = re.compile(r"`([\w./]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 """A block of code whose file is named in the line before it."""
 

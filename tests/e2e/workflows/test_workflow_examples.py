@@ -22,7 +22,7 @@ from e2e.fabric_process import Fabric, read_lines, settings
 from integration.web.site import site
 from services import need, need_program
 
-EXAMPLES = Path(__file__).parents[2] / "examples/workflows"
+EXAMPLES = Path(__file__).parents[3] / "examples/workflows"
 NO_MODEL = "http://127.0.0.1:9/v1"
 NOTES = Finish(
     summary="The kettle can now whistle, and boils again.",
@@ -301,7 +301,7 @@ async def test_research_without_sources_says_where_to_put_them(tmp_path: Path) -
     assert "sources/ is empty: put the files there that may be cited" in ended.json["error"]["message"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(os.environ.get("FABRIC_SKIP_REAL_LLM") == "1", reason="FABRIC_SKIP_REAL_LLM=1: no real model")
 @pytest.mark.proves("A33-044", "A33-142")
 def test_release_notes_are_written_by_the_embedded_model(tmp_path: Path) -> None:

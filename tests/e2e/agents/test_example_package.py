@@ -14,7 +14,7 @@ from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, Scri
 from e2e.fabric_process import PATIENCE_S, Fabric, read_lines, settings
 from installed_packages import built_and_installed, importable, laid_out
 
-EXAMPLE = Path(__file__).parents[2] / "examples/csv-analyst"
+EXAMPLE = Path(__file__).parents[3] / "examples/csv-analyst"
 SALES = "region,amount\nnorth,10\nsouth,7\nsouth,5\n"
 SAVE = Call("write_file", {"path": "sales.csv", "content": SALES})
 PROFILE = Call("profile_csv", {"path": "sales.csv"})

@@ -35,6 +35,7 @@ from agent_fabric.testing.scripted_model import (
     Turn,
 )
 from e2e.fabric_process import configure, engineered, long_sleep, running, until
+from e2e.fork_server import Process, start_fabric
 
 PATIENCE_S = 30.0
 COMMANDS = (
@@ -129,20 +130,14 @@ class Fabric:
         stdin: int = asyncio.subprocess.DEVNULL,
         stdout: int = asyncio.subprocess.PIPE,
         stderr: int = asyncio.subprocess.PIPE,
-    ) -> asyncio.subprocess.Process:
+    ) -> Process:
         """Start it; `before` is Python that runs in its process first."""
+        how: dict[str, Any] = {"cwd": cwd or self.folder, "env": self.env(env)}
+        how |= {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        if not before:
+            return await start_fabric(engineered(arguments), **how)
         code = f"{before}\nfrom agent_fabric.interfaces.cli.main import main; main()"
-        how = ("-c", code) if before else ("-m", "agent_fabric.interfaces.cli.main")
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *how,
-            *engineered(arguments),
-            cwd=cwd or self.folder,
-            env=self.env(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-        )
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", code, *engineered(arguments), **how)
 
     async def __call__(
         self, *arguments: str | bytes, given: bytes | None = None, timeout_s: float = PATIENCE_S, **how: Any
@@ -157,9 +152,7 @@ class Fabric:
         return [run["run_id"] for run in runs]
 
 
-async def ended(
-    process: asyncio.subprocess.Process, given: bytes | None = None, *, timeout_s: float = PATIENCE_S
-) -> Ended:
+async def ended(process: Process, given: bytes | None = None, *, timeout_s: float = PATIENCE_S) -> Ended:
     """Wait for the end, and check what holds for every command in every case."""
     try:
         async with asyncio.timeout(timeout_s):
@@ -223,7 +216,7 @@ def runlog(fabric: Fabric, run_id: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-async def begun(fabric: Fabric, model: ScriptedModel, script: str, *more: str) -> asyncio.subprocess.Process:
+async def begun(fabric: Fabric, model: ScriptedModel, script: str, *more: str) -> Process:
     """Start a run and wait until its model has been asked."""
     asked = len(model.requests)
     process = await fabric.start("run", f"[[script={script}]]", *more)

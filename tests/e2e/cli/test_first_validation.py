@@ -97,6 +97,6 @@ async def test_help_needs_no_server_and_no_folder(tmp_path: Path, arguments: lis
 
 @pytest.mark.proves("AF-176")
 def test_the_companion_documents_exist() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     for name in ("README.md", "CHANGELOG.md", "docs/vision.md", "docs/backlog.md", "docs/decisions"):
         assert (root / name).exists(), name

@@ -14,7 +14,7 @@ from services import need_program
 
 pytestmark = pytest.mark.slow
 
-HOSTILE = Path(__file__).parents[1] / "integration" / "mcp" / "hostile_server.py"
+HOSTILE = Path(__file__).parents[2] / "integration" / "mcp" / "hostile_server.py"
 
 
 def with_servers(*servers: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Pulling the plug on a workflow, again and again, costs nothing but time."""
 
 import asyncio
-import os
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +19,10 @@ from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
 from e2e.workflow_kill_loop import GIVEN, STEPS, Files, answered, command, loop
+from effort import SOAK, effort, report
 
 NO_MODEL = "http://127.0.0.1:9/v1"
-KILLS = int(os.environ.get("FABRIC_TEST_WORKFLOW_KILLS", "70"))
+KILLS = effort(16, 300)
 
 
 @pytest.mark.slow
@@ -37,7 +37,11 @@ def test_kills_at_any_moment_repeat_and_lose_no_step_of_a_workflow(tmp_path: Pat
     for found in findings:
         print(found.text())
         assert found.problems == []
-    assert sum(found.kills for found in findings) >= KILLS // 2 * 2
+    killed = sum(found.kills for found in findings)
+    report("processes of workflows killed", killed)
+    assert killed >= KILLS // 2 * 2
+    if not SOAK:
+        return  # a few kills need not hit every moment
     assert sum(found.asked for found in findings), "no step was ever in doubt"
     assert sum(found.ran_again for found in findings), "no idempotent step was ever under way"
     assert sum(found.retries for found in findings)
@@ -45,7 +49,7 @@ def test_kills_at_any_moment_repeat_and_lose_no_step_of_a_workflow(tmp_path: Pat
 
 
 WORKFLOWS = 10
-SERVER_KILLS = int(os.environ.get("FABRIC_TEST_SERVER_KILLS", "6"))
+SERVER_KILLS = effort(3, 40)
 NAP_S = 6.0
 """Longer than a server keeps a run in memory that only waits."""
 BUSY: dict[str, Any] = {
@@ -170,6 +174,7 @@ async def test_a_server_that_is_killed_again_and_again_finishes_every_workflow_a
             await asyncio.sleep(0.2)
     for run_id in files.runs():
         require_each_once(files, run_id)
+    report("servers with ten workflows under way killed", SERVER_KILLS)
     print(f"{SERVER_KILLS} kills, {people.in_doubt} in doubt")
 
 

@@ -33,7 +33,7 @@ def second_pack(workspace: str, network_allowed: bool) -> BaseSpecialistPack:
 SECOND = {
     "description": "Another engineer.",
     "keywords": ["second opinion"],
-    "builder": "e2e.test_task_force:second_pack",
+    "builder": "e2e.agents.test_task_force:second_pack",
 }
 
 

@@ -1,6 +1,7 @@
 """A real model does real tasks: the embedded one, on llama.cpp, as anybody has it after installing.
 
-These are the four tests that the specification names. `FABRIC_SKIP_REAL_LLM=1` leaves them out.
+These are the four tests that the specification names. `FABRIC_SKIP_REAL_LLM=1` leaves them out. The first runs per
+commit, the others in `make soak` and `scripts/validate_full.py`.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(os.environ.get("FABRIC_SKIP_REAL_LLM") == "1", reason="FABRIC_SKIP_REAL_LLM=1: no real model"),
 ]
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "verify_working_real.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "verify_working_real.py"
 PATIENCE_S = 900.0
 """Slow machines read seven words a second."""
 PAGE = (
@@ -89,6 +90,7 @@ async def test_execute_task_engineering_real_llm(fabric: Fabric) -> None:
     assert [line["payload"]["usage"]["cached_tokens"] for line in lines if line["kind"] == "llm_response"][-1] > 0
 
 
+@pytest.mark.soak
 @pytest.mark.proves("AF-172")
 async def test_execute_task_research_pack_real_llm(fabric: Fabric) -> None:
     async with LoopbackSite({"/tea": PAGE}) as site:
@@ -110,6 +112,7 @@ async def test_execute_task_research_pack_real_llm(fabric: Fabric) -> None:
     assert list(Path(meta["workspace"]).iterdir())
 
 
+@pytest.mark.soak
 @pytest.mark.proves("AF-172")
 async def test_api_post_run_real_llm(fabric: Fabric) -> None:
     async with serving(fabric) as server:
@@ -124,6 +127,7 @@ async def test_api_post_run_real_llm(fabric: Fabric) -> None:
     assert "done" in (Path(meta["workspace"]) / "state.txt").read_text().lower()
 
 
+@pytest.mark.soak
 @pytest.mark.proves("AF-172", "AF-173")
 async def test_verify_working_real_script(fabric: Fabric) -> None:
     await fabric("config", "show")  # writes the configuration

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from agent_fabric.testing.scripted_model import ScriptedModel
+from e2e.agents.test_agents import GREETER, RESULT
+from e2e.cli.test_approvals import at_a_terminal
 from e2e.fabric_process import Ended, Fabric, long_sleep, read_lines, running, settings, until
-from e2e.test_agents import GREETER, RESULT
-from e2e.test_approvals import at_a_terminal
 
 NO_MODEL = "http://127.0.0.1:9/v1"
 """Nobody listens there: no workflow here needs a model."""

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
+from e2e.cli.test_cli import Ended, Fabric, configuration
 from e2e.fabric_process import configure
-from e2e.test_cli import Ended, Fabric, configuration
 
 RUNS = 12
 READERS = 2

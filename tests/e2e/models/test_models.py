@@ -23,7 +23,7 @@ from agent_fabric.testing.ollama_standin import OllamaStandIn, StandInModel
 from agent_fabric.testing.scripted_model import Answer, Call, Hang, Raw, Say, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, until
 
-CHILD = (sys.executable, str(Path(__file__).parents[1] / "integration/llm/stand_in_child.py"))
+CHILD = (sys.executable, str(Path(__file__).parents[2] / "integration/llm/stand_in_child.py"))
 """A stand-in for llama.cpp's process."""
 QUALITY = next(model for model in CATALOGUE if model.profile == "quality")
 MODELS = (
@@ -343,7 +343,7 @@ async def test_an_ollama_that_hangs_or_talks_nonsense_holds_up_nobody(tmp_path: 
 
 @pytest.mark.proves("AF-085")
 def test_the_guide_names_the_need_for_tools_and_gives_examples_that_are_valid() -> None:
-    guide = (Path(__file__).parents[2] / "docs/guides/models.md").read_text()
+    guide = (Path(__file__).parents[3] / "docs/guides/models.md").read_text()
     for words in ("must call tools", "qwen2.5", "llama3.1", "fabric models probe", "fabric doctor", "dialect"):
         assert words in guide
     together: dict[str, Any] = {"models": {}}

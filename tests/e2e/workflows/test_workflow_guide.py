@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pytest
 
 from e2e.fabric_process import Fabric, settings
-from e2e.test_workflow_examples import git
+from e2e.workflows.test_workflow_examples import git
 from installed_packages import importable, laid_out
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs/guides/workflows.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NO_MODEL = "http://127.0.0.1:9/v1"

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import pty
-import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, configure, read_lines, settings
+from e2e.fork_server import start_fabric
 from e2e.server_process import Serving, serving
 
 PATIENCE_S = 30.0
@@ -195,9 +195,8 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
     fabric.folder.mkdir(exist_ok=True)
     config = fabric.folder / "fabric-config.json"
     configure(config, fabric.configured)
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "agent_fabric.interfaces.cli.main", *arguments),
-        *(() if fabric.server else ("--workspace", str(fabric.root))),
+    process = await start_fabric(
+        [*arguments, *(() if fabric.server else ("--workspace", str(fabric.root)))],
         cwd=fabric.folder,
         env={
             "PATH": os.environ["PATH"],

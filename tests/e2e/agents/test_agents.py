@@ -225,7 +225,7 @@ async def test_the_notes_of_a_project_reach_the_model_and_the_record(tmp_path: P
 
 @pytest.mark.proves("A33-141")
 async def test_the_agent_of_the_guide_works_as_written(tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs/guides/agents.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[3] / "docs/guides/agents.md").read_text(encoding="utf-8")
     text = guide.split("`agent-definitions/greeter.md`:\n\n```markdown\n")[1].split("```")[0]
     async with ScriptedModel([Finish(greeting="Hello, Ada!")]) as model:
         command = fabric(tmp_path, model, greeter=text)

@@ -1,0 +1,391 @@
+"""Starts `fabric` processes from one interpreter that has already imported it.
+
+A fresh interpreter takes most of a second of CPU until the command runs; a fork of a warm one takes a few
+milliseconds. The child is a process like any other: own pid, environment, folder, streams, signals and exit code.
+
+What only a fresh interpreter proves (imports, start-up, `PYTHON…` variables, locale) needs `fresh=True`.
+`FABRIC_TEST_PROCESSES=fresh`, set by `make soak`, starts every process that way.
+"""
+
+import array
+import asyncio
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import io
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, Protocol
+
+MODULE = "agent_fabric.interfaces.cli.main"
+_LENGTH = struct.Struct("!I")
+_STREAMS = 3
+_INHERITED = frozenset({"PATH", "HOME", "LANG"})
+_IMPORTED_LATE = (
+    "agent_fabric.bootstrap.server",
+    "agent_fabric.domain.injection.scan",
+    "agent_fabric.domain.policy.defaults",
+    "agent_fabric.domain.policy.outward",
+    "agent_fabric.infrastructure.changes.recorder",
+    "agent_fabric.infrastructure.packs.engineering",
+    "agent_fabric.infrastructure.sandbox.landlock",
+    "agent_fabric.infrastructure.tools.shell",
+    "agent_fabric.interfaces.http.server",
+    "typer._adapters",
+    "uvicorn.protocols.http.httptools_impl",
+)
+"""What commands import only when they need it. A missing name costs time, nothing else."""
+
+
+class Process(Protocol):
+    """What tests use of `asyncio.subprocess.Process`."""
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+
+    @property
+    def stdin(self) -> asyncio.StreamWriter | None:
+        """What is sent to it, if that is a pipe."""
+
+    @property
+    def stdout(self) -> asyncio.StreamReader | None:
+        """What it prints, if that is a pipe."""
+
+    @property
+    def stderr(self) -> asyncio.StreamReader | None:
+        """What it reports, if that is a pipe."""
+
+    async def wait(self) -> int:
+        """Wait for its end and return the exit code."""
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:  # noqa: A002 - asyncio's name
+        """Send the input, read both streams to their end and wait."""
+
+    def send_signal(self, signal: int) -> None:
+        """Send a signal."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+
+async def start_fabric(
+    arguments: Sequence[str | bytes],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int = asyncio.subprocess.DEVNULL,
+    stdout: int = asyncio.subprocess.PIPE,
+    stderr: int = asyncio.subprocess.PIPE,
+    start_new_session: bool = False,
+    fresh: bool = False,
+) -> Process:
+    """Start `fabric` with these arguments; the streams as for `asyncio.create_subprocess_exec`."""
+    if fresh or os.environ.get("FABRIC_TEST_PROCESSES") == "fresh" or _needs_fresh_interpreter(env):
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", MODULE, *arguments),
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=start_new_session,
+        )
+    ours: list[int | None] = [None] * _STREAMS
+    theirs: list[int] = []
+    for number, wanted in enumerate((stdin, stdout, stderr)):
+        if wanted == asyncio.subprocess.PIPE:
+            reading, writing = os.pipe()
+            ours[number] = reading if number else writing
+            theirs.append(writing if number else reading)
+        elif wanted == asyncio.subprocess.DEVNULL:
+            theirs.append(os.open(os.devnull, os.O_RDWR))
+        elif wanted == asyncio.subprocess.STDOUT:
+            theirs.append(os.dup(theirs[1]))
+        else:
+            theirs.append(os.dup(wanted))
+    status, reported = socket.socketpair()
+    try:
+        request = {
+            "arguments": [os.fsdecode(each) for each in arguments],
+            "cwd": str(cwd),
+            "env": dict(env),
+            "new_session": start_new_session,
+        }
+        body = json.dumps(request).encode()
+        control = _control()
+        socket.send_fds(control, [_LENGTH.pack(len(body))], [*theirs, reported.fileno()])
+        control.sendall(body)
+    finally:
+        reported.close()
+        for descriptor in theirs:
+            os.close(descriptor)
+    process = Forked(status)
+    await process.open(*ours)
+    return process
+
+
+def _needs_fresh_interpreter(env: Mapping[str, str]) -> bool:
+    return any(name.startswith(("PYTHON", "LC_", "LD_")) and name != "PYTHONPATH" for name in env)
+
+
+@functools.cache
+def _control() -> socket.socket:
+    """Start the server with the first process that is asked for. It ends with this process."""
+    ours, theirs = socket.socketpair()
+    server = subprocess.Popen(
+        [sys.executable, "-P", __file__, str(theirs.fileno())],
+        env={name: value for name, value in os.environ.items() if name in _INHERITED},
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+    )
+    theirs.close()
+
+    def stop() -> None:
+        ours.close()
+        server.wait()
+
+    atexit.register(stop)
+    return ours
+
+
+class Forked:
+    """A process that the fork server started; used like `asyncio.subprocess.Process`."""
+
+    stdin: asyncio.StreamWriter | None = None
+    stdout: asyncio.StreamReader | None = None
+    stderr: asyncio.StreamReader | None = None
+
+    def __init__(self, status: socket.socket) -> None:
+        self.pid = 0
+        self.returncode: int | None = None
+        self._status = status
+        self._known = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._said = b""
+
+    async def open(self, stdin: int | None, stdout: int | None, stderr: int | None) -> None:
+        """Connect our ends of its streams, and wait until it has a pid."""
+        loop = asyncio.get_running_loop()
+        self._status.setblocking(False)
+        loop.add_reader(self._status, self._read_status)
+        if stdin is not None:
+            transport, protocol = await loop.connect_write_pipe(
+                lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(stdin, "wb", 0)
+            )
+            self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+        self.stdout = await _reader(stdout)
+        self.stderr = await _reader(stderr)
+        await self._known.wait()
+
+    def _read_status(self) -> None:
+        said = self._status.recv(64)
+        self._said += said
+        *lines, _ = self._said.split(b"\n")
+        if lines and not self._known.is_set():
+            self.pid = int(lines[0])
+            self._known.set()
+        if len(lines) > 1 or not said:
+            # Without an exit code the server was killed, and nobody knows how its children end.
+            self.returncode = int(lines[1]) if len(lines) > 1 else -signal.SIGKILL
+            asyncio.get_running_loop().remove_reader(self._status)
+            self._status.close()
+            self._known.set()
+            self._ended.set()
+
+    async def wait(self) -> int:
+        """Wait for its end and return the exit code."""
+        await self._ended.wait()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def communicate(self, input: bytes | None = None) -> tuple[bytes, bytes]:  # noqa: A002 - asyncio's name
+        """Send the input, read both streams to their end and wait."""
+        out, err, _ = await asyncio.gather(_rest(self.stdout), _rest(self.stderr), self._send(input))
+        await self.wait()
+        return out, err
+
+    async def _send(self, given: bytes | None) -> None:
+        if self.stdin is None:
+            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.stdin.write(given or b"")
+            await self.stdin.drain()
+        self.stdin.close()
+
+    def send_signal(self, signal: int) -> None:
+        """Send a signal.
+
+        Raises:
+            ProcessLookupError: it has ended.
+        """
+        if self.returncode is not None:
+            raise ProcessLookupError
+        os.kill(self.pid, signal)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+async def _reader(descriptor: int | None) -> asyncio.StreamReader | None:
+    if descriptor is None:
+        return None
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+    )
+    return reader
+
+
+async def _rest(reader: asyncio.StreamReader | None) -> bytes:
+    return b"" if reader is None else await reader.read()
+
+
+# --- the server
+
+
+def _serve(control: socket.socket) -> dict[str, Any]:
+    """Fork a child for each request; returns in the child, with its request."""
+    statuses: dict[int, socket.socket] = {}
+    woken, wakes = socket.socketpair()
+    woken.setblocking(False)
+    wakes.setblocking(False)
+    previous = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    signal.set_wakeup_fd(wakes.fileno())
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                woken.recv(4096)
+            _report_ended(statuses)
+        if control not in ready:
+            continue
+        received = _receive(control)
+        if received is None:
+            os._exit(0)
+        request, streams, status = received
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, previous)
+            for each in (control, woken, wakes, status, *statuses.values()):
+                each.close()
+            for number, descriptor in enumerate(streams):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            return request
+        for descriptor in streams:
+            os.close(descriptor)
+        status.sendall(f"{pid}\n".encode())
+        statuses[pid] = status
+
+
+def _report_ended(statuses: dict[int, socket.socket]) -> None:
+    for pid in list(statuses):
+        ended, code = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            with statuses.pop(pid) as status, contextlib.suppress(BrokenPipeError):
+                status.sendall(f"{os.waitstatus_to_exitcode(code)}\n".encode())
+
+
+def _receive(control: socket.socket) -> tuple[dict[str, Any], list[int], socket.socket] | None:
+    room = socket.CMSG_LEN((_STREAMS + 1) * array.array("i").itemsize)
+    head, descriptors, _, _ = socket.recv_fds(control, _LENGTH.size, room)
+    if not head:
+        return None
+    head += _exactly(control, _LENGTH.size - len(head))
+    (length,) = _LENGTH.unpack(head)
+    *streams, status = descriptors
+    return json.loads(_exactly(control, length)), streams, socket.socket(fileno=status)
+
+
+def _exactly(control: socket.socket, length: int) -> bytes:
+    received = b""
+    while len(received) < length:
+        part = control.recv(length - len(received))
+        if not part:
+            os._exit(0)
+        received += part
+    return received
+
+
+def _become(request: dict[str, Any]) -> list[str]:
+    """Make this process what `python -m` would have made of it; return the arguments."""
+    if request["new_session"]:
+        os.setsid()
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    more = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    sys.path[:] = [request["cwd"], *more, *sys.path]
+    importlib.invalidate_caches()
+    sys.argv = [MODULE, *request["arguments"]]
+    sys.stdin = _text(0, "r", "surrogateescape")
+    sys.stdout = _text(1, "w", "strict")
+    sys.stderr = _text(2, "w", "backslashreplace")
+    arguments: list[str] = request["arguments"]
+    return arguments
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        importlib.import_module(MODULE).main(arguments)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def _end(code: int) -> NoReturn:
+    """Do what the interpreter does at its end, but leave the modules to the kernel: freeing them would copy them."""
+    for module, function in ((threading, "_shutdown"), (atexit, "_run_exitfuncs")):
+        getattr(module, function)()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def _text(descriptor: int, mode: str, errors: str) -> io.TextIOWrapper:
+    binary: Any = open(descriptor, f"{mode}b", closefd=False)  # noqa: SIM115 - for the rest of the process
+    lines = descriptor == 2 or os.isatty(descriptor)
+    return io.TextIOWrapper(binary, encoding="utf-8", errors=errors, line_buffering=lines)
+
+
+def _preload() -> None:
+    """Import what commands import, in the order in which `fabric` itself does it."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    commands = importlib.import_module(MODULE).COMMANDS
+    for name in ("invocation", *commands):
+        importlib.import_module(f"agent_fabric.interfaces.cli.{name}")
+    for name in _IMPORTED_LATE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _preload()
+    _end(_run(_become(_serve(socket.socket(fileno=int(sys.argv[1]))))))
