@@ -67,7 +67,15 @@ class Steps:
         specs = {spec.name: spec for spec in self.pack.tool_definitions}
         prepared = self.invoke(
             ToolCallRequest(CallId(f"c{len(self.bodies)}"), tool, json.dumps(args)),
-            site=CallSite(run_id=RUN, lane=LaneId("step"), step=0, agent="workflow", target="/w", secrets=self.secrets),
+            site=CallSite(
+                run_id=RUN,
+                lane=LaneId("step"),
+                step=0,
+                agent="workflow",
+                target="/w",
+                scopes=frozenset(),
+                secrets=self.secrets,
+            ),
             tools=specs,
             pack=self.pack,
             attempt=1,

@@ -25,7 +25,7 @@ from agent_fabric.client.transport import LOGIN, Transport
 from agent_fabric.client.wire import json_from
 from agent_fabric.client.wishes import TaskWish
 from agent_fabric.client.workflows import Workflows
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
 from agent_fabric.wire.shape import Json
@@ -204,7 +204,7 @@ class FabricClient:
 
 
 def _principal(answer: Json) -> Principal:
-    return Principal(answer["name"], Kind(answer["kind"]), frozenset(Scope(each) for each in answer["scopes"]))
+    return Principal(answer["name"], Kind(answer["kind"]), known_scopes(answer["scopes"]))
 
 
 def _health(answer: Json) -> Health:

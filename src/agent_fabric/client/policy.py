@@ -1,6 +1,7 @@
 """The policy of a server: what may happen there, and why."""
 
 import math
+from collections.abc import Iterable
 
 from agent_fabric.client.transport import Transport
 from agent_fabric.client.wire import json_from
@@ -19,13 +20,15 @@ class PolicyRules:
         """Return the rules in force, and where they are written."""
         return await self._transport.understood(json_from("version", "rules"), await self._transport.get(BASE))
 
-    async def check(self, command: str, *, agent: str = "", level: str = "A") -> Json:
+    async def check(self, command: str, *, agent: str = "", level: str = "A", scopes: Iterable[str] = ()) -> Json:
         """Return what the policy says about a command line, part by part; nothing is run.
+
+        `scopes` are those of the user behind the run.
 
         Raises:
             ConfigError: there is no such level.
         """
-        body = {"command": command, "agent": agent, "level": level}
+        body = {"command": command, "agent": agent, "level": level, "scopes": list(scopes)}
         answer = await self._transport.post(f"{BASE}/check", body)
         return await self._transport.understood(json_from("verdict", "parts"), answer)
 

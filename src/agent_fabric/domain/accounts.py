@@ -5,7 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agent_fabric.domain.errors import Forbidden, InvalidInputs
-from agent_fabric.domain.identity import SCOPES_OF, Principal, Role, Scope, widened
+from agent_fabric.domain.identity import (
+    ALL_TOOLS,
+    SCOPES_OF,
+    AnyScope,
+    Principal,
+    Role,
+    Scope,
+    holds_scope,
+    tool_scopes,
+    widened,
+)
 
 KEY_PREFIX = "a33_"
 """Every API key begins so, so that people and scanners of leaked secrets know one when they see it."""
@@ -21,8 +31,8 @@ class User:
 
     name: str
     role: Role = Role.VIEWER
-    extra: frozenset[Scope] = frozenset()
-    """What they may beyond their role."""
+    extra: frozenset[AnyScope] = frozenset()
+    """Scopes beyond the role, and tool scopes that narrow it."""
     disabled: bool = False
     tokens_after: float = 0.0
     """Tokens that were issued before this moment count no more."""
@@ -31,8 +41,8 @@ class User:
     """How the password can be recognised; empty: there is none, and nobody can log in."""
 
     @property
-    def scopes(self) -> frozenset[Scope]:
-        """All that they may."""
+    def scopes(self) -> frozenset[AnyScope]:
+        """All scopes, with implied ones."""
         return widened(SCOPES_OF[self.role] | self.extra)
 
 
@@ -43,7 +53,7 @@ class ApiKey:
     id: str
     """Stands in the key, too, so that one that was found somewhere can be revoked."""
     name: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[AnyScope]
     created_by: str
     created_at: float
     expires_at: float | None
@@ -121,15 +131,25 @@ def password_for(name: str, password: str) -> str:
     return password
 
 
-def require_may_grant(by: Principal, scopes: Iterable[Scope]) -> None:
-    """Check that nobody gives what they do not have.
+def require_may_grant(by: Principal, scopes: Iterable[AnyScope]) -> None:
+    """Check that scopes make sense together and that `by` holds all of them.
 
     Raises:
-        Forbidden: they would.
+        InvalidInputs: `admin` together with a tool scope.
+        Forbidden: `by` does not hold one of them.
     """
-    beyond = sorted(widened(scopes) - by.scopes)
+    wanted = widened(scopes)
+    tools = tool_scopes(wanted)
+    if Scope.ADMIN in wanted and tools:
+        raise InvalidInputs(
+            f"'admin' includes every tool; {', '.join(sorted(tools))} would not narrow it",
+            hint="Leave out the tool scopes, or grant 'runs' and 'workflows' instead of 'admin'.",
+        )
+    beyond: list[str] = sorted(scope for scope in wanted if isinstance(scope, Scope) and scope not in by.scopes)
+    if not by.may(Scope.ADMIN) and (most := tool_scopes(by.scopes)):
+        beyond += sorted(tool for tool in tools if not holds_scope(most, tool)) if tools else [ALL_TOOLS]
     if beyond:
         raise Forbidden(
-            f"{by.name} cannot give what they do not have: {', '.join(beyond)}",
-            hint="Ask somebody who has it, or leave it out.",
+            f"{by.name} cannot grant scopes that {by.name} does not have: {', '.join(beyond)}",
+            hint="Ask an admin, or leave them out.",
         )

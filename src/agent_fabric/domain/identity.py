@@ -1,12 +1,15 @@
-"""Who is asking, and what they may do."""
+"""Principals, roles and scopes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Final, NewType
 
 
 class Scope(StrEnum):
-    """One thing that may be allowed. What is not allowed is forbidden."""
+    """A permission on the server. What is not granted is forbidden."""
 
     RUNS_READ = "runs:read"
     """See runs, their events and files, what they ask, and what there is to run."""
@@ -28,11 +31,74 @@ _ALSO: Mapping[Scope, frozenset[Scope]] = {
     Scope.WORKFLOWS: frozenset({Scope.RUNS_READ}),
     Scope.ADMIN: frozenset(Scope),
 }
-"""What a scope brings along: nobody can answer for what they cannot see."""
+"""Scopes that a scope implies: answering a question requires seeing it."""
+
+ToolScope = NewType("ToolScope", str)
+"""Tools that runs of a user or key may use: `tools:*`, `tools:shell`, `tools:mcp__files__*`, or a class of effects."""
+
+AnyScope = Scope | ToolScope
+
+TOOLS_PREFIX: Final = "tools:"
+ALL_TOOLS: Final = ToolScope("tools:*")
+NO_TOOLS: Final = ToolScope("tools:none")
+_TOOL_SCOPE: Final = re.compile(r"tools:[A-Za-z0-9_.*-]{1,128}")
+_CLASSES: Final = ("tools:read", "tools:write", "tools:execute")
+"""Classes of effects, each including those before it."""
+SCOPE_PATTERN: Final = "^(" + "|".join(Scope) + "|" + _TOOL_SCOPE.pattern + ")$"
+
+
+def scope_from(text: str) -> AnyScope:
+    """Return the scope of a name.
+
+    Raises:
+        ValueError: there is no such scope.
+    """
+    if _TOOL_SCOPE.fullmatch(text):
+        return ToolScope(text)
+    if text in list(Scope):
+        return Scope(text)
+    raise ValueError(f"there is no scope {text[:80]!r}; scopes: {', '.join(Scope)}, tools:* and tools:NAME")
+
+
+def known_scopes(texts: Iterable[object]) -> frozenset[AnyScope]:
+    """Return stored scopes without unknown ones, which grant nothing. A tool scope stays: it can only narrow."""
+    names = {text for text in texts if isinstance(text, str)}
+    tools = (ToolScope(name) for name in names if name.startswith(TOOLS_PREFIX))
+    return frozenset((*(scope for scope in Scope if scope in names), *tools))
+
+
+def tool_scopes(scopes: Iterable[str]) -> frozenset[ToolScope]:
+    """Return the scopes about tools. None at all means that every tool may be used."""
+    return frozenset(ToolScope(scope) for scope in scopes if scope.startswith(TOOLS_PREFIX))
+
+
+def holds_scope(scopes: frozenset[str], wanted: str) -> bool:
+    """Tell whether one of the scopes is `wanted` or includes it."""
+    return Scope.ADMIN in scopes or any(_includes(scope, wanted) for scope in scopes)
+
+
+def _includes(scope: str, wanted: str) -> bool:
+    if scope == wanted or (scope == ALL_TOOLS and wanted.startswith(TOOLS_PREFIX)):
+        return True
+    if scope in _CLASSES or wanted in _CLASSES:
+        return scope in _CLASSES and wanted in _CLASSES and _CLASSES.index(scope) > _CLASSES.index(wanted)
+    return wanted.startswith(TOOLS_PREFIX) and fnmatchcase(wanted, scope)
+
+
+def narrow_scopes(scopes: frozenset[AnyScope], limit: frozenset[AnyScope]) -> frozenset[AnyScope]:
+    """Return the scopes that lie within a limit, as for a token of a user. Tools are never more than the limit's."""
+    plain = frozenset(scope for scope in scopes & limit if isinstance(scope, Scope))
+    own, most = tool_scopes(scopes), tool_scopes(limit)
+    if Scope.ADMIN in limit or not most:
+        return plain | own
+    if not own:
+        return plain | most
+    common = {each for each in own if holds_scope(most, each)} | {each for each in most if holds_scope(own, each)}
+    return plain | (frozenset(common) or frozenset({NO_TOOLS}))
 
 
 class Role(StrEnum):
-    """A usual set of scopes, for people."""
+    """A named set of scopes for users."""
 
     VIEWER = "viewer"
     MEMBER = "member"
@@ -48,43 +114,43 @@ SCOPES_OF: Mapping[Role, frozenset[Scope]] = {
     Role.OPERATOR: frozenset({Scope.RUNS, Scope.WORKFLOWS, Scope.APPROVALS, Scope.NODES}),
     Role.ADMIN: frozenset({Scope.ADMIN}),
 }
-"""What each role may. A new person is a viewer unless somebody says otherwise."""
+"""The scopes of each role. Runs of every role may use all tools, unless a tool scope narrows them."""
 
 
 class Kind(StrEnum):
-    """How somebody showed who they are."""
+    """The credential that a principal authenticated with."""
 
     LOCAL = "local"
-    """With the token in the fabric folder: whoever can read it owns the folder."""
+    """The token in the fabric folder, readable only by its owner."""
     USER = "user"
-    """With a token that we signed after a login."""
+    """A token signed here after a login."""
     KEY = "key"
-    """With an API key."""
+    """An API key."""
     EXTERNAL = "external"
-    """With a token of another identity provider."""
+    """A token of another identity provider."""
 
 
-def widened(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """Return scopes together with all that they bring along."""
+def widened(scopes: Iterable[AnyScope]) -> frozenset[AnyScope]:
+    """Return scopes together with those that they imply."""
     given = frozenset(scopes)
-    return given.union(*(_ALSO.get(scope, frozenset()) for scope in given))
+    return given.union(*(_ALSO.get(scope, frozenset()) for scope in given if isinstance(scope, Scope)))
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who asks, after they have shown who they are."""
+    """An authenticated caller."""
 
     name: str
-    """For people and logs: a user's or a key's name."""
+    """The user's or key's name, for people and logs."""
     kind: Kind
-    scopes: frozenset[Scope]
-    """All that they may, widened."""
+    scopes: frozenset[AnyScope]
+    """All scopes, with implied ones."""
 
     @property
     def id(self) -> str:
-        """Tells them apart from everybody else, for limits and repeated requests."""
+        """Identifies the caller for limits and idempotency."""
         return f"{self.kind}:{self.name}"
 
     def may(self, scope: Scope) -> bool:
-        """Tell whether they are allowed something."""
+        """Tell whether a scope is granted."""
         return scope in self.scopes

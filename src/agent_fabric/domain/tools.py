@@ -111,7 +111,7 @@ class ToolContext:
     agent: str = ""
     """The specialist or agent that called it."""
     user_scopes: frozenset[str] = frozenset()
-    """What the person behind the run may do; empty: nobody has limited it."""
+    """Scopes of the user behind the run; empty: not limited."""
     command_allowlist: tuple[str, ...] = ()
     """Programs that the policy allows without asking; for tools of others to go by, the policy has decided already."""
     path_allowlist: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """What may happen, and why, as JSON objects: the same for the command line and for HTTP."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from agent_fabric.application.policy.simulate_policy import Change, Simulation
@@ -26,8 +27,10 @@ def policy_object(in_force: RulePolicy) -> dict[str, Any]:
     }
 
 
-def checked_object(in_force: RulePolicy, command: str, *, agent: str, level: str) -> dict[str, Any]:
-    """Return what a policy says about a command line, part by part.
+def checked_object(
+    in_force: RulePolicy, command: str, *, agent: str, level: str, scopes: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return what a policy says about a command line, part by part; `scopes` are those of the user.
 
     Raises:
         ConfigError: there is no such level.
@@ -41,6 +44,7 @@ def checked_object(in_force: RulePolicy, command: str, *, agent: str, level: str
         command=command,
         agent=agent,
         sandbox=level,
+        scopes=frozenset(scopes),
     )
     parts = in_force.explain(call)
     decided = strictest_part([part.decided for part in parts])
@@ -81,6 +85,8 @@ def _conditions(rule: Rule) -> dict[str, list[str]]:
         "effects": sorted(effect.value for effect in rule.effects),
         "agents": list(rule.agents),
         "nodes": list(rule.nodes),
+        "scopes": list(rule.scopes),
+        "unless_scopes": list(rule.unless_scopes),
     }
     return {key: values for key, values in said.items() if values}
 

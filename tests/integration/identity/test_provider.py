@@ -22,7 +22,7 @@ from jwt.warnings import InsecureKeyLengthWarning
 from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.config.schema.identity import ProviderConfig
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.domain.identity import AnyScope, Kind, Principal, Scope
 from agent_fabric.infrastructure.identity.jwks import FRESH_S, REFETCH_S, STALE_S, ProviderTokens
 from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
 from agent_fabric.infrastructure.identity.key_set_source import MAX_BYTES, key_set_source
@@ -127,7 +127,7 @@ async def test_rs256_and_es256_are_read_with_the_keys_that_are_published(site: S
 async def test_words_of_the_provider_mean_only_what_the_configuration_says(site: Site) -> None:
     tokens = provider(site.url)
 
-    async def scopes(**claims: Any) -> frozenset[Scope]:
+    async def scopes(**claims: Any) -> frozenset[AnyScope]:
         return (await tokens.read(token(**claims))).scopes
 
     assert await scopes(scope="openid fabric-run profile") == {Scope.RUNS, Scope.RUNS_READ}

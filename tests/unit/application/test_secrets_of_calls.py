@@ -28,7 +28,13 @@ SPEC = ToolSpec(name="send", description="", parameters={"type": "object"}, effe
 COMMAND = replace(SPEC, name="shell", command_argument="command")
 CONTEXT = ToolContext(run_id=RunId("r"), call_id=CallId("c"), timeout_s=5, network_allowed=True)
 SITE = CallSite(
-    run_id=RunId("r"), lane=LaneId("l"), step=0, agent="workflow", target="/w", secrets=frozenset({"TOKEN", "PIN"})
+    run_id=RunId("r"),
+    lane=LaneId("l"),
+    step=0,
+    agent="workflow",
+    target="/w",
+    scopes=frozenset(),
+    secrets=frozenset({"TOKEN", "PIN"}),
 )
 
 

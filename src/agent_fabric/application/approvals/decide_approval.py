@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.application.tools.call_site import CallSite
+from agent_fabric.application.tools.call_site import CallSite, user_scopes
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.definitions.parameters import unusable_numbers
@@ -59,7 +59,15 @@ class DecideApproval:
                 f"The changed arguments do not fit {card.tool}: {'; '.join(problems)}",
                 hint="Give all arguments, not only the changed ones, as one JSON object.",
             )
-        site = CallSite(run_id=card.run_id, lane=LaneId(card.agent), step=0, agent=card.agent, target=card.target)
+        site = CallSite(
+            run_id=card.run_id,
+            lane=LaneId(card.agent),
+            step=0,
+            agent=card.agent,
+            target=card.target,
+            scopes=user_scopes(state),
+            untrusted=state.untrusted,
+        )
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")

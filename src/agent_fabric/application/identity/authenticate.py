@@ -15,7 +15,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.accounts import KEY_PREFIX
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity import Kind, Principal, Scope, narrow_scopes, widened
 
 LONGEST = 16_384
 """No credential is longer; some providers put a good deal into theirs."""
@@ -73,4 +73,4 @@ class Authenticate:
         user = await self.users.find(payload.sub)
         if user is None or user.disabled or payload.iat < user.tokens_after:
             raise invalid_credentials()
-        return Principal(user.name, Kind.USER, widened(payload.scopes) & user.scopes)
+        return Principal(user.name, Kind.USER, narrow_scopes(widened(payload.scopes), user.scopes))

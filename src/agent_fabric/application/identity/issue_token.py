@@ -14,7 +14,7 @@ from agent_fabric.application.ports.identity import (
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
-from agent_fabric.domain.identity import Principal, Scope, widened
+from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, widened
 
 LONGEST_LIFETIME_S = 365 * 86_400.0
 _WRONG = "The name or the password is not right, or the user is disabled. An admin can help: fabric users password NAME"
@@ -28,7 +28,7 @@ class IssuedToken:
     token: str
     name: str
     """Whom it was issued to."""
-    scopes: frozenset[Scope]
+    scopes: frozenset[AnyScope]
     expires_at: float
     lifetime_s: float
 
@@ -44,7 +44,7 @@ class IssueToken:
     lifetime_s: float
 
     async def __call__(
-        self, name: str, *, by: Principal, scopes: Iterable[Scope] | None = None, lifetime_s: float | None = None
+        self, name: str, *, by: Principal, scopes: Iterable[AnyScope] | None = None, lifetime_s: float | None = None
     ) -> IssuedToken:
         """Return a token for a user; by default for all that they may, and as long as a login lasts.
 
@@ -67,7 +67,7 @@ class IssueToken:
         return issued
 
     def for_user(
-        self, user: User, *, scopes: Iterable[Scope] | None = None, lifetime_s: float | None = None
+        self, user: User, *, scopes: Iterable[AnyScope] | None = None, lifetime_s: float | None = None
     ) -> IssuedToken:
         """Return a token for a user who has been found, and may have one.
 
@@ -76,10 +76,13 @@ class IssueToken:
             InvalidInputs: it would last too long, or no time at all.
         """
         wanted = user.scopes if scopes is None else widened(scopes)
-        if beyond := sorted(wanted - user.scopes):
+        allowed = narrow_scopes(wanted, user.scopes)
+        # Tools that are not named are those of the user.
+        if beyond := sorted(wanted - allowed):
             raise Forbidden(
-                f"{user.name} may not do that themselves: {', '.join(beyond)}", hint="Leave it out, or give it to them."
+                f"{user.name} does not have: {', '.join(beyond)}", hint="Leave it out, or grant it to the user first."
             )
+        wanted = allowed
         lasts = self.lifetime_s if lifetime_s is None else lifetime_s
         if not 0 < lasts <= LONGEST_LIFETIME_S:
             raise InvalidInputs("A token lasts at least a second, and at most a year", hint="For example 12h or 30d.")

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.identity import ApiKeyRepository, KeyHasher
 from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
-from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.identity import AnyScope, Principal, Scope, tool_scopes
 
 LASTS_S = 90 * 86_400.0
 """How long a key counts unless somebody says otherwise."""
@@ -49,7 +49,7 @@ class ManageApiKeys:
         name: str,
         *,
         by: Principal,
-        scopes: Iterable[Scope] = (Scope.RUNS_READ,),
+        scopes: Iterable[AnyScope] = (Scope.RUNS_READ,),
         lasts_s: float | None = LASTS_S,
     ) -> NewKey:
         """Make a key; `lasts_s` None: it never expires.
@@ -62,6 +62,11 @@ class ManageApiKeys:
         wanted = frozenset(scopes)
         if not wanted:
             raise InvalidInputs("A key without a scope opens nothing", hint="Give it at least runs:read.")
+        if wanted == tool_scopes(wanted):
+            raise InvalidInputs(
+                "A tool scope only narrows what runs may use; a key needs a scope to start them, too",
+                hint="Add runs, workflows or both.",
+            )
         if lasts_s is not None and not 0 < lasts_s <= LONGEST_S:
             raise InvalidInputs(
                 "A key lasts at least a second, and at most ten years", hint="One that never expires has to say so."

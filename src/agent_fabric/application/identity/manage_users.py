@@ -8,7 +8,7 @@ from agent_fabric.application.ports.identity import Passwords, UserChange, UserR
 from agent_fabric.domain.accounts import User, is_user_name, password_for, require_may_grant, user_name
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import AccountNotFound, Forbidden
-from agent_fabric.domain.identity import SCOPES_OF, Kind, Principal, Role, Scope
+from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Kind, Principal, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ManageUsers:
         password: str | None,
         by: Principal,
         role: Role = Role.VIEWER,
-        extra: Iterable[Scope] = (),
+        extra: Iterable[AnyScope] = (),
     ) -> User:
         """Add a user; without a password they cannot log in, only use tokens that were issued for them.
 
@@ -77,7 +77,7 @@ class ManageUsers:
         *,
         by: Principal,
         role: Role | None = None,
-        extra: Iterable[Scope] | None = None,
+        extra: Iterable[AnyScope] | None = None,
         disabled: bool | None = None,
     ) -> User:
         """Change what a user may. Their tokens count no more: they log in again, with what they may now.
@@ -155,7 +155,7 @@ class ManageUsers:
         return await self.get(who.name)
 
 
-def _rights(role: Role | None, extra: frozenset[Scope] | None, disabled: bool | None = None) -> str:
+def _rights(role: Role | None, extra: frozenset[AnyScope] | None, disabled: bool | None = None) -> str:
     """Say what somebody was given."""
     said = [] if role is None else [f"role {role.value}"]
     said += [] if extra is None else [f"also {', '.join(sorted(extra)) or 'nothing'}"]

@@ -75,6 +75,7 @@ class _Seen:
     """What a run was like when a call was made."""
 
     sandbox: str = "C"
+    scopes: frozenset[str] = frozenset()
     tools: dict[tuple[LaneId | None, str], ToolSpec] = field(default_factory=dict)
     agents: dict[LaneId | None, str] = field(default_factory=dict)
     untrusted: list[str] = field(default_factory=list)
@@ -86,7 +87,8 @@ def past_calls(run_id: RunId, events: Sequence[Event]) -> Iterator[PastCall]:
     seen = _Seen()
     for event in events:
         match event.body:
-            case RunCreated(sandbox=sandbox):
+            case RunCreated(sandbox=sandbox) as created:
+                seen.scopes = frozenset(created.user_scopes)
                 # The events of earlier versions name the level in words.
                 seen.sandbox = sandbox if sandbox in {"A", "A+", "B"} else "C"
             case PackStarted() as started:
@@ -118,5 +120,6 @@ def _call(event: Event, body: ToolCalled | ApprovalRequested, seen: _Seen) -> Pr
         urls=(str(args[url]),) if url and args.get(url) else (),
         agent=seen.agents.get(event.lane, ""),
         sandbox=seen.sandbox,
+        scopes=seen.scopes,
         untrusted=tuple(seen.untrusted),
     )

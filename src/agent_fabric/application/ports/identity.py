@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from agent_fabric.domain.accounts import ApiKey, User
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import Principal, Role, Scope
+from agent_fabric.domain.identity import AnyScope, Principal, Role
 
 _LOG_IN: Final = "Log in again, or ask for a new key."
 
@@ -45,7 +45,7 @@ class TokenPayload:
 
     sub: str
     """Whom it was issued to."""
-    scopes: frozenset[Scope]
+    scopes: frozenset[AnyScope]
     """What it may be used for; never more than that person may."""
     iat: float
     """When it was issued, in seconds since 1970."""
@@ -122,7 +122,7 @@ class UserChange:
     """What becomes different about a user; None: it stays as it is."""
 
     role: Role | None = None
-    extra: frozenset[Scope] | None = None
+    extra: frozenset[AnyScope] | None = None
     disabled: bool | None = None
     password: str | None = None
     """What recognises the new one."""

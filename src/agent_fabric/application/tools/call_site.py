@@ -7,6 +7,7 @@ from typing import Any
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.state import RunState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +30,13 @@ class CallSite:
     asked: ApprovalRequested | None = None
     """What a person was asked about this call."""
     decided: ApprovalDecided | None = None
-    scopes: frozenset[str] = frozenset()
-    """What the person behind the run may do; empty: nobody has limited it."""
+    scopes: frozenset[str]
+    """Scopes of the user behind the run; empty: not limited."""
     secrets: frozenset[str] = frozenset()
     """Secrets that the call may name as `${secret:NAME}`: those that a person has written into the workflow. Others are
     plain text, so that neither a model nor a page can ask for one."""
+
+
+def user_scopes(state: RunState) -> frozenset[str]:
+    """Return the scopes of the user behind a run; empty: not limited."""
+    return frozenset() if state.task is None else frozenset(state.task.user_scopes)

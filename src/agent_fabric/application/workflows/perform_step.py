@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
-from agent_fabric.application.tools.call_site import CallSite
+from agent_fabric.application.tools.call_site import CallSite, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.application.workflows.ask_person import question_for
 from agent_fabric.application.workflows.child_runs import ChildRuns, said
@@ -77,7 +77,7 @@ class PerformStep:
             timeout_s=step.timeout_s or usual,
             network_allowed=state.task.network_allowed,
             agent=_agent(state),
-            user_scopes=frozenset(state.task.user_scopes),
+            user_scopes=user_scopes(state),
             working_dir=state.workspace,
             command_allowlist=allowlists.commands,
             path_allowlist=allowlists.paths,
@@ -123,6 +123,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
         began_with=made.began_with,
         agent=_agent(state),
         target=state.workspace,
+        scopes=user_scopes(state),
         untrusted=state.untrusted,
         grants=state.grants,
         asked=made.asked,

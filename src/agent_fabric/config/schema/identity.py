@@ -1,16 +1,13 @@
 """Who may use the server."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field, Strict
+from pydantic import AfterValidator, BaseModel, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, SecretReference, Text
-
-ScopeName = Literal["runs:read", "runs", "approvals", "workflows", "nodes", "admin"]
-"""What may be allowed."""
+from agent_fabric.config.schema.values import SETTINGS, ScopeName, Scopes, SecretReference, Text
 
 
 def _key_set(location: str) -> str:
@@ -45,9 +42,10 @@ class ProviderConfig(BaseModel):
     scope_claim: Text = "scope"
     """The claim that says what somebody may: words separated by blanks, or a list."""
     scopes: Mapping[Text, ScopeName] = {}
-    """What the words of that claim mean here, such as `fabric-operators: runs`. Others mean nothing."""
-    default_scopes: Annotated[tuple[ScopeName, ...], Strict(strict=False)] = ("runs:read",)
-    """What everybody may to whom it gives a token for this server."""
+    """The scope that each word of that claim stands for, such as `fabric-operators: runs` or `interns: tools:read`.
+    Other words grant nothing."""
+    default_scopes: Scopes = ("runs:read",)
+    """Scopes of every caller with a token of this provider."""
     timeout_s: float = Field(default=10.0, gt=0, le=120)
     """How long fetching its keys may take."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, EntryKey, Texts
+from agent_fabric.config.schema.values import SETTINGS, EntryKey, Scopes, Texts
 
 _RULE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -51,6 +51,11 @@ class RuleConfig(BaseModel):
     """Specialists or agents; `*` stands for anything."""
     nodes: Texts = ()
     """Machines; `*` stands for anything."""
+    scopes: Scopes = ()
+    """The rule holds only for users who have one of these scopes, such as `tools:shell`."""
+    unless_scopes: Scopes = ()
+    """The rule does not hold for users who have one of these scopes: a rule that blocks then requires it. The owner of
+    the fabric folder and admins have every scope."""
     matches: Texts = ()
     """Examples that the rule must fit, checked when it is read: commands, paths, addresses or names of tools."""
     matches_not: Texts = ()

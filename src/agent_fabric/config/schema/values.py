@@ -19,6 +19,7 @@ SETTINGS: Final = ConfigDict(
 )
 """How every model of the schema behaves."""
 
+_SCOPE = re.compile(r"runs:read|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")
 _ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,63}")
 _BUILDER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -39,6 +40,14 @@ def _server_name(name: str) -> str:
         raise ConfigProblem(
             "must be at most 64 letters, digits, - and _, without two _ in a row",
             hint="The name becomes part of tool names, as in mcp__NAME__search.",
+        )
+    return name
+
+
+def _scope_name(name: str) -> str:
+    if not _SCOPE.fullmatch(name):
+        raise ConfigProblem(
+            "is no scope", hint="Scopes: runs:read, runs, approvals, workflows, nodes, admin, tools:* and tools:NAME."
         )
     return name
 
@@ -121,6 +130,11 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 
 Texts = Annotated[tuple[Text, ...], Strict(strict=False)]
 """A list of texts; a file's list becomes a tuple, hence the leniency."""
+
+ScopeName = Annotated[str, AfterValidator(_scope_name)]
+"""A scope: `runs:read`, `runs`, `approvals`, `workflows`, `nodes`, `admin`, `tools:*` or `tools:NAME`."""
+
+Scopes = Annotated[tuple[ScopeName, ...], Strict(strict=False)]
 
 EntryKey = Annotated[str, AfterValidator(_entry_key)]
 """The key of a model or specialist."""

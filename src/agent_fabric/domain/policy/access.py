@@ -1,8 +1,9 @@
-"""What an agent's capabilities and a person's scopes let through: limits beside the rules, never instead of them."""
+"""Limits by the agent's capabilities and the user's scopes. They hold beside the rules, never instead of them."""
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from agent_fabric.domain.identity import TOOLS_PREFIX, Scope, holds_scope, tool_scopes
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.tools import FINISH_TASK, Effect
 
@@ -31,21 +32,21 @@ CAPABILITIES: Mapping[str, tuple[str, ...]] = {
 
 _ALWAYS = frozenset({FINISH_TASK})
 
-SCOPES: Mapping[str, tuple[Effect, ...]] = {
+EFFECT_SCOPES: Mapping[str, tuple[Effect, ...]] = {
     "tools:read": (Effect.READS,),
     "tools:write": (Effect.READS, Effect.IDEMPOTENT, Effect.CHANGES_WORKSPACE),
     "tools:execute": tuple(Effect),
 }
-"""What the tools may do that a person with a scope lets run (A33-017). A scope may also name one tool: `tool:shell`."""
+"""The effects that a tool may have for users with a scope (A33-017)."""
 
 
 def tools_of(capabilities: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns of the tools that these capabilities open; a capability nobody knows opens none."""
+    """Return patterns of the tools that capabilities include; an unknown capability includes none."""
     return tuple(dict.fromkeys(tool for name in capabilities for tool in CAPABILITIES.get(name, ())))
 
 
 def lacks_capability(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> str:
-    """Say why the agent may not use the tool; empty if it may, or if nobody has limited it."""
+    """Return why the agent may not use the tool; empty if it may, or if it is not limited."""
     own = capabilities.get(call.agent)
     if own is None or call.tool in _ALWAYS:
         return ""
@@ -56,14 +57,19 @@ def lacks_capability(call: ProposedCall, capabilities: Mapping[str, frozenset[st
 
 
 def lacks_scope(call: ProposedCall) -> str:
-    """Say why the person behind the run may not let this happen; empty if they may, or if nobody has limited them."""
-    scopes = call.scopes
-    if not scopes or "*" in scopes or "admin" in scopes or call.tool in _ALWAYS:
+    """Return why the user behind the run may not use the tool; empty if the user may.
+
+    A user without any tool scope may use every tool.
+    """
+    granted = tool_scopes(call.scopes)
+    if not granted or Scope.ADMIN in call.scopes or call.tool in _ALWAYS:
         return ""
-    relevant = {scope for scope in scopes if scope in SCOPES or scope.startswith("tool:")}
-    if not relevant:
-        # Scopes about other things say nothing about tools.
+    if holds_scope(granted, f"{TOOLS_PREFIX}{call.tool}"):
         return ""
-    if f"tool:{call.tool}" in relevant or any(call.effect in SCOPES.get(scope, ()) for scope in relevant):
+    if any(call.effect in EFFECT_SCOPES.get(scope, ()) for scope in granted):
         return ""
-    return f"The person behind this run may not use {call.tool!r}: it needs a scope such as 'tools:execute'."
+    listed = ", ".join(sorted(granted))
+    return (
+        f"The user behind this run may not use {call.tool!r}: it needs the scope '{TOOLS_PREFIX}{call.tool}', and the "
+        f"user has {listed}."
+    )

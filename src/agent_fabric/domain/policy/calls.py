@@ -32,7 +32,7 @@ class ProposedCall:
     sandbox: str = "C"
     """Level of the box that it would run in."""
     scopes: frozenset[str] = frozenset()
-    """What the person behind the run may do; empty: nobody has limited it."""
+    """Scopes of the user behind the run; empty: not limited."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that the run has read and nobody vouches for, such as web pages."""
 

@@ -28,8 +28,8 @@ def misfits(rule: Rule) -> Misfit | None:
 
 
 def _fits(rule: Rule, example: str) -> bool:
-    """Tell whether an example is what a rule is about; agents, nodes and effects are taken to be the right ones."""
-    anywhere = replace(rule, agents=(), nodes=(), effects=frozenset())
+    """Tell whether an example is what a rule is about; agents, nodes, effects and scopes do not count."""
+    anywhere = replace(rule, agents=(), nodes=(), effects=frozenset(), scopes=(), unless_scopes=())
     if rule.commands:
         call = ProposedCall(tool="", args={}, effect=Effect.CHANGES_WORKSPACE, command=example)
         fits = [replace(anywhere, tools=()).fit(call, part.invocation) for part in parts_of(call)]

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.identity import holds_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import any_name, domain_fits, path_fits, plain_path
 from agent_fabric.domain.policy.hosts import host_of, hosts_in
@@ -150,6 +151,10 @@ class Rule:
     effects: frozenset[Effect] = frozenset()
     agents: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    """The user must hold one of them."""
+    unless_scopes: tuple[str, ...] = ()
+    """The user must hold none of them."""
     matches: tuple[str, ...] = ()
     """Examples that it must fit; checked when it is loaded."""
     matches_not: tuple[str, ...] = ()
@@ -168,6 +173,8 @@ class Rule:
             or (self.agents and not any_name(self.agents, call.agent))
             or (self.nodes and not any_name(self.nodes, call.node))
             or (self.effects and call.effect not in self.effects)
+            or (self.scopes and not _holds_any(call, self.scopes))
+            or (self.unless_scopes and _holds_any(call, self.unless_scopes))
         ):
             return Fit.NO
         fit = Fit.YES
@@ -212,3 +219,8 @@ class Rule:
     def _all_or_any(self, fits: Sequence[bool]) -> Fit:
         found = bool(fits) and (all(fits) if self.allows else any(fits))
         return Fit.YES if found else Fit.NO
+
+
+def _holds_any(call: ProposedCall, wanted: Sequence[str]) -> bool:
+    """Tell whether the user behind a call holds a scope; the owner of the folder, who has no list, holds all."""
+    return not call.scopes or any(holds_scope(call.scopes, scope) for scope in wanted)

@@ -11,7 +11,7 @@ import jwt
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import invalid_credentials
 from agent_fabric.config.schema.identity import ProviderConfig
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
+from agent_fabric.domain.identity import AnyScope, Kind, Principal, known_scopes, widened
 from agent_fabric.infrastructure.identity.jwt_tokens import checked_claims, header_of
 
 ALGORITHMS: Final = ("RS256", "ES256")
@@ -44,11 +44,11 @@ class ProviderTokens:
         claims = checked_claims(token, key, ALGORITHMS, issuer=self._config.issuer, audience=self._config.audience)
         return Principal(claims["sub"], Kind.EXTERNAL, widened(self._scopes(claims)))
 
-    def _scopes(self, claims: Mapping[str, Any]) -> frozenset[Scope]:
+    def _scopes(self, claims: Mapping[str, Any]) -> frozenset[AnyScope]:
         value = claims.get(self._config.scope_claim)
         said = value.split() if isinstance(value, str) else value if isinstance(value, list) else []
         mapped = (self._config.scopes.get(each) for each in said if isinstance(each, str))
-        return frozenset(Scope(scope) for scope in (*self._config.default_scopes, *filter(None, mapped)))
+        return known_scopes((*self._config.default_scopes, *filter(None, mapped)))
 
 
 class KeySet:

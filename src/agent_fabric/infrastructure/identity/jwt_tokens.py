@@ -7,7 +7,7 @@ import jwt
 
 from agent_fabric.application.ports.identity import TokenPayload, expired_credentials, invalid_credentials
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import known_scopes
 from agent_fabric.infrastructure.identity.own_secrets import SHORTEST
 
 ALGORITHM: Final = "HS256"
@@ -45,11 +45,9 @@ class JwtTokens:
         scopes = claims.get("scopes")
         if not isinstance(scopes, list):
             raise invalid_credentials()
-        known = {scope.value for scope in Scope}
         return TokenPayload(
             sub=claims["sub"],
-            # One that we do not know any more, or not yet, allows nothing.
-            scopes=frozenset(Scope(scope) for scope in scopes if isinstance(scope, str) and scope in known),
+            scopes=known_scopes(scopes),
             iat=float(claims["iat"]),
             exp=float(claims["exp"]),
         )

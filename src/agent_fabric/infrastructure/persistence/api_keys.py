@@ -12,7 +12,7 @@ from agent_fabric.domain.accounts import ApiKey
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, NameTaken
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.store import Store
@@ -108,7 +108,7 @@ def _key(row: Sequence[Any]) -> ApiKey:
         id=key_id,
         name=name,
         hash=hashed,
-        scopes=frozenset(Scope(scope) for scope in load_json(scopes.encode())),
+        scopes=known_scopes(load_json(scopes.encode())),
         created_by=created_by,
         created_at=created_at,
         expires_at=expires_at,

@@ -10,7 +10,7 @@ from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
-from agent_fabric.domain.identity import Role, Scope
+from agent_fabric.domain.identity import Role, Scope, known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.store import Store
@@ -124,7 +124,7 @@ def _user(row: Sequence[Any]) -> User:
         name=name,
         password=password,
         role=Role(role),
-        extra=frozenset(Scope(scope) for scope in load_json(scopes.encode())),
+        extra=known_scopes(load_json(scopes.encode())),
         disabled=bool(disabled),
         tokens_after=tokens_after,
         created_at=created_at,

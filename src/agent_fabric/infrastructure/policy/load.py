@@ -94,6 +94,7 @@ def _version(policy: RulePolicy, rules: tuple[Rule, ...]) -> str:
                 *map(list, (rule.tools, rule.paths, rule.domains, rule.agents, rule.nodes)),
                 [[pattern.text, pattern.expression is not None] for pattern in rule.commands],
                 sorted(rule.effects),
+                *([list(rule.scopes), list(rule.unless_scopes)] if rule.scopes or rule.unless_scopes else []),
             ]
             for rule in rules
         ),

@@ -94,6 +94,8 @@ def _rule(written: RuleConfig, origin: str) -> Rule:
         effects=frozenset(Effect(effect) for effect in written.effects),
         agents=written.agents,
         nodes=written.nodes,
+        scopes=written.scopes,
+        unless_scopes=written.unless_scopes,
         matches=written.matches,
         matches_not=written.matches_not,
         origin=origin,

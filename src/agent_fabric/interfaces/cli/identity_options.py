@@ -14,17 +14,34 @@ from agent_fabric.bootstrap.local import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.domain.accounts import LONGEST_PASSWORD
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 
 T = TypeVar("T")
 
 Scopes = Annotated[
-    list[Scope] | None, typer.Option("--scope", help="What may be done; give it several times for several.")
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help=f"Repeatable: {', '.join(Scope)}; tools:NAME, tools:read, tools:write, tools:none limit tools.",
+    ),
 ]
 PasswordStdin = Annotated[
     bool, typer.Option("--password-stdin", help="Read the password from standard input instead of asking for it.")
 ]
+
+
+def read_scopes(names: list[str] | None) -> list[AnyScope] | None:
+    """Return the scopes of `--scope`; None if there are none.
+
+    Raises:
+        ConfigError: there is no such scope.
+    """
+    try:
+        return [scope_from(name) for name in names] if names else None
+    except ValueError as problem:
+        raise ConfigError(f"--scope: {problem}", hint="See: docs/guides/people-and-keys.md") from None
 
 
 def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[Any, Any, T]]) -> T:

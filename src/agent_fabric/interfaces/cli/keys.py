@@ -10,7 +10,7 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
+from agent_fabric.interfaces.cli.identity_options import Scopes, read_scopes, with_identity
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
@@ -71,7 +71,7 @@ def create(
     require_a_person()
     lasts_s = None if expires == NEVER else seconds_in(expires)
 
-    wanted = scopes or (Scope.RUNS_READ,)
+    wanted = read_scopes(scopes) or [Scope.RUNS_READ]
 
     async def go(identity: Identity) -> Json:
         made = await identity.keys.create(name, scopes=wanted, lasts_s=lasts_s, by=owner_here())

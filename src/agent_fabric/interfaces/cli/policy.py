@@ -16,6 +16,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
+from agent_fabric.interfaces.cli.identity_options import read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
@@ -45,6 +46,10 @@ def check(
     command: Annotated[str, typer.Argument(help="A command line, as an agent would send it.")],
     agent: Annotated[str, typer.Option(help="The specialist or agent who sends it.")] = "",
     level: Annotated[str, typer.Option(help="Level of the box that it runs in: A, A+, B or C.")] = "A",
+    scopes: Annotated[
+        list[str] | None,
+        typer.Option("--scope", metavar="SCOPE", help="A scope of the user behind the run; repeatable."),
+    ] = None,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -57,11 +62,12 @@ def check(
     """
     if level not in LEVELS:
         raise ConfigError(f"There is no level {level!r}", hint=f"Choose: {', '.join(LEVELS)}.")
+    wanted = read_scopes(scopes) or ()
     url = server_of(workspace, server)
     if url is None:
-        checked: Json = checked_object(_policy(workspace), command, agent=agent, level=level)
+        checked: Json = checked_object(_policy(workspace), command, agent=agent, level=level, scopes=wanted)
     else:
-        checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level))
+        checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
     if as_json:
         print_json(checked)
     else:

@@ -15,7 +15,7 @@ from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
 from agent_fabric.infrastructure.runlog.made_here import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity_options import Scopes, with_identity
+from agent_fabric.interfaces.cli.identity_options import Scopes, read_scopes, with_identity
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
@@ -84,12 +84,13 @@ def issue(
     """Print a token for somebody's script: for all that they may, or with --scope for less."""
     require_a_person()
     lifetime_s = None if lifetime is None else seconds_in(lifetime)
+    wanted = read_scopes(scopes)
 
     async def go(identity: Identity) -> Json:
-        return token_object(await identity.issue(user, by=owner_here(), scopes=scopes, lifetime_s=lifetime_s))
+        return token_object(await identity.issue(user, by=owner_here(), scopes=wanted, lifetime_s=lifetime_s))
 
     async def go_there(client: "FabricClient") -> Json:
-        return await client.users.issue_token(user, scopes=scopes, lifetime_s=lifetime_s)
+        return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)
 
     url = server_of(workspace, server)
     issued = with_identity(workspace, go) if url is None else with_client(url, go_there)

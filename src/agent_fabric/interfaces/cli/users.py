@@ -11,7 +11,13 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import SCOPES_OF, Role, Scope
-from agent_fabric.interfaces.cli.identity_options import PasswordStdin, Scopes, read_password, with_identity
+from agent_fabric.interfaces.cli.identity_options import (
+    PasswordStdin,
+    Scopes,
+    read_password,
+    read_scopes,
+    with_identity,
+)
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
@@ -60,20 +66,17 @@ def add(
     require_a_person()
     if no_password and password_stdin:
         raise ConfigError("--no-password and --password-stdin exclude each other", hint="Use one of the two.")
+    extra = read_scopes(scopes) or ()
     password = None if no_password else read_password(name, from_stdin=password_stdin)
 
     async def go(identity: Identity) -> Json:
-        return user_object(
-            await identity.users.add(name, password=password, role=role, extra=scopes or (), by=owner_here())
-        )
+        return user_object(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
 
     url = server_of(workspace, server)
     if url is None:
         user = with_identity(workspace, go)
     else:
-        user = with_client(
-            url, lambda client: client.users.add(name, password=password, role=role, scopes=scopes or ())
-        )
+        user = with_client(url, lambda client: client.users.add(name, password=password, role=role, scopes=extra))
     return _told(user, "added", as_json=as_json)
 
 
@@ -92,7 +95,7 @@ def set_(
     require_a_person()
     if scopes and no_scopes:
         raise ConfigError("--scope and --no-scopes exclude each other", hint="Use one of the two.")
-    extra = () if no_scopes else scopes
+    extra = () if no_scopes else read_scopes(scopes)
     if role is None and extra is None and disabled is None:
         raise ConfigError(
             "There is nothing to change", hint="Give --role, --scope, --no-scopes, --disable or --enable."

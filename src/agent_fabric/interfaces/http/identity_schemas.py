@@ -7,12 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from agent_fabric.domain.identity import Kind, Role, Scope
+from agent_fabric.domain.identity import SCOPE_PATTERN, Kind, Role, Scope
 
 _OUT = ConfigDict(use_attribute_docstrings=True)
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+ScopeName = Annotated[str, StringConstraints(pattern=SCOPE_PATTERN)]
 Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
 FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
 
@@ -44,7 +45,7 @@ class Token(BaseModel):
     token_type: Literal["bearer"]
     expires_in: int
     """Seconds until it counts no more."""
-    scopes: list[Scope]
+    scopes: list[ScopeName]
 
 
 class Me(BaseModel):
@@ -55,7 +56,7 @@ class Me(BaseModel):
     name: str
     kind: Kind
     """How they showed who they are."""
-    scopes: list[Scope]
+    scopes: list[ScopeName]
 
 
 class NewUser(BaseModel):
@@ -67,8 +68,8 @@ class NewUser(BaseModel):
     password: FreshSecret | None = None
     """At least 12 characters. Without one they cannot log in, only use tokens that were issued for them."""
     role: Role = Role.VIEWER
-    scopes: list[Scope] = []
-    """What they may beyond their role."""
+    scopes: list[ScopeName] = []
+    """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
 
 
 class UserUpdate(BaseModel):
@@ -77,8 +78,8 @@ class UserUpdate(BaseModel):
     model_config = _taken({"role": "operator"})
 
     role: Role | None = None
-    scopes: list[Scope] | None = None
-    """What they may beyond their role."""
+    scopes: list[ScopeName] | None = None
+    """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
     disabled: bool | None = None
 
 
@@ -104,7 +105,7 @@ class TokenRequest(BaseModel):
 
     model_config = _taken({"scopes": ["runs:read"], "lifetime_s": 43_200})
 
-    scopes: list[Scope] | None = None
+    scopes: list[ScopeName] | None = None
     """What it allows; by default all that they may."""
     lifetime_s: Annotated[float, Field(gt=0, le=LONGEST_LIFETIME_S, allow_inf_nan=False)] | None = None
     """How long it counts; by default as long as a login."""
@@ -117,9 +118,9 @@ class UserDetails(BaseModel):
 
     name: str
     role: Role
-    scopes: list[Scope]
+    scopes: list[ScopeName]
     """All that they may."""
-    extra_scopes: list[Scope]
+    extra_scopes: list[ScopeName]
     """Of these, what they may beyond their role."""
     disabled: bool
     has_password: bool
@@ -138,7 +139,7 @@ class NewKeyRequest(BaseModel):
     model_config = _taken({"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S})
 
     name: KeyName
-    scopes: Annotated[list[Scope], Field(min_length=1)] = [Scope.RUNS_READ]
+    scopes: Annotated[list[ScopeName], Field(min_length=1)] = [Scope.RUNS_READ]
     expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""
 
@@ -151,7 +152,7 @@ class KeyDetails(BaseModel):
     id: str
     """Stands in the key, too."""
     name: str
-    scopes: list[Scope]
+    scopes: list[ScopeName]
     status: Literal["live", "expired", "revoked", "foreign"]
     """`foreign`: it was made with another `identity.key`, so that nobody can use it here."""
     created_by: str

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from agent_fabric.interfaces.http.identity_schemas import ScopeName
+
 _IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 _OUT = ConfigDict(use_attribute_docstrings=True)
 _OPEN = ConfigDict(extra="allow", use_attribute_docstrings=True)
@@ -43,6 +45,8 @@ class CommandToCheck(BaseModel):
     """The specialist or agent who sends it."""
     level: Literal["A", "A+", "B", "C"] = "A"
     """Level of the box that it runs in."""
+    scopes: list[ScopeName] = []
+    """Scopes of the user behind the run; none: not limited."""
 
 
 class RulingShown(BaseModel):

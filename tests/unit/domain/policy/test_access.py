@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from agent_fabric.domain.policy.access import CAPABILITIES, tools_of
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
-from agent_fabric.domain.policy.rules import Rule
+from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
 
@@ -60,8 +62,11 @@ def test_a_capability_that_nobody_knows_opens_nothing() -> None:
         (frozenset({"tools:write"}), Effect.CHANGES_WORKSPACE, True),
         (frozenset({"tools:write"}), Effect.LEAVES_SANDBOX, False),
         (frozenset({"tools:execute"}), Effect.LEAVES_SANDBOX, True),
-        (frozenset({"tool:x"}), Effect.LEAVES_SANDBOX, True),
-        (frozenset({"tool:y"}), Effect.READS, False),
+        (frozenset({"tools:*"}), Effect.LEAVES_SANDBOX, True),
+        (frozenset({"tools:x"}), Effect.LEAVES_SANDBOX, True),
+        (frozenset({"tools:x*", "runs"}), Effect.LEAVES_SANDBOX, True),
+        (frozenset({"tools:y"}), Effect.READS, False),
+        (frozenset({"tools:none"}), Effect.READS, False),
         (frozenset({"runs:read"}), Effect.LEAVES_SANDBOX, True),
         (frozenset({"admin", "tools:read"}), Effect.LEAVES_SANDBOX, True),
     ],
@@ -71,3 +76,30 @@ def test_scopes_of_the_person_limit_what_tools_may_do(scopes: frozenset[str], ef
     assert (ruling.verdict is Verdict.ALLOW) is allowed
     if not allowed:
         assert (ruling.verdict, ruling.rule) == (Verdict.BLOCK, "scope")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "verdict"),
+    [
+        (frozenset(), Verdict.ALLOW),
+        (frozenset({"runs", "tools:shell"}), Verdict.ALLOW),
+        (frozenset({"runs", "tools:*"}), Verdict.ALLOW),
+        (frozenset({"admin"}), Verdict.ALLOW),
+        (frozenset({"runs"}), Verdict.BLOCK),
+        (frozenset({"runs", "tools:read_file"}), Verdict.BLOCK),
+    ],
+)
+def test_a_rule_can_require_a_scope(scopes: frozenset[str], verdict: Verdict) -> None:
+    rule = Rule(id="by-grant", verdict=Verdict.BLOCK, tools=("shell",), unless_scopes=("tools:shell",))
+    call = ProposedCall(
+        tool="shell", args={}, effect=Effect.CHANGES_WORKSPACE, command="ls", scopes=scopes, sandbox="A"
+    )
+    assert RulePolicy(rules=(rule,)).judge(call).verdict is verdict
+
+
+def test_a_rule_can_hold_only_for_users_with_a_scope() -> None:
+    rule = Rule(id="ops", verdict=Verdict.ALLOW, commands=(CommandPattern(text="git push"),), scopes=("nodes",))
+    call = ProposedCall(tool="shell", args={}, effect=Effect.CHANGES_WORKSPACE, command="git push", sandbox="A")
+    policy = RulePolicy(rules=(rule,))
+    assert policy.judge(replace(call, scopes=frozenset({"nodes"}))).verdict is Verdict.ALLOW
+    assert policy.judge(replace(call, scopes=frozenset({"runs"}))).verdict is Verdict.ASK

@@ -19,7 +19,15 @@ ALLOWED = Rule(id="hooks", verdict=Verdict.ALLOW, domains=("hooks.example.org",)
 def judged(
     args: dict[str, Any], *rules: Rule, untrusted: tuple[str, ...] = (), profile: Profile = Profile.WORKSPACE
 ) -> Ruling:
-    site = CallSite(run_id=RunId("r"), lane=LaneId("l"), step=0, agent="workflow", target="/w", untrusted=untrusted)
+    site = CallSite(
+        run_id=RunId("r"),
+        lane=LaneId("l"),
+        step=0,
+        agent="workflow",
+        target="/w",
+        scopes=frozenset(),
+        untrusted=untrusted,
+    )
     call = proposed(HTTP_REQUEST, {"url": "https://api.example.org/x", **args}, site, "A")
     return RulePolicy(rules=rules, profile=profile).judge(call)
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import CreatedKey, KeyDetails, KeyList, NewKeyRequest
@@ -49,7 +49,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
         """Answer with the key, this once. Nobody can give what they do not have themselves."""
         wish, who = await body_of(request, NewKeyRequest), who_asks(request)
         lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
-        made = await keys.create(wish.name, scopes=wish.scopes, lasts_s=lasts_s, by=who)
+        made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)
         _log.info("%s has made the key %s (%s)", who.name, made.key.name, made.key.id)
         answer = json_answer({**key_object(made.key, now=made.key.created_at), "key": made.secret}, status=201)
         answer.headers["cache-control"] = "no-store"

@@ -50,7 +50,9 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     async def check(request: Request) -> Response:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
         wish = await body_of(request, CommandToCheck)
-        return json_answer(checked_object(in_force, wish.command, agent=wish.agent, level=wish.level))
+        return json_answer(
+            checked_object(in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes)
+        )
 
     @app.post(
         "/api/v1/policy/simulate",

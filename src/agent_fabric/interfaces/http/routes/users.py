@@ -8,7 +8,7 @@ from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.identity_schemas import (
@@ -55,7 +55,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         """Nobody can give what they do not have themselves."""
         wish, who = await body_of(request, NewUser), who_asks(request)
         password = None if wish.password is None else wish.password.get_secret_value()
-        user = await users.add(wish.name, password=password, role=wish.role, extra=wish.scopes, by=who)
+        user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
         _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
         return json_answer(user_object(user), status=201)
 
@@ -78,7 +78,8 @@ def add_users(app: FastAPI, identity: Identity) -> None:
     async def change(name: UserName, request: Request) -> Response:
         """All of their tokens count no more. The last admin stays one; only the machine itself can change that."""
         wish, who = await body_of(request, UserUpdate), who_asks(request)
-        user = await users.change(name, role=wish.role, extra=wish.scopes, disabled=wish.disabled, by=who)
+        extra = None if wish.scopes is None else map(scope_from, wish.scopes)
+        user = await users.change(name, role=wish.role, extra=extra, disabled=wish.disabled, by=who)
         _log.info("%s has changed the user %s", who.name, user.name)
         return json_answer(user_object(user))
 
@@ -129,7 +130,8 @@ def add_users(app: FastAPI, identity: Identity) -> None:
     async def issue(name: UserName, request: Request) -> Response:
         """It allows all that they may, or less. It is shown this once, and counts until they are changed."""
         wish, who = await body_of(request, TokenRequest, absent=TokenRequest()), who_asks(request)
-        issued = await identity.issue(name, by=who, scopes=wish.scopes, lifetime_s=wish.lifetime_s)
+        scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
+        issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
         _log.info("%s has issued a token for the user %s", who.name, issued.name)
         answer = json_answer(token_object(issued), status=201)
         answer.headers["cache-control"] = "no-store"
