@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.web import Page, SearchHit
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.infrastructure.web.access import WebAccess, build_web
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ class LazyWeb:
     def _access(self) -> WebAccess:
         return build_web(self._config)
 
-    async def fetch(self, url: str, *, timeout_s: float) -> Page:
-        return await self._access.fetcher.fetch(url, timeout_s=timeout_s)
+    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
+        return await self._access.fetcher.fetch(url, timeout_s=timeout_s, limits=limits)
 
     async def search(self, query: str, *, limit: int, timeout_s: float) -> Sequence[SearchHit]:
         return await self._access.search.search(query, limit=limit, timeout_s=timeout_s)

@@ -1,5 +1,6 @@
-"""Joins what limits those who ask over the network."""
+"""Builds the per-caller limits of the server."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
@@ -15,15 +16,17 @@ from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, Wi
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What each who asks may ask for."""
+    """Per-caller limits."""
 
     settings: LimitsConfig
     known: Limiter
-    """Counts those who have shown who they are."""
+    """Counts authenticated callers."""
     strangers: Limiter
-    """Counts addresses. Apart from the others: whoever has a million of them must not push anybody out."""
+    """Counts addresses of anonymous requests, apart from callers: many addresses must not evict a caller."""
     requests: Rate | None
     starts: Rate | None
+    endpoints: Mapping[str, Rate]
+    """By endpoint, such as `POST /run`."""
     login: Rate | None
     failures: Rate | None
     runs: RunQuota | None
@@ -31,7 +34,7 @@ class Limits:
     _counters: tuple[Counters, ...]
 
     def hold_for(self, principal: Principal) -> bool:
-        """Tell whether somebody is limited at all."""
+        """Tell whether a caller is limited."""
         return principal.kind is not Kind.LOCAL or self.settings.local
 
     async def aclose(self) -> None:
@@ -49,6 +52,7 @@ def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock) -> Limi
         strangers=WindowLimiter(CounterStorage(strangers), clock.now),
         requests=_rate(settings.requests),
         starts=_rate(settings.starts),
+        endpoints={endpoint: Rate(*how_often(rate)) for endpoint, rate in settings.endpoints.items()},
         login=_rate(settings.login),
         failures=_rate(settings.failures),
         runs=None if settings.concurrent_runs is None else RunQuota(settings.concurrent_runs),

@@ -233,9 +233,10 @@ def build_local(
             sandboxes.level,
             config.policy.approval_timeout_s,
             injection_signals,
-            policy.allowlists,
+            policy.named,
             secrets.for_workflows,
             known,
+            policy.limits_of,
         ),
         steps=steps,
     )

@@ -146,7 +146,15 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
                 signals=tuple,
                 workflow=_if_any(_reader(FrozenWorkflow, exclusive=tuple, untrusted=tuple)),
                 parent=_if_any(_reader(Parent)),
-                agent=_if_any(_reader(AgentBrief, capabilities=tuple)),
+                agent=_if_any(
+                    _reader(
+                        AgentBrief,
+                        capabilities=tuple,
+                        command_allowlist=tuple,
+                        path_allowlist=tuple,
+                        domain_allowlist=tuple,
+                    )
+                ),
                 user_scopes=tuple,
             ),
         ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NoReturn
 
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.sources import Source
@@ -113,9 +114,14 @@ class ToolContext:
     user_scopes: frozenset[str] = frozenset()
     """Scopes of the user behind the run; empty: not limited."""
     command_allowlist: tuple[str, ...] = ()
-    """Programs that the policy allows without asking; for tools of others to go by, the policy has decided already."""
+    """Programs that the policy allows without asking, or the only ones if an allowlist limits them. The policy has
+    judged the call by it already; it is for what the tool decides itself."""
     path_allowlist: tuple[str, ...] = ()
+    """The same for paths."""
     domain_allowlist: tuple[str, ...] = ()
+    """The same for hosts."""
+    limits: tuple[Allowlists, ...] = ()
+    """Allowlists that hold for the call, all of them: check redirects and resolved paths against these."""
     working_dir: str = ""
     """The workspace."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -72,6 +72,9 @@ def _details(agent: AgentDefinition) -> dict[str, Any]:
             "timeout": limits.timeout_s,
             "retries": limits.retries,
             "parallel_allowed": limits.parallel_allowed,
+            "command_allowlist": list(limits.command_allowlist),
+            "path_allowlist": list(limits.path_allowlist),
+            "domain_allowlist": list(limits.domain_allowlist),
         },
         "metadata": dict(agent.metadata),
     }

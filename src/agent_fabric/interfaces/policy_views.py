@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_fabric.application.policy.simulate_policy import Change, Simulation
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest_part
@@ -24,6 +25,8 @@ def policy_object(in_force: RulePolicy) -> dict[str, Any]:
         "rules": [_rule(rule) for rule in in_force.rules],
         "allowed_commands": sorted(in_force.allowed_commands),
         "capabilities": {agent: sorted(own) for agent, own in in_force.capabilities.items()},
+        "allowlist": _allowlist(in_force.floor),
+        "agent_allowlists": {agent: _allowlist(each) for agent, each in in_force.agent_allowlists.items()},
     }
 
 
@@ -73,6 +76,10 @@ def with_added(before: RulePolicy, added: tuple[Rule, ...]) -> RulePolicy:
 def simulation_object(result: Simulation) -> dict[str, Any]:
     """Return which past calls would be decided otherwise."""
     return {"runs": result.runs, "calls": result.calls, "changes": [_change(each) for each in result.changes]}
+
+
+def _allowlist(lists: Allowlists) -> dict[str, list[str]]:
+    return {"commands": list(lists.commands), "paths": list(lists.paths), "domains": list(lists.domains)}
 
 
 def _conditions(rule: Rule) -> dict[str, list[str]]:

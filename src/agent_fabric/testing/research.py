@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.ports.web import Page, SearchHit, WebError
+from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.hosts import host_of
 
 
 @dataclass(slots=True)
@@ -19,7 +21,9 @@ class DictionaryWeb:
     """Every page is longer than could be read."""
     asked: list[str] = field(default_factory=list)
 
-    async def fetch(self, url: str, *, timeout_s: float) -> Page:  # noqa: ARG002 - the port's
+    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:  # noqa: ARG002 - the port's
+        if reason := refuse_domain(limits, host_of(url)):
+            raise PermissionError(reason)
         self.asked.append(url)
         if not url.startswith("https://"):
             raise PermissionError(f"{url} is not a public address")

@@ -12,9 +12,10 @@ from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
-from agent_fabric.domain.policy.calls import NOTHING_NAMED, Allowlists, Policy
+from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, Task, TaskForceMode
 from agent_fabric.testing.fakes import (
@@ -92,7 +93,7 @@ def workbench(  # noqa: PLR0913 - each is a part that a test may want to replace
     max_output_chars: int = 16_000,
     policy: Policy | None = None,
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: (),
-    allowlists: Allowlists = NOTHING_NAMED,
+    allowlists: Allowlists = NO_ALLOWLISTS,
 ) -> Workbench:
     """Join the real engine with one or several packs, a model given as a function, and stand-ins for the rest."""
     runs = MemoryRuns() if runs is None else runs

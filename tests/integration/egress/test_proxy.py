@@ -7,8 +7,10 @@ import urllib.request
 
 import pytest
 
+from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.infrastructure.egress.limits import EgressLimits, HostUse
-from agent_fabric.infrastructure.egress.policy import EgressPolicy
+from agent_fabric.infrastructure.egress.policy import EgressPolicy, browser_policy
 from agent_fabric.infrastructure.egress.proxy import USER, EgressProxy
 from integration.egress.wire import OK, PUBLIC, Net, bench, echo, listening, status
 
@@ -210,3 +212,18 @@ async def test_the_loopback_port_wants_its_password() -> None:
             statuses = [await asyncio.to_thread(ask, password) for password in ("", "guess", proxy.credential)]
     assert statuses == [407, 407, 200]
     assert server.connections == 1
+
+
+@pytest.mark.proves("A33-085")
+async def test_a_host_off_the_allowlists_of_an_agent_is_refused_whatever_else_is_allowed() -> None:
+    policy = browser_policy(
+        BrowserConfig(), ("cdn.example",), (Allowlists(domains=("example.org",), owner="the agent a"),)
+    )
+    async with listening() as server:
+        names = {"example.org": [PUBLIC], "other.example": [PUBLIC], "cdn.example": [PUBLIC]}
+        async with bench(policy, Net(names, server.port)) as b:
+            assert status(await b.get("http://example.org/")) == 200
+            for host in ("other.example", "cdn.example"):
+                answer = await b.get(f"http://{host}/script.js")
+                assert status(answer) == 403
+                assert b"not on the domain allowlist of the agent a" in answer

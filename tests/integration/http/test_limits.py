@@ -180,3 +180,27 @@ async def test_hundreds_at_once_get_as_much_as_the_rate_says_and_nobody_gets_an_
         assert sorted({each.status_code for each in answers}) == [200, 429]
         assert sum(each.status_code == 200 for each in answers) == 50
         assert time.monotonic() - started < PATIENCE_S
+
+
+async def test_an_endpoint_has_a_rate_of_its_own_for_each_caller(tmp_path: Path) -> None:
+    endpoints = {"GET /runs/{run_id}": "2/minute", "GET /runs/newest": "3/minute", "POST /api/v1/run": "1/minute"}
+    async with served(tmp_path, also={"limits": {"endpoints": endpoints}}) as server:
+        keys = []
+        for name in ("one", "two"):
+            made = await server.client.post("/api/v1/keys", json={"name": name, "scopes": ["runs"]})
+            keys.append({"X-API-Key": made.json()["key"]})
+        del server.client.headers["Authorization"]
+        for key in keys:
+            answers = [await server.client.get(f"/api/v1/runs/{nth}", headers=key) for nth in range(3)]
+            assert [each.status_code for each in answers] == [404, 404, 429], "all runs count together"
+            assert [each.headers["ratelimit-remaining"] for each in answers] == ["1", "0", "0"]
+            assert answers[-1].headers["ratelimit-limit"] == "2"
+            assert int(answers[-1].headers["retry-after"]) >= 1
+            assert "GET /runs/{run_id}" in answers[-1].json()["detail"]
+            assert (await server.client.get("/runs/newest", headers=key)).headers["ratelimit-limit"] == "3"
+            assert (await server.client.get("/runs", headers=key)).headers["ratelimit-limit"] == "600"
+        statuses = [
+            (await server.client.post(path, json=task(), headers=keys[0])).status_code
+            for path in ("/run", "/api/v1/run")
+        ]
+        assert statuses == [200, 429]

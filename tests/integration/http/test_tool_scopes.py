@@ -29,7 +29,7 @@ async def key(server: Served, name: str, *scopes: str) -> dict[str, str]:
 
 async def refusals(server: Served, run_id: str) -> list[dict[str, Any]]:
     events = (await server.client.get(f"/runs/{run_id}/events?limit=1000")).json()["events"]
-    return [each for each in events if each["kind"] == "tool_error"]
+    return [each["payload"] for each in events if each["kind"] == "tool_error" and each["payload"]["rule"]]
 
 
 async def test_a_key_with_a_tool_scope_uses_those_tools_only(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 from aiohttp import web
 
 from agent_fabric.application.ports.web import WebError
+from agent_fabric.domain.allowlists import Allowlists
 from integration.web.site import OTTERS, Handler, Site, answering, read_page, reader, site
 
 
@@ -179,3 +180,17 @@ async def test_a_redirect_to_a_name_of_a_private_address_is_refused(host: str, a
     private, said = await private_and(f"http://{host}:{{port}}/", **{host: address})
     assert host in said
     assert private.requests == []
+
+
+@pytest.mark.proves("A33-085")
+async def test_a_redirect_off_the_domain_allowlist_is_refused() -> None:
+    async with (
+        site({"*": OTTERS}) as other,
+        site({"/": OTTERS, "/away": to(f"http://localhost:{other.port}/")}) as start,
+        reader(start.host, "localhost") as fetcher,
+    ):
+        lists = (Allowlists(domains=("127.0.0.1",), owner="the agent a"),)
+        assert (await fetcher.fetch(start.url(), timeout_s=10, limits=lists)).title == "Otters"
+        with pytest.raises(PermissionError, match="'localhost' is not on the domain allowlist of the agent a"):
+            await fetcher.fetch(start.url("/away"), timeout_s=10, limits=lists)
+    assert other.requests == []

@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,6 +16,7 @@ from aiohttp import web
 
 from agent_fabric.application.ports.http import HttpError
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.tools import ToolContext
@@ -430,3 +432,14 @@ async def test_head_has_no_body() -> None:
     async with site({"/": mirror}) as running:
         answer = await ask(running, method="HEAD")
     assert (answer["status"], answer["body"]) == (200, "")
+
+
+@pytest.mark.proves("A33-085")
+async def test_a_redirect_off_the_domain_allowlist_is_refused() -> None:
+    async with site({"*": "<p>secret</p>"}) as other:
+        moved = web.Response(status=302, headers={"Location": f"http://localhost:{other.port}/"})
+        async with site({"/": moved}) as start, requests("127.0.0.1", "localhost") as sender:
+            limited = replace(context(), limits=(Allowlists(domains=("127.0.0.1",)),))
+            with pytest.raises(PermissionError, match="'localhost' is not on the domain allowlist"):
+                await MakeRequest(sender)({"url": start.url()}, limited)
+    assert other.requests == []

@@ -98,7 +98,7 @@ async def test_a_tool_knows_who_calls_it_where_and_what_is_allowed() -> None:
         finish = make_finish_tool_def({"summary": {"type": "string"}})
         return BaseSpecialistPack(system_prompt="Look.", tools=[(LOOK, look)], finish=finish)
 
-    allowed = RulePolicy(allowed_commands=frozenset({"ls"})).allowlists
+    allowed = RulePolicy(allowed_commands=frozenset({"ls"})).named
     bench = workbench(curious, answers(("look", "{}"), ("finish_task", '{"summary": "done"}')), allowlists=allowed)
     await bench.run()
     (context,) = seen

@@ -73,6 +73,9 @@ def brief_for(agent: AgentDefinition, inputs: Mapping[str, Any], *, context: str
         retries=limits.retries,
         parallel_allowed=limits.parallel_allowed,
         model_key=agent.model,
+        command_allowlist=limits.command_allowlist,
+        path_allowlist=limits.path_allowlist,
+        domain_allowlist=limits.domain_allowlist,
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
-from agent_fabric.application.tools.call_site import CallSite, user_scopes
+from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.definitions.parameters import unusable_numbers
@@ -66,6 +66,7 @@ class DecideApproval:
             agent=card.agent,
             target=card.target,
             scopes=user_scopes(state),
+            limits=own_limits(state),
             untrusted=state.untrusted,
         )
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))

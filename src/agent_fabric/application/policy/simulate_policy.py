@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, PackStarted, RunCreated, ToolCalled, ToolErred, ToolReturned
@@ -76,6 +77,8 @@ class _Seen:
 
     sandbox: str = "C"
     scopes: frozenset[str] = frozenset()
+    workspace: str = ""
+    limits: tuple[Allowlists, ...] = ()
     tools: dict[tuple[LaneId | None, str], ToolSpec] = field(default_factory=dict)
     agents: dict[LaneId | None, str] = field(default_factory=dict)
     untrusted: list[str] = field(default_factory=list)
@@ -89,6 +92,8 @@ def past_calls(run_id: RunId, events: Sequence[Event]) -> Iterator[PastCall]:
         match event.body:
             case RunCreated(sandbox=sandbox) as created:
                 seen.scopes = frozenset(created.user_scopes)
+                seen.workspace = created.workspace
+                seen.limits = () if created.agent is None else created.agent.limits
                 # The events of earlier versions name the level in words.
                 seen.sandbox = sandbox if sandbox in {"A", "A+", "B"} else "C"
             case PackStarted() as started:
@@ -121,5 +126,7 @@ def _call(event: Event, body: ToolCalled | ApprovalRequested, seen: _Seen) -> Pr
         agent=seen.agents.get(event.lane, ""),
         sandbox=seen.sandbox,
         scopes=seen.scopes,
+        workspace=seen.workspace,
+        limits=seen.limits,
         untrusted=tuple(seen.untrusted),
     )

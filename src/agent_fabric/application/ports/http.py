@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agent_fabric.domain.allowlists import Allowlists
+
 
 class HttpError(Exception):
     """A server answered, but not with what was asked for; the message says what it answered."""
@@ -21,6 +23,8 @@ class HttpRequest:
     """How much of the answer's body is read, after decompression."""
     stays_at: frozenset[int] = frozenset()
     """Redirects that are not followed: they are the answer."""
+    limits: tuple[Allowlists, ...] = ()
+    """Allowlists that every address on the way must be on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

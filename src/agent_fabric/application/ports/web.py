@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from agent_fabric.domain.allowlists import Allowlists
+
 
 class WebError(Exception):
     """A page or a search gave nothing to read; the message tells the model why, and what to do instead."""
@@ -46,8 +48,8 @@ class PageFetcher(Protocol):
     connection.
     """
 
-    async def fetch(self, url: str, *, timeout_s: float) -> Page:
-        """Get a page and its main text, following redirects.
+    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
+        """Get a page and its main text, following redirects; every address must be on the `limits`.
 
         Raises:
             PermissionError: the address, or one that it leads to, is not for this program to reach.

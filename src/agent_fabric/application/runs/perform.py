@@ -10,7 +10,7 @@ from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegis
 from agent_fabric.application.runs.model_turn import ModelTurn
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
-from agent_fabric.application.tools.call_site import CallSite, user_scopes
+from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.domain.dialects.compact import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
@@ -155,11 +155,7 @@ class Perform:
             timeout_s=timeout_s if time_left_s is None else min(timeout_s, time_left_s),
             network_allowed=state.task.network_allowed,
             agent=lane.specialist_id,
-            user_scopes=user_scopes(state),
             working_dir=state.workspace,
-            command_allowlist=self.invoke_tool.allowlists.commands,
-            path_allowlist=self.invoke_tool.allowlists.paths,
-            domain_allowlist=self.invoke_tool.allowlists.domains,
         )
         return self.invoke_tool(
             action.call,
@@ -231,6 +227,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         agent=lane.specialist_id,
         target=state.workspace,
         scopes=user_scopes(state),
+        limits=own_limits(state),
         untrusted=state.untrusted,
         grants=state.grants,
         asked=lane.asked,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import LaneId, RunId
@@ -32,6 +33,8 @@ class CallSite:
     decided: ApprovalDecided | None = None
     scopes: frozenset[str]
     """Scopes of the user behind the run; empty: not limited."""
+    limits: tuple[Allowlists, ...] = ()
+    """The agent's own allowlists."""
     secrets: frozenset[str] = frozenset()
     """Secrets that the call may name as `${secret:NAME}`: those that a person has written into the workflow. Others are
     plain text, so that neither a model nor a page can ask for one."""
@@ -40,3 +43,8 @@ class CallSite:
 def user_scopes(state: RunState) -> frozenset[str]:
     """Return the scopes of the user behind a run; empty: not limited."""
     return frozenset() if state.task is None else frozenset(state.task.user_scopes)
+
+
+def own_limits(state: RunState) -> tuple[Allowlists, ...]:
+    """Return the allowlists of the agent that does a run."""
+    return () if state.task is None or state.task.agent is None else state.task.agent.limits

@@ -1,7 +1,7 @@
 """The only way any tool ever runs: resolve, check, ask the policy, ask a person, execute, cut to size, tell."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -14,12 +14,13 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
+from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.policy.calls import NOTHING_NAMED, Allowlists, Policy, ProposedCall, argument_hash
+from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
@@ -47,12 +48,14 @@ class InvokeTool:
     """How long a person has to answer."""
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a text tries to give instructions; a signal for the record, never the defence."""
-    allowlists: Allowlists = NOTHING_NAMED
+    allowlists: Allowlists = NO_ALLOWLISTS
     """What the policy allows by name, for tools to know."""
     secrets: SecretSource | None = None
     """Where the values of secrets come from that calls name; None: there are none."""
     known_secrets: KnownSecrets | None = None
     """Learns each value that is used, so that no later event holds it."""
+    limits_of: Callable[[str, tuple[Allowlists, ...]], tuple[Allowlists, ...]] = lambda _, own: own
+    """Returns every allowlist that holds for an agent with allowlists of its own."""
 
     def __call__(
         self,
@@ -96,6 +99,8 @@ class InvokeTool:
             elif ruling.verdict is Verdict.ASK:
                 return Prepared((sought,))
 
+        context = self._with_limits(context, site)
+
         async def effect() -> Sequence[Body]:
             return await self._execute(
                 call, spec, args, pack, context, limit_chars or self.max_output_chars, site.secrets, edited=edited
@@ -112,6 +117,19 @@ class InvokeTool:
             approved_by=agreement.by if agreement else "",
         )
         return Prepared((called,), effect)
+
+    def _with_limits(self, context: ToolContext, site: CallSite) -> ToolContext:
+        """Return the context with the user's scopes and the allowlists that hold for the call."""
+        limits = self.limits_of(site.agent, site.limits)
+        lists = (*reversed(limits), self.allowlists)
+        return replace(
+            context,
+            user_scopes=site.scopes,
+            command_allowlist=next((each.commands for each in lists if each.commands), ()),
+            path_allowlist=next((each.paths for each in lists if each.paths), ()),
+            domain_allowlist=next((each.domains for each in lists if each.domains), ()),
+            limits=limits,
+        )
 
     async def remember_secrets(self, names: frozenset[str]) -> None:
         """Keep the values of secrets out of the log from now on, though no call uses them yet; some may be missing.
@@ -300,14 +318,25 @@ def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: s
         args=args,
         effect=effect,
         command=str(args.get(spec.command_argument, "")) if spec.command_argument else "",
-        paths=tuple(str(args[name]) for name in spec.path_arguments if name in args),
+        paths=tuple(_path_arguments(spec, args)),
         urls=urls,
         sends=sends,
         agent=site.agent,
         sandbox=sandbox,
         scopes=site.scopes,
         untrusted=tuple(site.untrusted),
+        workspace=site.target,
+        limits=site.limits,
     )
+
+
+def _path_arguments(spec: ToolSpec, args: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of a call; a folder that is left out is the one that the tool takes by default."""
+    known = spec.parameters.get("properties") or {}
+    for name in spec.path_arguments:
+        path = args.get(name) or (known.get(name) or {}).get("default")
+        if path:
+            yield str(path)
 
 
 def _agreed_to(site: CallSite) -> dict[str, Any] | None:

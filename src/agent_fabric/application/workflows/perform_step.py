@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
-from agent_fabric.application.tools.call_site import CallSite, user_scopes
+from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.application.workflows.ask_person import question_for
 from agent_fabric.application.workflows.child_runs import ChildRuns, said
@@ -70,18 +70,13 @@ class PerformStep:
     def _context(self, step: Step, action: CallStepTool, state: RunState, pack: SpecialistPack) -> ToolContext:
         assert state.task is not None
         usual = next((each.timeout_s for each in pack.tool_definitions if each.name == action.call.tool), 0.0)
-        allowlists = self.invoke_tool.allowlists
         return ToolContext(
             run_id=state.run_id,
             call_id=action.call.call_id,
             timeout_s=step.timeout_s or usual,
             network_allowed=state.task.network_allowed,
             agent=_agent(state),
-            user_scopes=user_scopes(state),
             working_dir=state.workspace,
-            command_allowlist=allowlists.commands,
-            path_allowlist=allowlists.paths,
-            domain_allowlist=allowlists.domains,
         )
 
     async def _open(self, lane: LaneId, state: RunState, packs: OpenPacks) -> Sequence[Body]:
@@ -124,6 +119,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
         agent=_agent(state),
         target=state.workspace,
         scopes=user_scopes(state),
+        limits=own_limits(state),
         untrusted=state.untrusted,
         grants=state.grants,
         asked=made.asked,

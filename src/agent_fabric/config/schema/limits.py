@@ -1,6 +1,7 @@
-"""How much whoever asks over the network may ask for."""
+"""Per-caller limits of the server."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field
@@ -44,8 +45,26 @@ RateText = Annotated[str, AfterValidator(_rate)]
 """So many in such a time: `600/minute`."""
 
 
+_ENDPOINT: Final = re.compile(
+    r"(GET|POST|PUT|PATCH|DELETE) /(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*)?(?:/(?:[A-Za-z0-9._~-]+|\{[a-z_]+\}|\*))*"
+)
+
+
+def _endpoint(text: str) -> str:
+    if not _ENDPOINT.fullmatch(text):
+        raise ConfigProblem(
+            "must be a method and a path, such as 'POST /run' or 'GET /runs/{run_id}/events'",
+            hint="A part in braces, or *, stands for any one part. The paths are in docs/reference/http.md.",
+        )
+    return text
+
+
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+"""A method and a path: `POST /run`, `GET /runs/{run_id}`."""
+
+
 class RunLimitsConfig(BaseModel):
-    """The most that anybody may ask of one run. What is not asked for is lowered to it."""
+    """Maximum budget of one run. A request without a budget is lowered to it."""
 
     model_config = SETTINGS
 
@@ -58,7 +77,7 @@ class RunLimitsConfig(BaseModel):
 
 
 class LimitsConfig(BaseModel):
-    """What each who asks over the network may ask for; more is refused with status 429 and when to come again."""
+    """Per-caller limits. A request beyond them gets status 429 and a `Retry-After` header."""
 
     model_config = SETTINGS
 
@@ -68,6 +87,9 @@ class LimitsConfig(BaseModel):
     """Requests of one user or key that read, and as many that change something; null: any number."""
     starts: RateText | None = "60/minute"
     """Runs that one user or key may start or resume; null: any number."""
+    endpoints: Mapping[Endpoint, RateText] = {}
+    """Further rates for single endpoints, counted for each user or key and endpoint: `"POST /run": 10/minute`,
+    `"GET /runs/{run_id}/events": 100/minute`. They hold beside `requests` and `starts`."""
     login: RateText | None = "10/minute"
     """Logins that may fail from one address; null: any number."""
     failures: RateText | None = "20/minute"

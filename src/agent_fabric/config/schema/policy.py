@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, BaseModel, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, EntryKey, Scopes, Texts
+from agent_fabric.config.schema.values import SETTINGS, EntryKey, Scopes, Text, Texts
 
 _RULE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -71,6 +71,30 @@ class PolicyFile(BaseModel):
     """The rules."""
 
 
+def _listed_domain(name: str) -> str:
+    if not name.isascii() or set("/:@ ") & set(name):
+        raise ConfigProblem(
+            "must be a host such as 'example.org', which includes all below it, or '*.example.org'",
+            hint="Write no https://, no port and no path.",
+        )
+    return name.lower().removesuffix(".")
+
+
+class AllowlistConfig(BaseModel):
+    """The only commands, paths and domains that may be used; an empty list does not limit."""
+
+    model_config = SETTINGS
+
+    commands: Texts = ()
+    """Programs that commands may start, by name; `*` stands for anything. Others are blocked without a question, unlike
+    those that are merely missing in `shell.allowed_commands`. What is part of bash itself needs no entry."""
+    paths: Texts = ()
+    """Files and folders that file tools and commands may use, relative to the workspace: `docs/**`, `*.md`."""
+    domains: Annotated[tuple[Annotated[Text, AfterValidator(_listed_domain)], ...], Strict(strict=False)] = ()
+    """Hosts that `fetch_url`, `http-request`, the browser and commands may reach, redirects and everything that a page
+    loads included: `example.org` and all below it."""
+
+
 class PolicyConfig(BaseModel):
     """What may happen without a question, what asks, and what never happens."""
 
@@ -87,5 +111,9 @@ class PolicyConfig(BaseModel):
     capabilities: Mapping[EntryKey, Texts] = {}
     """Which tools a specialist or agent may use, as a list of capabilities such as `file-read`, `file-write`,
     `code-execution`, `web-search`; one that is not named here may use all that it has."""
+    allowlist: AllowlistConfig = AllowlistConfig()
+    """Allowlists for every call, a floor: agents can narrow them, never widen them."""
+    agent_allowlists: Mapping[EntryKey, AllowlistConfig] = {}
+    """Further allowlists for a specialist or agent, by its name. An agent's own file can have some, too."""
     approval_timeout_s: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
     """How long a question to a person stays open; then the answer is no."""

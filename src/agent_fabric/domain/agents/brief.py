@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_fabric.domain.allowlists import Allowlists
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentBrief:
@@ -29,3 +31,20 @@ class AgentBrief:
     """Whether several runs of it may be under way at once."""
     model_key: str = ""
     """The model that it asks for; empty: the usual one."""
+    command_allowlist: tuple[str, ...] = ()
+    """The only programs that its commands may start; empty: not limited."""
+    path_allowlist: tuple[str, ...] = ()
+    """The only files and folders that it may use; empty: not limited."""
+    domain_allowlist: tuple[str, ...] = ()
+    """The only hosts that it may reach; empty: not limited."""
+
+    @property
+    def limits(self) -> tuple[Allowlists, ...]:
+        """The allowlists of the agent's file, if it has any."""
+        lists = Allowlists(
+            commands=self.command_allowlist,
+            paths=self.path_allowlist,
+            domains=self.domain_allowlist,
+            owner=f"the agent {self.name}",
+        )
+        return (lists,) if lists else ()

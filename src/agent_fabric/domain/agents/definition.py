@@ -67,6 +67,9 @@ class Constraints:
     timeout_s: float | None = None
     retries: int = 0
     parallel_allowed: bool = True
+    command_allowlist: tuple[str, ...] = ()
+    path_allowlist: tuple[str, ...] = ()
+    domain_allowlist: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,4 +153,7 @@ def _constraints(plain: Mapping[str, Any]) -> Constraints:
         timeout_s=None if timeout is None else float(timeout),
         retries=plain.get("retries") or 0,
         parallel_allowed=plain.get("parallel_allowed") is not False,
+        command_allowlist=tuple(plain.get("command_allowlist") or ()),
+        path_allowlist=tuple(plain.get("path_allowlist") or ()),
+        domain_allowlist=tuple(plain.get("domain_allowlist") or ()),
     )

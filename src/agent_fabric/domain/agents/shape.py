@@ -60,6 +60,17 @@ _CAPABILITY: Final = Leaf(
     hint=_capability_hint,
 )
 
+_HOST: Final = text(
+    "a host such as example.org",
+    pattern=re.compile(r"[A-Za-z0-9*?_.-]{1,253}", re.ASCII),
+    hint="Write no https://, no port and no path.",
+)
+
+
+def _allowlist(kind: Leaf, what: str, doc: str) -> Field:
+    return Field(kind=Items(of=lambda: kind, what=what, most=1_000), doc=doc, nullable=True)
+
+
 DEPENDENCY: Final = Group(
     name="dependency",
     doc="Something that must be there.",
@@ -102,6 +113,9 @@ CONSTRAINTS: Final = Group(
         "parallel_allowed": Field(
             kind=FLAG, doc="Whether several runs of it may go on at once.", default=True, nullable=True
         ),
+        "command_allowlist": _allowlist(text(), "programs", "The only programs that its commands may start."),
+        "path_allowlist": _allowlist(text(), "paths", "The only files and folders that it may use: docs/**, *.md."),
+        "domain_allowlist": _allowlist(_HOST, "hosts", "The only hosts that it may reach, with all below them."),
     },
 )
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.tools import Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedCall:
-    """A tool call that somebody wants to make."""
+    """A tool call before it is judged."""
 
     tool: str
     args: Mapping[str, Any]
@@ -26,7 +28,7 @@ class ProposedCall:
     sends: str = ""
     """The method by which it sends something to these addresses, such as `POST`; empty: it reads at most."""
     agent: str = ""
-    """The specialist or agent who wants it."""
+    """The specialist or agent that makes the call."""
     node: str = ""
     """The machine it is for; empty: this one."""
     sandbox: str = "C"
@@ -34,19 +36,20 @@ class ProposedCall:
     scopes: frozenset[str] = frozenset()
     """Scopes of the user behind the run; empty: not limited."""
     untrusted: tuple[str, ...] = ()
-    """Where text came from that the run has read and nobody vouches for, such as web pages."""
+    """Sources of untrusted text that the run has read, such as web pages."""
+    workspace: str = ""
+    """The folder that relative paths begin at."""
+    limits: tuple[Allowlists, ...] = ()
+    """The agent's own allowlists, beside those of the policy."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowlists:
-    """What a policy allows by name, for tools of others to go by; the policy itself has decided already."""
-
-    commands: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
-
-
-NOTHING_NAMED = Allowlists()
+    def from_workspace(self, path: str) -> str:
+        """Return a path without what leads to the workspace, if it lies in it."""
+        root = self.workspace.rstrip("/")
+        if root and path.startswith("/"):
+            plain = plain_path(path)
+            if plain == root or plain.startswith(f"{root}/"):
+                return plain[len(root) + 1 :] or "."
+        return path
 
 
 class Policy(Protocol):

@@ -7,12 +7,13 @@ What reads command lines, and the tables about programs, is imported with the fi
 recorded, and its model asked, long before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
-from agent_fabric.domain.policy.calls import Allowlists, ProposedCall
+from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
@@ -45,16 +46,24 @@ class RulePolicy:
     """Programs that need no rule in a box."""
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By agent; one that is not named here is not limited by any."""
+    floor: Allowlists = NO_ALLOWLISTS
+    """Allowlists for every call."""
+    agent_allowlists: Mapping[str, Allowlists] = field(default_factory=dict)
+    """By agent; they narrow the floor, and never widen it."""
 
     @property
-    def allowlists(self) -> Allowlists:
-        """What is allowed by name: programs, and the paths and hosts of rules that allow."""
+    def named(self) -> Allowlists:
+        """Programs that need no rule, and the paths and hosts of rules that allow. They are no limit."""
         allowing = [rule for rule in self.rules if rule.allows]
         return Allowlists(
             commands=tuple(sorted(self.allowed_commands)),
             paths=tuple(path for rule in allowing for path in rule.paths),
             domains=tuple(domain for rule in allowing for domain in rule.domains),
         )
+
+    def limits_of(self, agent: str, own: Iterable[Allowlists] = ()) -> tuple[Allowlists, ...]:
+        """Return every allowlist that holds for an agent: a call must be on all of them."""
+        return tuple(filter(None, (self.floor, self.agent_allowlists.get(agent), *own)))
 
     def judge(self, call: ProposedCall) -> Ruling:
         """Decide about one call; never raises."""
@@ -70,8 +79,10 @@ class RulePolicy:
 
     def _part(self, profile: Profile, call: ProposedCall, part: "Part", limits: tuple[Ruling, ...]) -> Judgement:
         from agent_fabric.domain.policy.defaults import default, floors, unboxed  # noqa: PLC0415 - see above
+        from agent_fabric.domain.policy.listed import refuse_unlisted  # noqa: PLC0415 - see above
 
-        said = [*limits, *floors(profile, call, part, self._trusted_domains())]
+        lists = self.limits_of(call.agent, call.limits)
+        said = [*limits, *refuse_unlisted(call, part, lists), *floors(profile, call, part, self._trusted_domains())]
         ruled = (
             [] if part.problem else [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         )
@@ -92,7 +103,7 @@ def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> I
 
 
 def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
-    fit = rule.fit(call, part.invocation)
+    fit = rule.fit(call, part.invocation, moved=part.moved)
     if fit is Fit.NO or (fit is Fit.MAYBE and rule.allows):
         return
     if rule.allows and profile is Profile.NODE and part.writes and not rule.paths:

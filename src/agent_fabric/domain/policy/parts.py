@@ -6,6 +6,7 @@ from functools import lru_cache
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.dangers import hidden_program
 from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.hosts import host_of
@@ -33,6 +34,8 @@ class Part:
     """A redirect of it writes a file."""
     elsewhere: bool = False
     """The line may have left the workspace: `cd /x && ./y`."""
+    moved: bool = False
+    """The line changes the folder that relative paths begin at."""
 
 
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
@@ -51,10 +54,11 @@ def _commands(command: str) -> tuple[Part, ...]:
         return (Part(subject=_short(command), problem=str(error)),)
     if len(found) > MAX_COMMANDS:
         return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
-    elsewhere = any(map(_leaves, found))
+    elsewhere, moved = any(map(_leaves, found)), any(map(changes_folder, found))
     parts = tuple(
         Part(
             elsewhere=elsewhere,
+            moved=moved,
             subject=_short(_text(invocation)),
             invocation=invocation,
             alike=_kind_of(invocation),

@@ -166,13 +166,18 @@ class Rule:
     def allows(self) -> bool:
         return self.verdict is Verdict.ALLOW
 
-    def fit(self, call: ProposedCall, invocation: Invocation | None = None) -> Fit:
-        """Tell whether the rule is about a call, or about one command of it."""
+    def fit(self, call: ProposedCall, invocation: Invocation | None = None, *, moved: bool = False) -> Fit:
+        """Tell whether the rule is about a call, or about one command of it.
+
+        A rule that blocks or asks about `read_file` is about `cat FILE`, too. `moved`: relative paths may begin at
+        another folder than the workspace.
+        """
+        as_tool = bool(self.tools) and not any_name(self.tools, call.tool)
         if (
-            (self.tools and not any_name(self.tools, call.tool))
+            (as_tool and (self.allows or invocation is None or not self._stands_for(invocation)))
             or (self.agents and not any_name(self.agents, call.agent))
             or (self.nodes and not any_name(self.nodes, call.node))
-            or (self.effects and call.effect not in self.effects)
+            or (self.effects and not as_tool and call.effect not in self.effects)
             or (self.scopes and not _holds_any(call, self.scopes))
             or (self.unless_scopes and _holds_any(call, self.unless_scopes))
         ):
@@ -186,14 +191,32 @@ class Rule:
                 return Fit.NO
             fit = max(pattern.fit(invocation, allows=self.allows) for pattern in self.commands)
         if self.paths:
-            fit = min(fit, self._paths_fit(call, invocation))
+            fit = min(fit, self._paths_fit(call, invocation, as_tool=as_tool, moved=moved))
         if self.domains:
-            fit = min(fit, self._domains_fit(call, invocation))
+            fit = min(fit, self._domains_fit(call, invocation, as_tool=as_tool))
         return fit
 
-    def _paths_fit(self, call: ProposedCall, invocation: Invocation | None) -> Fit:
+    def _stands_for(self, invocation: Invocation) -> bool:
+        """Tell whether a command does what one of the rule's tools does."""
+        from agent_fabric.domain.policy.command_tools import use_of  # noqa: PLC0415 - only rules on tools need it
+
+        return any(any_name(self.tools, tool) for tool in use_of(invocation).tools)
+
+    def _operands_fit(self, call: ProposedCall, invocation: Invocation, *, moved: bool) -> Fit:
+        """Compare the files that a command names; what is only known at run time may be one of them."""
+        from agent_fabric.domain.policy.command_tools import use_of  # noqa: PLC0415 - as above
+
+        use = use_of(invocation)
+        if any(self._path_fits(call.from_workspace(path)) for path in use.paths):
+            return Fit.YES
+        relative = moved and any(not path.startswith("/") for path in use.paths)
+        return Fit.MAYBE if use.hidden or relative or any(set("*?[") & set(path) for path in use.paths) else Fit.NO
+
+    def _paths_fit(self, call: ProposedCall, invocation: Invocation | None, *, as_tool: bool, moved: bool) -> Fit:
         if invocation is None:
-            return self._all_or_any([self._path_fits(path) for path in call.paths])
+            return self._all_or_any([self._path_fits(call.from_workspace(path)) for path in call.paths])
+        if as_tool:
+            return self._operands_fit(call, invocation, moved=moved)
         targets = [redirect for redirect in invocation.redirects if not redirect.operator.startswith("<<")]
         named = [
             (word.partition("=")[2] if word.startswith("-") else word)
@@ -204,13 +227,15 @@ class Rule:
             any(n for n in invocation.unknown) or any(r.unknown for r in targets) or any(".." in p for p in named)
         ):
             return Fit.NO
-        return self._all_or_any([self._path_fits(path) for path in (*named, *(r.target for r in targets))])
+        paths = (call.from_workspace(path) for path in (*named, *(r.target for r in targets)))
+        return self._all_or_any([self._path_fits(path) for path in paths])
 
-    def _domains_fit(self, call: ProposedCall, invocation: Invocation | None) -> Fit:
+    def _domains_fit(self, call: ProposedCall, invocation: Invocation | None, *, as_tool: bool) -> Fit:
         hosts = [host_of(url) for url in call.urls] if invocation is None else hosts_in(invocation.words)
         if self.allows and invocation is not None and invocation.unknown:
             return Fit.NO
-        return self._all_or_any([any(domain_fits(pattern, host) for pattern in self.domains) for host in hosts])
+        fit = self._all_or_any([any(domain_fits(pattern, host) for pattern in self.domains) for host in hosts])
+        return Fit.MAYBE if as_tool and fit is Fit.NO and invocation is not None and invocation.unknown else fit
 
     def _path_fits(self, path: str) -> bool:
         path = plain_path(path)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.egress import EgressConfig
+from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.infrastructure.egress.addresses import AddressGuard, Lookup, system_lookup
 from agent_fabric.infrastructure.egress.hosts import Endpoint
 
@@ -23,6 +24,8 @@ class EgressPolicy:
     """Hosts that may be reached, whatever else is said here, although they are private; as in `web.allow_hosts`."""
     domains_setting: str = "egress.allow_domains"
     """What a person changes to allow more names; whoever is refused is told."""
+    limits: tuple[Allowlists, ...] = ()
+    """Allowlists of the run's agent and of the policy; they hold for private hosts, too."""
     hosts_setting: str = "egress.allow_hosts"
     """What a person changes to allow private hosts."""
 
@@ -32,6 +35,8 @@ class EgressPolicy:
 
     def objection(self, endpoint: Endpoint, guard: AddressGuard) -> str:
         """Say why a host may not even be looked up; nothing if it may."""
+        if reason := refuse_domain(self.limits, endpoint.host):
+            return reason
         if guard.names(*endpoint):
             return ""
         if self.ports is not None and endpoint.port not in self.ports:
@@ -57,17 +62,21 @@ def shell_policy(config: EgressConfig) -> EgressPolicy:
     )
 
 
-def browser_policy(config: BrowserConfig, allow_hosts: tuple[str, ...]) -> EgressPolicy:
+def browser_policy(
+    config: BrowserConfig, allow_hosts: tuple[str, ...], limits: tuple[Allowlists, ...] = ()
+) -> EgressPolicy:
     """Return where pages may come from: as for `fetch_url`, unless the browser is held to some hosts.
 
     Args:
         config: The browser's settings.
         allow_hosts: The private hosts that pages may come from: `web.allow_hosts`.
+        limits: Allowlists that every address must be on.
     """
     return EgressPolicy(
         allow_domains=config.allow_domains or None,
         ports=None,
         allow_hosts=allow_hosts,
+        limits=limits,
         domains_setting="browser.allow_domains",
         hosts_setting="web.allow_hosts",
     )

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.errors import MissingExtra, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
@@ -64,11 +65,11 @@ class BrowserParts:
         """Return the pack with the browser tools and a browser of its own, which ends with it."""
         return PackWithBrowser(pack, LazyBrowser(self, run_id), sandbox, network_allowed=network_allowed, record=record)
 
-    def proxy(self, run_id: RunId) -> EgressProxy:
-        """Return the way out for the browser of a run."""
+    def proxy(self, run_id: RunId, limits: tuple[Allowlists, ...] = ()) -> EgressProxy:
+        """Return the way out for the browser of a run; every request of a page goes through it."""
         heard = self.on_refused
         return EgressProxy(
-            browser_policy(self.config, self.allow_hosts),
+            browser_policy(self.config, self.allow_hosts, limits),
             loopback=True,
             limits=EgressLimits(connections=256, max_bytes=self.config.max_bytes),
             on_refused=None if heard is None else lambda refusal: heard(run_id, refusal),
@@ -82,6 +83,8 @@ class LazyBrowser:
         self._parts = parts
         self._run_id = run_id
         self._browser: ChromiumBrowser | None = None
+        self.limits: tuple[Allowlists, ...] = ()
+        """Allowlists of the agent that uses it; set before the browser starts."""
 
     async def open(self, url: str, *, timeout_s: float) -> PageView:
         return await self._ready().open(url, timeout_s=timeout_s)
@@ -109,7 +112,7 @@ class LazyBrowser:
                 ChromiumBrowser,
             )
 
-            self._browser = ChromiumBrowser(self._parts.config, lambda: self._parts.proxy(self._run_id))
+            self._browser = ChromiumBrowser(self._parts.config, lambda: self._parts.proxy(self._run_id, self.limits))
         return self._browser
 
 
@@ -156,4 +159,5 @@ class PackWithBrowser(WrappedPack):
         function = self._functions.get(name)
         if function is None:
             return await super().execute_tool(name, args, context)
+        self._browser.limits = context.limits
         return await function(args, context)

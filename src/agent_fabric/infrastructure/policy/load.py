@@ -9,12 +9,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from agent_fabric.config.files import user_folder
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.policy import PolicyConfig
+from agent_fabric.config.schema.policy import AllowlistConfig, PolicyConfig
 from agent_fabric.config.schema.shell import ShellConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
@@ -45,6 +47,11 @@ def policy_from(
             profile=Profile(policy.profile),
             allowed_commands=base | frozenset(shell.extra_commands),
             capabilities={agent: frozenset(own) for agent, own in policy.capabilities.items()},
+            floor=_allowlists(policy.allowlist, "the configuration"),
+            agent_allowlists={
+                agent: _allowlists(each, f"the configuration for {agent}")
+                for agent, each in policy.agent_allowlists.items()
+            },
         ),
         rules,
     )
@@ -53,13 +60,11 @@ def policy_from(
 def with_rules(policy: RulePolicy, rules: Iterable[Rule]) -> RulePolicy:
     """Return a policy with other rules, and the version that belongs to them."""
     rules = tuple(rules)
-    return RulePolicy(
-        version=_version(policy, rules),
-        profile=policy.profile,
-        rules=rules,
-        allowed_commands=policy.allowed_commands,
-        capabilities=policy.capabilities,
-    )
+    return replace(policy, version=_version(policy, rules), rules=rules)
+
+
+def _allowlists(written: AllowlistConfig, owner: str) -> Allowlists:
+    return Allowlists(commands=written.commands, paths=written.paths, domains=written.domains, owner=owner)
 
 
 def _own_rules(environ: Mapping[str, str]) -> tuple[Rule, ...]:
@@ -83,7 +88,7 @@ def _path(name: str, folder: Path | None) -> Path:
 
 def _version(policy: RulePolicy, rules: tuple[Rule, ...]) -> str:
     """Name the rules by what they say, not by where they stand; examples and reasons do not matter."""
-    said = [
+    said: list[object] = [
         policy.profile.value,
         sorted(policy.allowed_commands),
         sorted((agent, sorted(own)) for agent, own in policy.capabilities.items()),
@@ -99,5 +104,7 @@ def _version(policy: RulePolicy, rules: tuple[Rule, ...]) -> str:
             for rule in rules
         ),
     ]
+    lists = [(agent, each) for agent, each in [("", policy.floor), *sorted(policy.agent_allowlists.items())] if each]
+    said += [[agent, each.commands, each.paths, each.domains] for agent, each in lists]
     digest = hashlib.sha256(json.dumps([BUILT_IN, said]).encode()).hexdigest()
     return f"{BUILT_IN}-{digest[:12]}"

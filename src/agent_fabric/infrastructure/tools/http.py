@@ -4,7 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -81,7 +81,7 @@ class MakeRequest:
         if not context.network_allowed:
             raise NetworkDisabled("this run may not use the network")
         accepted = _Accepted(args.get("accept_status"))
-        request = _request(args, accepted)
+        request = replace(_request(args, accepted), limits=context.limits)
         answer = await self.sender.send(request, timeout_s=_time(args, context))
         text = _text(answer) if len(answer.body) <= _QUICK_BYTES else await on_own_thread(lambda: _text(answer))
         if answer.status >= 400 and answer.status not in accepted:

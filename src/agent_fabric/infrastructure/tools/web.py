@@ -10,8 +10,10 @@ from weakref import WeakValueDictionary
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebError, WebSearch
+from agent_fabric.domain.allowlists import refuse_domain
 from agent_fabric.domain.citations import SHORTEST_QUOTE, ReadPages, address_of
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
@@ -143,6 +145,8 @@ class FetchUrl:
             source, cut = await self.snapshots.find(url), False
             if source is None:
                 source, cut = await self._fetch(url, reason, context)
+            elif refused := refuse_domain(context.limits, host_of(source.final_url)):
+                raise PermissionError(f"{url} redirects to {source.final_url}. {refused}")
         page = source
         await self.screening.change(context.run_id, lambda rows: with_page(rows, page, reason))
         output = _part(source, int(args.get("offset", 0)))
@@ -155,7 +159,7 @@ class FetchUrl:
 
     async def _fetch(self, url: str, reason: str, context: ToolContext) -> tuple[Source, bool]:
         try:
-            page = await self.fetcher.fetch(url, timeout_s=context.timeout_s)
+            page = await self.fetcher.fetch(url, timeout_s=context.timeout_s, limits=context.limits)
         except (WebError, PermissionError) as problem:
             message, at = str(problem)[:300], self.clock.now()
             await self.screening.change(context.run_id, lambda rows: with_failure(rows, url, reason, message, at))

@@ -7,7 +7,7 @@ nothing in between can change it. Proxies from the environment are not used, bec
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import aiohttp
@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
+from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.infrastructure.egress.addresses import AddressGuard, spelled_address
 from agent_fabric.infrastructure.web.spelling import problem_with
 
@@ -43,6 +44,16 @@ def guarded_session(
         max_line_size=_MAX_HEADER_BYTES,
         max_field_size=_MAX_HEADER_BYTES,
     )
+
+
+def require_listed(url: URL, limits: Sequence[Allowlists]) -> None:
+    """Check an address against the domain allowlists of a call.
+
+    Raises:
+        PermissionError: it is not on one of them.
+    """
+    if reason := refuse_domain(limits, (url.host or "").rstrip(".")):
+        raise PermissionError(reason)
 
 
 def checked(url: URL, guard: AddressGuard) -> URL:

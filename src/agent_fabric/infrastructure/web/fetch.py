@@ -4,6 +4,7 @@ Redirects are followed here, not by aiohttp, so that every address on the way is
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import aiohttp
@@ -11,9 +12,10 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import Page, WebError
 from agent_fabric.config.schema.web import WebConfig
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, web_address
+from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
@@ -40,12 +42,12 @@ class HttpPageFetcher:
         self._guard = guard or AddressGuard(config.allow_hosts)
         self._sessions = Sessions(self._open_session)
 
-    async def fetch(self, url: str, *, timeout_s: float) -> Page:
+    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
         start = web_address(url)
         allowed_s = min(timeout_s, self._config.timeout_s)
         try:
             async with asyncio.timeout(allowed_s):
-                answer = await self._follow(start)
+                answer = await self._follow(start, limits)
                 reading = await on_own_thread(lambda: read(answer.body, answer.content_type, answer.charset))
         except TimeoutError:
             raise WebError(
@@ -66,7 +68,7 @@ class HttpPageFetcher:
         """Close every connection."""
         await self._sessions.aclose()
 
-    async def _follow(self, start: URL) -> _Answer:
+    async def _follow(self, start: URL, limits: Sequence[Allowlists]) -> _Answer:
         """Go where an address leads, through redirects."""
         url, jar, seen = start, aiohttp.CookieJar(), set[tuple[URL, str]]()
         for _ in range(self._config.max_redirects + 1):
@@ -78,6 +80,7 @@ class HttpPageFetcher:
                 )
             seen.add(place)
             try:
+                require_listed(url, limits)
                 answer = await self._get(url, jar)
             except PermissionError as problem:
                 if url is start:

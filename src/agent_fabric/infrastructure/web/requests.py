@@ -18,7 +18,7 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
-from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, web_address
+from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import Kind, kind_of, settle_type
 from agent_fabric.infrastructure.web.failures import shortened
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
@@ -61,6 +61,7 @@ class HttpRequests:
         url, body = start, request.body
         for _ in range(self._config.max_redirects + 1):
             try:
+                require_listed(url, request.limits)
                 answer = await self._ask(request, url, method, headers, body)
             except PermissionError as problem:
                 if url is start:

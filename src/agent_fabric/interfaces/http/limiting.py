@@ -1,12 +1,14 @@
-"""Nobody asks too often, and nobody guesses fast.
+"""Rate limits: per caller and endpoint, and per address for wrong credentials.
 
-Two parts, because they know different things: what stands before the gate sees the credentials that it refuses; what
-stands behind it knows who is asking. Both are plain ASGI, for the same reason as the gate.
+`FailureLimit` runs before authentication and sees refused credentials; `Limiting` runs after it and knows the caller.
+Both are plain ASGI, for the same reason as the gate.
 """
 
 import math
+import re
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,19 +23,18 @@ from agent_fabric.interfaces.http.gate import PUBLIC_PATHS, SIGNED_PREFIX, canon
 LOGIN: Final = "/api/v1/login"
 UNAUTHENTICATED: Final = 401
 STREAM_RETRY_AFTER_S: Final = 5.0
-"""Nobody knows when a stream ends."""
+"""Suggested wait; the end of a stream is not known."""
 _STREAM: Final = b"text/event-stream"
 _STARTING: Final = ("/execute", "/run", "/resume", "/run/stream")
 """How the paths end below which runs are started or go on."""
 
 
 class FailureLimit:
-    """Stands before the gate: an address that shows wrong credentials again and again has to wait.
+    """Limits wrong credentials per address, before authentication.
 
-    Only that address: the same credential from anywhere else is none of its business. A program of this machine that
-    uses an old token must not lock out its owner, so those are not counted unless the configuration says so. Nor is
-    what is signed: many senders share an address there, and one of them may be anybody's. Where no credential is looked
-    at, there is nothing to guess: whoever watches over the server must not take it for dead.
+    The same credential from another address is not affected. Requests from this machine are not counted unless the
+    configuration says so: a program with an old token must not lock out its owner. Signed webhooks are not counted,
+    since many senders share an address, and neither are public paths, where no credential is checked.
     """
 
     def __init__(self, app: ASGIApp, *, limits: Limits, addresses: Addresses) -> None:
@@ -65,14 +66,23 @@ class FailureLimit:
         await self._app(scope, receive, watched)
 
 
+class _EndpointRate(NamedTuple):
+    """The rate of one configured endpoint."""
+
+    name: str
+    path: re.Pattern[str]
+    rate: Rate
+
+
 class Limiting:
-    """Stands behind the gate: each who asks has a number of requests, of runs to start and of streams to watch."""
+    """Limits requests, started runs and open streams per caller, after authentication."""
 
     def __init__(self, app: ASGIApp, *, limits: Limits, addresses: Addresses) -> None:
         self._app = app
         self._limits = limits
         self._addresses = addresses
         self._streams: Counter[str] = Counter()
+        self._endpoints = _by_method(limits.endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -87,7 +97,7 @@ class Limiting:
             await self._app(scope, receive, send)
 
     async def _log_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let nobody try many passwords. Attempts count before they are made, or all at once would be one."""
+        """Limit logins. An attempt counts before it is made, so that concurrent ones count, too."""
         rate = self._limits.login
         if rate is None or scope["path"] != LOGIN or scope["method"] != "POST":
             await self._app(scope, receive, send)
@@ -109,13 +119,21 @@ class Limiting:
         group = group_of(scope["method"], scope["path"])
         rate = self._limits.starts if group == "runs" else self._limits.requests
         told: list[tuple[bytes, bytes]] = []
+        endpoint = self._endpoint(scope)
+        if endpoint is not None:
+            standing = await self._limits.known.hit(f"{who} {endpoint.name}", endpoint.rate)
+            told = _headers(endpoint.rate, standing)
+            if not standing.allowed:
+                message = f"Too many requests to {endpoint.name} for now"
+                await _refuse(message, standing, scope, receive, send, rate=endpoint.rate)
+                return
         if rate is not None:
             standing = await self._limits.known.hit(f"{who} {group}", rate)
             if not standing.allowed:
                 what = "started too many runs" if group == "runs" else "asked too often"
                 await _refuse(f"You have {what} for now", standing, scope, receive, send, rate=rate)
                 return
-            told = _headers(rate, standing)
+            told = told or _headers(rate, standing)
         most = self._limits.settings.streams
         streams = most is not None and _wants_stream(scope)
         if streams and most is not None and self._streams[who] >= most:
@@ -144,13 +162,28 @@ class Limiting:
             if self._streams[who] <= 0:
                 del self._streams[who]
 
+    def _endpoint(self, scope: Scope) -> _EndpointRate | None:
+        """Return the configured endpoint of a request."""
+        configured = self._endpoints.get("GET" if scope["method"] == "HEAD" else scope["method"], ())
+        return next((each for each in configured if each.path.fullmatch(scope["path"])), None)
+
+
+def _by_method(endpoints: Mapping[str, Rate]) -> dict[str, list[_EndpointRate]]:
+    """Return the configured endpoints by method; exact paths before those with a placeholder."""
+    found: dict[str, list[_EndpointRate]] = {}
+    for name in sorted(endpoints, key=lambda name: (name.count("{") + name.count("*"), name)):
+        method, _, path = name.partition(" ")
+        parts = (re.escape(part) if part[:1] not in ("{", "*") else "[^/]+" for part in canonical(path).split("/"))
+        found.setdefault(method, []).append(_EndpointRate(name, re.compile("/".join(parts) + "/?"), endpoints[name]))
+    return found
+
 
 def _nothing_to_guess(path: str) -> bool:
     return (path in PUBLIC_PATHS and path != LOGIN) or path.startswith(SIGNED_PREFIX)
 
 
 def _shows_something(scope: Scope) -> bool:
-    """Tell whether a refused request was a guess, and did not just forget its credentials."""
+    """Tell whether a refused request carried credentials."""
     return scope["path"] == LOGIN or any(name in {b"authorization", b"x-api-key"} for name, _ in scope["headers"])
 
 

@@ -25,6 +25,14 @@ class RuleInForce(BaseModel):
     """Where it is written."""
 
 
+class AllowlistInForce(BaseModel):
+    """The only commands, paths and domains that may be used; an empty list does not limit."""
+
+    commands: list[str]
+    paths: list[str]
+    domains: list[str]
+
+
 class PolicyInForce(BaseModel):
     """What may happen without a question, what asks, and what never happens."""
 
@@ -33,6 +41,9 @@ class PolicyInForce(BaseModel):
     rules: list[RuleInForce]
     allowed_commands: list[str]
     capabilities: dict[str, list[str]]
+    allowlist: AllowlistInForce
+    """For every call."""
+    agent_allowlists: dict[str, AllowlistInForce]
 
 
 class CommandToCheck(BaseModel):

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.ports.web import Page, SearchHit, WebError
+from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, SCREENING_COLUMNS
 from agent_fabric.domain.runs.task import RunStatus
@@ -269,8 +271,8 @@ async def test_an_address_that_no_table_can_hold_is_refused(desk: Desk, url: str
 class SlowWeb(DictionaryWeb):
     """Answers when every lane has had its turn, each time with another text."""
 
-    async def fetch(self, url: str, *, timeout_s: float) -> Page:
-        page = await DictionaryWeb.fetch(self, url, timeout_s=timeout_s)
+    async def fetch(self, url: str, *, timeout_s: float, limits: Sequence[Allowlists] = ()) -> Page:
+        page = await DictionaryWeb.fetch(self, url, timeout_s=timeout_s, limits=limits)
         visit = len(self.asked)
         for _ in range(50):
             await asyncio.sleep(0)
