@@ -2,11 +2,19 @@
 
 import ast
 import re
+import tokenize
 from collections.abc import Iterator
+from pathlib import Path
 
 from architecture.test_layers import FILES, SOURCE, relative
 
 PACKAGE = "agent_fabric.infrastructure.persistence"
+INSIDE = sorted((SOURCE / "infrastructure" / "persistence").glob("*.py"))
+ADAPTER = {"database", "snapshot", "store", "store_gauge", "store_status", "writer"}
+"""The modules that know the driver of SQLite. All others are written for every database."""
+NOT_SHARED = re.compile(
+    r"INSERT OR |\biif\(|\btotal\(|PRAGMA|sqlite_|last_insert|AUTOINCREMENT|\?\d|\bjson_each\(|->>|LIMIT -1"
+)
 OUTSIDE = [file for file in FILES if not file.is_relative_to(SOURCE / "infrastructure" / "persistence")]
 
 
@@ -28,3 +36,19 @@ def test_the_factory_is_all_that_anything_outside_imports_from_the_store() -> No
 def test_no_name_outside_the_store_says_which_database_it_is() -> None:
     named = re.compile(r"\bSqlite[A-Z]\w*|\bimport apsw\b")
     assert [relative(file) for file in OUTSIDE if named.search(file.read_text())] == []
+
+
+def test_only_the_adapter_knows_the_driver() -> None:
+    assert {file.stem for file in INSIDE if re.search(r"\bapsw\.|import apsw", strings_removed(file))} == ADAPTER
+
+
+def strings_removed(file: Path) -> str:
+    with file.open("rb") as lines:
+        return " ".join(token.string for token in tokenize.tokenize(lines.readline) if token.type != tokenize.STRING)
+
+
+def test_tables_speak_only_the_sql_that_databases_share() -> None:
+    tables = [file for file in INSIDE if file.stem not in {*ADAPTER, "dialects", "schema", "sql"}]
+    # The index for full-text search has rows of its own kind.
+    shared = {file.stem: file.read_text().replace("INSERT OR REPLACE INTO run_text", "") for file in tables}
+    assert {name: found[0] for name, text in shared.items() if (found := NOT_SHARED.search(text))} == {}

@@ -23,7 +23,7 @@ KEY = ApiKey(
 )
 
 
-class UserBookContract:
+class UserRepositoryContract:
     """Subclasses give the fixture `users`."""
 
     async def test_users_come_back_as_they_were_by_name(self, users: UserRepository) -> None:
@@ -87,7 +87,7 @@ class UserBookContract:
         assert len(await users.list()) == 1
 
 
-class KeyBookContract:
+class ApiKeyRepositoryContract:
     """Subclasses give the fixture `keys`."""
 
     async def test_keys_come_back_as_they_were_the_newest_first(self, keys: ApiKeyRepository) -> None:

@@ -33,7 +33,7 @@ import apsw
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
+from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import running
 
@@ -422,7 +422,7 @@ async def answered(files: Files, decision: Any) -> list[ApprovalCard]:
     """Answer the questions for which there is a decision; return all that were asked."""
     store = Store(files.database)
     try:
-        book = SqliteApprovalRepository(store, SystemClock())
+        book = SqlApprovalRepository(store, SystemClock())
         cards = list(await book.list())
         for card in cards:
             decided = decision(card)

@@ -70,7 +70,8 @@ class PermissivePolicy:
 class MemoryRuns:
     """RunRepository in memory; keeps every promise of the port within one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_append: Callable[[RunId, Consequences], None] | None = None) -> None:
+        self._on_append = on_append
         self.logs: dict[RunId, list[Event]] = {}
         self.held: set[RunId] = set()
         self._statuses: dict[RunId, RunStatus] = {}
@@ -143,13 +144,15 @@ class MemoryRuns:
         self._follow(run_id, consequences(run_id, created if isinstance(created, RunCreated) else None, events))
 
     def _follow(self, run_id: RunId, following: Consequences) -> None:
-        """Write what was decided to follow from events; there are no approval rows and no audit chain here."""
+        """Write what was decided to follow from events; `on_append` writes approval rows and the audit chain."""
+        if self._on_append is not None:
+            self._on_append(run_id, following)
         if following.status is not None:
             self._statuses[run_id] = following.status
         if following.notify_parent is not None and self._goes_on(following.notify_parent):
             self._put(following.notify_parent, CHILD, {"run_id": run_id})
         for cancel in following.cancel_children:
-            for child in self._children(run_id) if cancel.child is None else [cancel.child]:
+            for child in self.children(run_id) if cancel.child is None else [cancel.child]:
                 if self._goes_on(child):
                     self._put(child, CANCEL, {"by": f"run {run_id}", "reason": cancel.reason})
         if following.empty_inbox:
@@ -158,7 +161,8 @@ class MemoryRuns:
     def _goes_on(self, run_id: RunId) -> bool:
         return run_id in self.logs and not self._statuses[run_id].settled
 
-    def _children(self, run_id: RunId) -> Sequence[RunId]:
+    def children(self, run_id: RunId) -> Sequence[RunId]:
+        """Return the runs that work for one."""
         first = {other: log[0].body for other, log in self.logs.items() if log}
         return [
             other

@@ -15,8 +15,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed, similarities
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import completed, log, run_created
 from integration.embeddings.embedding_server import letters
@@ -58,7 +58,7 @@ async def add(store: Store, *prompts: str, settled: bool = True) -> list[RunId]:
 
 
 def searching(store: Store, embedder: Letters) -> SearchRuns:
-    return SearchRuns(embedder, SqliteRunVectors(store, SqliteRunCatalogue(store)))
+    return SearchRuns(embedder, SqlRunVectors(store, SqlRunCatalogue(store)))
 
 
 @pytest.mark.proves("AF-147")

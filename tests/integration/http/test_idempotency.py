@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.infrastructure.clock import RandomIds
-from agent_fabric.infrastructure.persistence.idempotency import CLEARED_AT_ONCE, KEPT_S, SqliteIdempotencyStore
+from agent_fabric.infrastructure.persistence.idempotency import CLEARED_AT_ONCE, KEPT_S, SqlIdempotencyStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
 from integration.http.served import PATIENCE_S, Served, bearer, data_of, served, task
@@ -242,7 +242,7 @@ async def test_who_may_less_does_not_bring_back_what_who_may_more_was_told(tmp_p
 
 async def test_a_key_is_forgotten_after_a_day_and_its_row_with_it(tmp_path: Path) -> None:
     store, clock = Store(tmp_path / "fabric.db"), FrozenClock()
-    book = SqliteIdempotencyStore(store, clock, RandomIds())
+    book = SqlIdempotencyStore(store, clock, RandomIds())
     first = await book.claim("ada", "one", b"request")
     for number in range(2 * CLEARED_AT_ONCE):
         await book.claim("ada", f"other {number}", b"request")

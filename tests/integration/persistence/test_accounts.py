@@ -10,10 +10,10 @@ import pytest
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
-from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
+from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
 from agent_fabric.infrastructure.persistence.store import Store
-from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
-from contract.identity_contract import ADA, KEY, KeyBookContract, UserBookContract
+from agent_fabric.infrastructure.persistence.users import SqlUserRepository
+from contract.identity_contract import ADA, KEY
 
 
 @pytest.fixture
@@ -30,20 +30,8 @@ def other(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-class TestSqliteUsers(UserBookContract):
-    @pytest.fixture
-    def users(self, store: Store) -> SqliteUserRepository:
-        return SqliteUserRepository(store, UNKEYED)
-
-
-class TestSqliteApiKeys(KeyBookContract):
-    @pytest.fixture
-    def keys(self, store: Store) -> SqliteApiKeyRepository:
-        return SqliteApiKeyRepository(store, UNKEYED)
-
-
 async def test_what_one_connection_changes_another_sees_at_once(store: Store, other: Store) -> None:
-    here, there = SqliteUserRepository(store, UNKEYED), SqliteUserRepository(other, UNKEYED)
+    here, there = SqlUserRepository(store, UNKEYED), SqlUserRepository(other, UNKEYED)
     await here.add(ADA, act=None)
     assert await there.find("ada") == ADA
     await there.change("ada", UserChange(disabled=True), keep_an_admin=False, act=None)
@@ -54,7 +42,7 @@ async def test_what_one_connection_changes_another_sees_at_once(store: Store, ot
 
 @pytest.mark.proves("A33-013")
 async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: Store, other: Store) -> None:
-    here, there = SqliteApiKeyRepository(store, UNKEYED), SqliteApiKeyRepository(other, UNKEYED)
+    here, there = SqlApiKeyRepository(store, UNKEYED), SqlApiKeyRepository(other, UNKEYED)
     outcomes = await asyncio.gather(
         here.add(KEY, act=None), there.add(replace(KEY, id="0b", hash=b"2"), act=None), return_exceptions=True
     )
@@ -63,7 +51,7 @@ async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: 
 
 
 async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_it(store: Store) -> None:
-    keys = SqliteApiKeyRepository(store, UNKEYED)
+    keys = SqlApiKeyRepository(store, UNKEYED)
     await keys.add(KEY, act=None)
 
     async def noted() -> float | None:
@@ -82,7 +70,7 @@ async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_
 
 async def test_a_use_that_cannot_be_written_down_hurts_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path / "fabric.db")
-    keys = SqliteApiKeyRepository(store, UNKEYED)
+    keys = SqlApiKeyRepository(store, UNKEYED)
     await keys.add(KEY, act=None)
     store.writer.close()
     keys.note_use(KEY.id, at=110.0)

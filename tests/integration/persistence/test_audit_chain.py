@@ -16,9 +16,10 @@ from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence import retention
-from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
+from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
+from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.testing.workbench import workbench
@@ -48,7 +49,7 @@ class Folder:
         return found
 
     async def verify(self, key: AuditKey = KEY) -> ChainReport:
-        return await SqliteAuditChain(self.store, key).verify()
+        return await SqlAuditChain(self.store, key).verify()
 
     def tamper(self, *statements: str) -> None:
         connection = apsw.Connection(str(self.layout.database))
@@ -102,7 +103,7 @@ async def test_a_run_removed_together_with_its_traces_is_noticed_by_a_head_kept_
         "UPDATE sqlite_sequence SET seq = 2 WHERE name = 'runs'",
         "UPDATE sqlite_sequence SET seq = 4 WHERE name = 'audit_chain'",
     )
-    chain = SqliteAuditChain(folder.store, KEY)
+    chain = SqlAuditChain(folder.store, KEY)
     assert (await chain.verify()).damage == ()
     assert not await chain.holds(before.head)
     assert not await chain.holds("no hash at all")
@@ -123,7 +124,7 @@ async def test_runs_that_go_on_during_the_check_do_not_look_like_damage(folder: 
 
 async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
-    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
     await retention.remove(run_id, by="ada", reason="old")
     with pytest.raises(RunNotFound):
         await retention.remove(run_id, by="bob", reason="old")
@@ -132,7 +133,7 @@ async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder)
 
 async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Folder) -> None:
     first, second, third = await folder.fill()
-    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
     collect = CollectGarbage(retention, SystemClock())
     assert (await collect(older_than_s=0, by="ada", dry_run=True)).runs == [first, second, third]
     assert (await collect(older_than_s=1e12, by="ada")).runs == []
@@ -150,18 +151,14 @@ async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Fol
 async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
     held, _ = await folder.runs.take(run_id)
-    collect = CollectGarbage(
-        SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock()
-    )
+    collect = CollectGarbage(SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
     assert (await collect(older_than_s=0, by="ada")).runs == []
     await held.release()
 
 
 async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_have_ended(folder: Folder) -> None:
     held, (child, orphan) = await workflow_with(folder.runs, "a", "b")
-    collect = CollectGarbage(
-        SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock()
-    )
+    collect = CollectGarbage(SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
 
     async def end(run_id: RunId) -> None:
         below, _ = await folder.runs.take(run_id)
@@ -194,7 +191,7 @@ async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None
         connection.execute("UPDATE events SET payload = CAST(? AS BLOB) WHERE run = 2 AND seq = 1", (named,))
 
     rows(put)
-    retention = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
     await retention.remove(first, by="ada", reason="old")
     await retention.sweep()
     left = list(apsw.Connection(str(folder.layout.database)).execute("SELECT hash FROM blobs"))
@@ -220,12 +217,12 @@ async def test_a_text_that_a_run_takes_up_while_garbage_is_collected_stays(folde
     assert await texts() == 1
     folder.tamper("DELETE FROM events")  # now nothing refers to it
     connection = apsw.Connection(str(folder.layout.database))
-    since, unnamed = retention._unnamed_blobs(connection)
+    since, unnamed = retention._unnamed_blobs(connection, SQLITE)
     connection.close()
     assert len(unnamed) == 1
     await record(RunId("00000000-0000-4000-8000-00000000000b"))
-    await folder.store.writer.write(lambda connection: retention._remove_blobs(connection, unnamed, since))
+    await folder.store.writer.write(lambda connection: retention._remove_blobs(connection, SQLITE, unnamed, since))
     assert await texts() == 1
     folder.tamper("DELETE FROM events")
-    await SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
+    await SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
     assert await texts() == 0

@@ -23,7 +23,8 @@ from agent_fabric.domain.errors import ConfigError, FabricError, RunHeld, StoreF
 from agent_fabric.infrastructure.backup.make import make_backup
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.restore import restore_backup
-from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, MIGRATIONS, connect
+from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.store_status import read_status

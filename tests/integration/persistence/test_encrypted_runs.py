@@ -26,14 +26,14 @@ from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus,
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
-from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
-from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
-from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
+from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
-from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors
+from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader
+from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
@@ -126,7 +126,7 @@ async def test_no_file_of_the_folder_tells_anything_of_an_encrypted_run(folder: 
     bench = sending(folder, ("send", send), ("finish_task", json.dumps({"summary": MARKS["summary"]})))
     waiting = await bench.execute_task(task(f"{MARKS['prompt']} {long}"))
     assert waiting.status is RunStatus.WAITING
-    book = SqliteApprovalRepository(folder.store, FrozenClock())
+    book = SqlApprovalRepository(folder.store, FrozenClock())
     (card,) = await book.list()
     assert MARKS["args"] in card.args["text"]
     answer = Answer(
@@ -194,8 +194,8 @@ def test_the_look_for_leaks_finds_what_a_run_in_the_clear_leaves(folder: SealedF
 
 async def test_nothing_of_an_encrypted_run_is_kept_for_searches(folder: SealedFolder) -> None:
     secret, plain = await finished(folder), await finished(folder, "a plain prompt", encrypted=False)
-    catalogue = SqliteRunCatalogue(folder.store)
-    vectors = SqliteRunVectors(folder.store, catalogue)
+    catalogue = SqlRunCatalogue(folder.store)
+    vectors = SqlRunVectors(folder.store, catalogue)
     missing = await vectors.missing("test", dimensions=4)
     texts = await vectors.texts(missing)
     assert ["plain" in each.text for each in texts] == [True]
@@ -204,7 +204,7 @@ async def test_nothing_of_an_encrypted_run_is_kept_for_searches(folder: SealedFo
     assert leaks(folder.layout.root, ["a secret prompt"]) == []
     # Whoever has the key finds it by its words; other runs do not, since their logs may be in the clear.
     assert [record.run_id for record in await catalogue.search("secret", limit=5)] == [secret]
-    assert await SqliteRunCatalogue(folder.store, encrypted=False).search("secret", limit=5) == []
+    assert await SqlRunCatalogue(folder.store, encrypted=False).search("secret", limit=5) == []
 
 
 async def test_two_runs_share_no_blobs(folder: SealedFolder) -> None:
@@ -235,7 +235,7 @@ async def test_rows_that_were_changed_or_swapped_are_refused(folder: SealedFolde
     folder.tamper(tampering)
     with pytest.raises(StoreUnavailable, match="The store is damaged"):
         await folder.runs.read(run_id)
-    condition = await SqliteLogInspector(folder.store).inspect(run_id)
+    condition = await SqlLogInspector(folder.store).inspect(run_id)
     assert condition.damage
 
 
@@ -280,7 +280,7 @@ def strangers(folder: SealedFolder, tmp_path: Path) -> Store:
 async def test_without_the_key_a_run_is_listed_but_cannot_be_read(folder: SealedFolder, tmp_path: Path) -> None:
     secret, plain = await finished(folder), await finished(folder, "a plain prompt", encrypted=False)
     store = strangers(folder, tmp_path)
-    runs, catalogue, reader = folder.repository(store), SqliteRunCatalogue(store), SqliteRunReader(store)
+    runs, catalogue, reader = folder.repository(store), SqlRunCatalogue(store), SqlRunReader(store)
     listed = {record.run_id: record for record in await catalogue.recent(limit=10)}
     assert listed[plain].prompt == "a plain prompt"
     assert (listed[secret].prompt, listed[secret].summary) == ("(encrypted)", "(encrypted)")
@@ -297,19 +297,19 @@ async def test_without_the_key_a_run_is_listed_but_cannot_be_read(folder: Sealed
         with pytest.raises(RunKeyMissing, match=f"Run {secret} is encrypted and its key is not here") as raised:
             await attempt
         assert raised.value.hint
-    assert (await SqliteLogInspector(store).inspect(secret)).damage == ()
-    assert (await SqliteAuditChain(store, UNKEYED).verify()).damage == ()
+    assert (await SqlLogInspector(store).inspect(secret)).damage == ()
+    assert (await SqlAuditChain(store, UNKEYED).verify()).damage == ()
 
 
 async def test_a_question_can_be_seen_but_not_answered_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
     bench = sending(folder, ("send", '{"text": "a secret"}'))
     await bench.execute_task(task("a secret prompt"))
-    book = SqliteApprovalRepository(strangers(folder, tmp_path), FrozenClock())
+    book = SqlApprovalRepository(strangers(folder, tmp_path), FrozenClock())
     (card,) = await book.list()
     assert (card.tool, card.args, card.reason, card.subject) == ("send", {}, "(encrypted)", "(encrypted)")
     with pytest.raises(RunKeyMissing):
         await book.answer(card.approval_id, Answer(decision=Decision.APPROVE, by="eve", via="test"))
-    (still,) = await SqliteApprovalRepository(folder.store, FrozenClock()).list()
+    (still,) = await SqlApprovalRepository(folder.store, FrozenClock()).list()
     assert still.args == {"text": "a secret"}
 
 
@@ -374,21 +374,21 @@ async def test_a_key_that_nothing_opens_stops_the_rotation_and_is_named(folder: 
 async def test_a_run_that_is_removed_takes_its_key_and_its_blobs_with_it(folder: SealedFolder) -> None:
     old, plain = await finished(folder), await finished(folder, "a plain prompt", encrypted=False)
     ((key,),) = folder.ask("SELECT key FROM run_keys")
-    attic = SqliteRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), UNKEYED)
     assert await attic.sweep() == 0
     assert len(await folder.runs.read(old)) > 5, "the sweep left what belongs to it"
     assert await attic.remove(old, by="test", reason="old") > 0
     assert folder.ask("SELECT count(*) FROM run_keys") == [(0,)]
     assert folder.ask("SELECT count(*) FROM blobs WHERE length(hash) > 32") == [(0,)]
     assert len(await folder.runs.read(plain)) > 5
-    assert (await SqliteAuditChain(folder.store, UNKEYED).verify()).damage == ()
+    assert (await SqlAuditChain(folder.store, UNKEYED).verify()).damage == ()
     await attic.sweep()
     assert leaks(folder.layout.root, [bytes(key).decode()]) == []
 
 
 async def test_garbage_collection_works_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
     await finished(folder)
-    attic = SqliteRetentionStore(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqlRetentionStore(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), UNKEYED)
     collected = await CollectGarbage(attic, FrozenClock(time=9e12))(older_than_s=1, by="test")
     assert len(collected.runs) == 1
     assert folder.ask("SELECT count(*) FROM run_keys") == [(0,)]
@@ -408,7 +408,7 @@ async def test_a_run_whose_key_was_destroyed_says_so(folder: SealedFolder) -> No
     folder.tamper("DELETE FROM run_keys")
     with pytest.raises(RunKeyMissing, match=run_id):
         await folder.runs.read(run_id)
-    (record,) = await SqliteRunCatalogue(folder.store).recent(limit=1)
+    (record,) = await SqlRunCatalogue(folder.store).recent(limit=1)
     assert record.prompt == "(encrypted)"
 
 

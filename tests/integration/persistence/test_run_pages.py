@@ -13,8 +13,9 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import run_catalogue
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader, status_of
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
+from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader, status_of
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import CREATED, NEXT, NOBODY, RUN, completed, log, run_created, workflow_with
 
@@ -32,13 +33,18 @@ def runs(store: Store) -> SqliteRunRepository:
 
 
 @pytest.fixture
-def catalogue(store: Store) -> SqliteRunCatalogue:
-    return SqliteRunCatalogue(store)
+def queue(store: Store) -> SqlRunQueue:
+    return SqlRunQueue(store, SystemClock())
 
 
 @pytest.fixture
-def reader(store: Store) -> SqliteRunReader:
-    return SqliteRunReader(store)
+def catalogue(store: Store) -> SqlRunCatalogue:
+    return SqlRunCatalogue(store)
+
+
+@pytest.fixture
+def reader(store: Store) -> SqlRunReader:
+    return SqlRunReader(store)
 
 
 def recruited(*names: str) -> SpecialistsRecruited:
@@ -58,7 +64,7 @@ async def settled(runs: SqliteRunRepository, name: str, prompt: str, *packs: str
     await (await runs.create(run_id, events)).release()
 
 
-async def test_events_come_a_page_at_a_time(runs: SqliteRunRepository, reader: SqliteRunReader) -> None:
+async def test_events_come_a_page_at_a_time(runs: SqliteRunRepository, reader: SqlRunReader) -> None:
     long_text = log(run_created("x" * 50_000))
     await (await runs.create(RUN, [*long_text, *NEXT])).release()
     everything = [*long_text, *NEXT]
@@ -69,19 +75,19 @@ async def test_events_come_a_page_at_a_time(runs: SqliteRunRepository, reader: S
     assert await reader.newest(RUN) == everything[-1]
 
 
-async def test_a_run_that_does_not_exist_has_no_pages(reader: SqliteRunReader) -> None:
+async def test_a_run_that_does_not_exist_has_no_pages(reader: SqlRunReader) -> None:
     for look in (reader.page(NOBODY, after=-1, limit=1), reader.newest(NOBODY), reader.status(NOBODY)):
         with pytest.raises(RunNotFound):
             await look
 
 
-async def test_events_of_a_newer_program_can_be_read(runs: SqliteRunRepository, reader: SqliteRunReader) -> None:
+async def test_events_of_a_newer_program_can_be_read(runs: SqliteRunRepository, reader: SqlRunReader) -> None:
     (newer,) = log(UnknownEvent(kind="run_dreamt", payload={"of": "sheep"}), first=1)
     await (await runs.create(RUN, [*CREATED, newer])).release()
     assert (await reader.newest(RUN)).body == newer.body
 
 
-async def test_a_damaged_row_is_explained(runs: SqliteRunRepository, reader: SqliteRunReader, store: Store) -> None:
+async def test_a_damaged_row_is_explained(runs: SqliteRunRepository, reader: SqlRunReader, store: Store) -> None:
     await (await runs.create(RUN, CREATED)).release()
     store.read_now(lambda connection: connection.execute("UPDATE events SET payload = x'7b'"))
     with pytest.raises(StoreUnavailable, match="damaged"):
@@ -90,7 +96,7 @@ async def test_a_damaged_row_is_explained(runs: SqliteRunRepository, reader: Sql
 
 @pytest.mark.proves("AF-036", "C31")
 async def test_the_status_tells_a_living_run_from_a_dead_one(
-    runs: SqliteRunRepository, reader: SqliteRunReader, store: Store
+    runs: SqliteRunRepository, reader: SqlRunReader, store: Store
 ) -> None:
     held = await runs.create(RUN, CREATED)
     assert await reader.status(RUN) is RunStatus.RUNNING
@@ -120,7 +126,7 @@ async def test_a_run_that_ends_while_one_looks_is_not_taken_for_a_dead_one(
 
 
 async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, store: Store
+    runs: SqliteRunRepository, queue: SqlRunQueue
 ) -> None:
     living = await runs.create(RunId("living"), CREATED)
     for name in ("killed", "another"):
@@ -128,26 +134,26 @@ async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
     stopped = await runs.create(RunId("stopped"), [*CREATED, *log(RunInterrupted(reason="Ctrl-C"), first=1)])
     await stopped.release()
     await settled(runs, "done", "a task")
-    assert await catalogue.unfinished() == ["killed", "another"]
+    assert await queue.unfinished() == ["killed", "another"]
     await living.release()
 
 
 async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, queue: SqlRunQueue
 ) -> None:
     held, (child,) = await workflow_with(runs, "a")
     await held.release()
-    assert await catalogue.unfinished() == [RUN]
+    assert await queue.unfinished() == [RUN]
     assert await catalogue.newest() == RUN, "a person never started the other one"
     held, _ = await runs.take(RUN)
-    assert await catalogue.unfinished() == [child], "somebody else drives the workflow, but not this one"
+    assert await queue.unfinished() == [child], "somebody else drives the workflow, but not this one"
     await held.append(log(RunWaited(reason="waits for another run"), first=2))
     await held.release()
-    assert await catalogue.unfinished() == [child]
+    assert await queue.unfinished() == [child]
 
 
 async def test_pages_of_runs_follow_one_another_without_a_gap(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, monkeypatch: pytest.MonkeyPatch
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(25):
         await settled(runs, f"run-{number:02}", "odd task" if number % 2 else "even task")
@@ -176,7 +182,7 @@ async def test_pages_of_runs_follow_one_another_without_a_gap(
 
 
 async def test_runs_are_filtered_by_status_specialist_and_time(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, store: Store
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await settled(runs, "alone", "one", "engineering")
     await settled(runs, "both", "two", "research", "engineering")
@@ -199,7 +205,7 @@ async def test_runs_are_filtered_by_status_specialist_and_time(
     await living.release()
 
 
-async def test_an_id_that_others_begin_with_is_found(runs: SqliteRunRepository, catalogue: SqliteRunCatalogue) -> None:
+async def test_an_id_that_others_begin_with_is_found(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
     for name in ("run-1", "run-10", "run-11"):
         await (await runs.create(RunId(name), CREATED)).release()
     assert await catalogue.find("run-1") == "run-1"

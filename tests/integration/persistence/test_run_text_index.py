@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.application.ports.runs import RunQuery
+from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.events import Event, RunFailed
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import run_text_index
-from agent_fabric.infrastructure.persistence.audit_chain import UNKEYED
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.store import Store
 from contract.run_repository_contract import completed, log, run_created
 
@@ -32,8 +32,8 @@ def runs(store: Store) -> SqliteRunRepository:
 
 
 @pytest.fixture
-def catalogue(store: Store) -> SqliteRunCatalogue:
-    return SqliteRunCatalogue(store)
+def catalogue(store: Store) -> SqlRunCatalogue:
+    return SqlRunCatalogue(store)
 
 
 async def run(runs: SqliteRunRepository, name: str, prompt: str, summary: str = "") -> None:
@@ -41,11 +41,11 @@ async def run(runs: SqliteRunRepository, name: str, prompt: str, summary: str = 
     await (await runs.create(RunId(name), events)).release()
 
 
-async def found(catalogue: SqliteRunCatalogue, query: str, limit: int = 10) -> list[str]:
+async def found(catalogue: SqlRunCatalogue, query: str, limit: int = 10) -> list[str]:
     return [record.run_id for record in await catalogue.search(query, limit=limit)]
 
 
-async def paged(catalogue: SqliteRunCatalogue, words: str) -> list[str]:
+async def paged(catalogue: SqlRunCatalogue, words: str) -> list[str]:
     return [record.run_id for record in (await catalogue.page(RunQuery(words=words))).records]
 
 
@@ -54,7 +54,7 @@ async def paged(catalogue: SqliteRunCatalogue, words: str) -> list[str]:
     ["backup", "BACK", "ckup", "größe", "grösse", "foo.py", "py:12", '"quoted"', "c++", "ai", "AI", "c#", "京", "北京"],
 )
 async def test_words_are_found_inside_words_and_short_ones_as_words(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, query: str
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
 ) -> None:
     await run(runs, "other", "something else entirely, said in other words")
     text = 'The Backup of GRÖSSE and größe in foo.py:12 was "quoted" with C++ (AI) or c# in 我爱北京天安门'
@@ -65,14 +65,14 @@ async def test_words_are_found_inside_words_and_short_ones_as_words(
 
 @pytest.mark.parametrize("query", ["", "   ", "xyzzy", "ba", "\0", '"', "NOT", "a* OR b", "text:x", "\ud800xx"])
 async def test_what_is_not_there_is_not_found_whatever_it_looks_like(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, query: str
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
 ) -> None:
     await run(runs, "one", "The backup is slow")
     assert await found(catalogue, query) == []
 
 
 async def test_most_words_come_first_and_newer_runs_before_older_ones(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
 ) -> None:
     await run(runs, "both", "slow backup")
     await run(runs, "old", "a backup")
@@ -84,7 +84,7 @@ async def test_most_words_come_first_and_newer_runs_before_older_ones(
 
 
 async def test_what_is_appended_later_is_found_by_the_next_search(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
 ) -> None:
     held = await runs.create(RunId("one"), log(run_created("look at it")))
     assert await found(catalogue, "look") == ["one"]
@@ -96,7 +96,7 @@ async def test_what_is_appended_later_is_found_by_the_next_search(
 
 
 async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, monkeypatch: pytest.MonkeyPatch
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_text_index, "_MAX_TEXTS", 3)
     monkeypatch.setattr(run_text_index, "_MAX_EVENTS", 7)
@@ -107,7 +107,7 @@ async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
 
 
 async def test_only_new_events_are_looked_through(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, store: Store
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await run(runs, "one", "first thing", "done")
     await catalogue.update_index()
@@ -116,11 +116,11 @@ async def test_only_new_events_are_looked_through(
 
 
 async def test_a_run_that_is_removed_is_not_found_any_more(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, store: Store, tmp_path: Path
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
 ) -> None:
     await run(runs, "one", "first thing", "done")
     assert await found(catalogue, "thing") == ["one"]
-    retention = SqliteRetentionStore(store, lambda run_id: str(tmp_path / run_id), SystemClock(), UNKEYED)
+    retention = SqlRetentionStore(store, lambda run_id: str(tmp_path / run_id), SystemClock(), UNKEYED)
     await retention.remove(RunId("one"), by="a test", reason="old")
     assert await found(catalogue, "thing") == []
     left = "SELECT count(*) FROM run_text WHERE run_text MATCH 'text : \"thing\"'"
@@ -128,7 +128,7 @@ async def test_a_run_that_is_removed_is_not_found_any_more(
 
 
 async def test_a_damaged_run_does_not_keep_others_from_being_found(
-    runs: SqliteRunRepository, catalogue: SqliteRunCatalogue, store: Store
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await run(runs, "one", "first thing", "done")
     await run(runs, "two", "second thing", "done")
@@ -137,7 +137,7 @@ async def test_a_damaged_run_does_not_keep_others_from_being_found(
     assert await found(catalogue, "second") == ["two"]
 
 
-async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqliteRunRepository, catalogue: SqliteRunCatalogue) -> None:
+async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
     filler = "x" * run_text_index.MAX_CHARS
     created = replace(run_created(), prompt=f"beginning {filler} end")
     await (await runs.create(RunId("one"), log(created))).release()

@@ -20,7 +20,8 @@ from agent_fabric.infrastructure.persistence import database
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.event_rows import chained
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.writer import Writer
 from agent_fabric.testing.workbench import workbench
@@ -322,7 +323,7 @@ async def test_a_status_of_a_newer_program_does_not_hide_the_other_runs(
     await (await runs.create(RUN, CREATED)).release()
     await (await runs.create(OTHER, CREATED)).release()
     sql(store.path, "UPDATE runs SET status = 'paused' WHERE run_id = ?", RUN)
-    assert len(await SqliteRunCatalogue(store).recent(limit=10)) == 2
+    assert len(await SqlRunCatalogue(store).recent(limit=10)) == 2
 
 
 async def test_cancelling_a_run_whose_first_event_is_newer_works_or_is_explained(tmp_path: Path) -> None:
@@ -380,7 +381,7 @@ async def test_a_damaged_file_is_explained(tmp_path: Path) -> None:
     path.write_bytes(data)
     store = Store(path)
     with pytest.raises(StoreUnavailable, match="not a usable database"):
-        await SqliteRunCatalogue(store).recent(limit=100)
+        await SqlRunCatalogue(store).recent(limit=100)
     with pytest.raises(StoreUnavailable):
         await SqliteRunRepository(store, SystemClock()).read(RunId("run-7"))
     store.close()
@@ -397,7 +398,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "fabric.db"
     path.touch()
     connect(path).close()
-    assert sql(path, "PRAGMA user_version") == [(len(database.MIGRATIONS),)]
+    assert sql(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
 
 async def test_opening_waits_for_another_process_that_makes_the_file(tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ async def test_opening_waits_for_another_process_that_makes_the_file(tmp_path: P
 
 # --- migration
 
-NOW = len(database.MIGRATIONS)
+NOW = len(MIGRATIONS)
 MORE = "CREATE TABLE later (value TEXT); INSERT INTO later VALUES ('new')"
 
 
@@ -431,7 +432,7 @@ async def test_a_file_of_an_older_version_is_backed_up_then_lifted(
 ) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
     connect(path).close()
     assert sql(path, "PRAGMA user_version") == [(NOW + 1,)]
     assert sql(path, "SELECT value FROM later") == [("new",)]
@@ -446,7 +447,7 @@ async def test_a_file_of_an_older_version_is_backed_up_then_lifted(
 async def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, f"{MORE}; INSERT INTO nowhere VALUES (1)"))
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, f"{MORE}; INSERT INTO nowhere VALUES (1)"))
     with pytest.raises((apsw.SQLError, StoreUnavailable)):
         connect(path)
     assert sql(path, "PRAGMA user_version") == [(NOW,)]
@@ -458,7 +459,7 @@ async def test_a_migration_that_fails_leaves_the_old_file(tmp_path: Path, monkey
 async def test_whoever_meets_another_one_at_the_backup_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
     other = apsw.Connection(str(tmp_path / f"fabric.db.backup-{NOW}"))
     other.execute("BEGIN EXCLUSIVE")
     opening = asyncio.create_task(asyncio.to_thread(lambda: connect(path).close()))
@@ -473,7 +474,7 @@ async def test_many_that_start_together_migrate_once_and_keep_the_good_backup(
 ) -> None:
     path = tmp_path / "fabric.db"
     await old_file(path)
-    monkeypatch.setattr(database, "MIGRATIONS", (*database.MIGRATIONS, MORE))
+    monkeypatch.setattr(database, "MIGRATIONS", (*MIGRATIONS, MORE))
     await asyncio.gather(*(asyncio.to_thread(lambda: connect(path).close()) for _ in range(6)))
     assert sql(path, "SELECT value FROM later") == [("new",)]
     assert sql(tmp_path / f"fabric.db.backup-{NOW}", "PRAGMA user_version") == [(NOW,)]
@@ -611,7 +612,7 @@ async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
 
 
 async def test_runs_are_found_by_the_beginning_of_their_id(runs: SqliteRunRepository, store: Store) -> None:
-    catalogue = SqliteRunCatalogue(store)
+    catalogue = SqlRunCatalogue(store)
     for run_id in ("aaaa-1", "aaaa-2", "ab%_-3"):
         await (await runs.create(RunId(run_id), CREATED)).release()
     assert await catalogue.find("ab") == "ab%_-3"
@@ -627,7 +628,7 @@ async def test_runs_are_found_by_the_beginning_of_their_id(runs: SqliteRunReposi
 
 @pytest.mark.proves("AF-148", "C31")
 async def test_a_list_tells_who_lives_and_who_does_not(runs: SqliteRunRepository, store: Store) -> None:
-    catalogue = SqliteRunCatalogue(store)
+    catalogue = SqlRunCatalogue(store)
     living = await runs.create(RunId("living"), log(run_created("a long task")))
     dead = await runs.create(RunId("dead"), log(run_created("another")))
     store.locks.release(2)  # as the kernel does at kill -9
@@ -650,12 +651,12 @@ async def test_the_best_match_comes_first(runs: SqliteRunRepository, store: Stor
     for name, prompt in (("one", "apple"), ("two", "apple pear"), ("three", "plum"), ("four", "apple pear plum")):
         run_id = RunId(name)
         await (await runs.create(run_id, [*log(run_created(prompt)), *log(completed(run_id), first=1)])).release()
-    found = await SqliteRunCatalogue(store).search("Apple PEAR", limit=3)
+    found = await SqlRunCatalogue(store).search("Apple PEAR", limit=3)
     assert [record.run_id for record in found] == ["four", "two", "one"]
-    assert await SqliteRunCatalogue(store).search("  ", limit=3) == []
+    assert await SqlRunCatalogue(store).search("  ", limit=3) == []
 
 
 async def test_an_id_that_is_no_text_is_not_found(runs: SqliteRunRepository, store: Store) -> None:
     await (await runs.create(RUN, CREATED)).release()
     with pytest.raises(RunNotFound):
-        await SqliteRunCatalogue(store).find("\udcff")
+        await SqlRunCatalogue(store).find("\udcff")

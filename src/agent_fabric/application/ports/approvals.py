@@ -1,10 +1,11 @@
 """The questions that runs have asked people, and what became of them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, Self
 
+from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.ids import RunId
 
@@ -19,6 +20,19 @@ class ApprovalStatus(StrEnum):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     """Its run ended before anybody answered."""
+
+    @classmethod
+    def after(cls, decision: Decision) -> Self:
+        """Return where a question stands after a decision."""
+        return cls(_AFTER[decision])
+
+
+_AFTER: Final = {
+    Decision.APPROVE: "approved",
+    Decision.DENY: "denied",
+    Decision.DONE: "done",
+    Decision.EXPIRED: "expired",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +68,13 @@ class ApprovalCard:
     decided_at: float | None = None
     decided_because: str = ""
 
+    @classmethod
+    def asked(cls, run_id: RunId, body: ApprovalRequested, at: float) -> Self:
+        """Return the card of a question that has just been asked."""
+        shared = {field.name for field in fields(cls)} & {field.name for field in fields(body)}
+        told: dict[str, Any] = {name: getattr(body, name) for name in shared}
+        return cls(run_id=run_id, created_at=at, status=ApprovalStatus.PENDING, **told)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -65,6 +86,18 @@ class Answer:
     reason: str = ""
     reach: Reach = Reach.ONCE
     args: Mapping[str, Any] | None = None
+
+    def row(self, approval_id: str) -> dict[str, Any]:
+        """Return what the run's inbox gets."""
+        return {
+            "approval_id": approval_id,
+            "decision": self.decision,
+            "by": self.by,
+            "via": self.via,
+            "reason": self.reason,
+            "reach": self.reach,
+            "args": None if self.args is None else dict(self.args),
+        }
 
 
 class ApprovalRepository(Protocol):

@@ -1,11 +1,11 @@
 """Where runs are kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self
 
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 
@@ -188,6 +188,36 @@ class RunRecord:
     conversation: str = ""
     """The conversation that it belongs to."""
 
+    @classmethod
+    def of(
+        cls, run_id: RunId, status: RunStatus, outline: Iterable[Event], *, created_at: float, updated_at: float
+    ) -> Self:
+        """Return what events tell about a run; those of other kinds than the outline's do not matter."""
+        told: dict[str, Any] = {"prompt": "", "specialist_ids": (), "summary": ""}
+        for event in outline:
+            match event.body:
+                case RunCreated() as body:
+                    told |= {"prompt": body.prompt, "conversation": body.conversation}
+                case SpecialistsRecruited() as body:
+                    told["specialist_ids"] = body.specialist_ids
+                case RunCompleted() as body:
+                    told["summary"] = str(body.payload.get("summary", ""))
+                case RunFailed() as body:
+                    told["summary"] = body.message
+                case _:
+                    pass
+        return cls(run_id=run_id, status=status, created_at=created_at, updated_at=updated_at, **told)
+
+    @property
+    def text(self) -> str:
+        """What is searched."""
+        return f"{self.prompt} {self.summary}".lower()
+
+    def awaited(self, awaited: bool) -> Self:
+        """Return the record of a run that will be driven soon, if it is `awaited`: it counts as running."""
+        interrupted = self.status is RunStatus.INTERRUPTED
+        return replace(self, status=RunStatus.RUNNING) if awaited and interrupted else self
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
@@ -207,6 +237,17 @@ class RunQuery:
     older_than: int | None = None
     """Where the page before ended."""
     limit: int = 50
+
+    def matches(self, record: RunRecord) -> bool:
+        """Tell whether a run is wanted, apart from where the page begins."""
+        return (
+            self.status in (None, record.status)
+            and (self.since is None or record.created_at >= self.since)
+            and (self.until is None or record.created_at < self.until)
+            and (not self.specialist_id or self.specialist_id in record.specialist_ids)
+            and self.conversation in ("", record.conversation or record.run_id)
+            and (not self.words or all(word in record.text for word in self.words.lower().split()))
+        )
 
 
 class RunPage(NamedTuple):

@@ -5,34 +5,32 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-import apsw
-
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.infrastructure.persistence.audit_chain import ADMIN, Sealed, seal
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 _TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
 
 
-class SqliteActLog:
+class SqlActLog:
     """ActLog over the store."""
 
-    def __init__(self, store: Store, key: AuditKey) -> None:
-        self._store = store
+    def __init__(self, database: Database, key: AuditKey) -> None:
+        self._database = database
         self._key = key
 
     async def record(self, act: Act) -> None:
-        await self._store.writer.write(lambda connection: add_act(connection, self._key, act))
+        await self._database.write(lambda connection: add_act(connection, self._key, act))
 
     async def recent(self, *, limit: int) -> Sequence[Act]:
         query = "SELECT at, note FROM audit_chain WHERE kind = ? ORDER BY position DESC LIMIT ?"
-        return await self._store.read(
+        return await self._database.read(
             lambda connection: [_act(at, note) for at, note in connection.execute(query, (ADMIN, limit))]
         )
 
 
-def add_act(connection: apsw.Connection, key: AuditKey, act: Act | None) -> None:
+def add_act(connection: SqlConnection, key: AuditKey, act: Act | None) -> None:
     """Record an act in the caller's transaction: it is recorded if, and only if, what was done is."""
     if act is not None:
         texts = {name: text for name, text in asdict(act).items() if name in _TEXTS and text}

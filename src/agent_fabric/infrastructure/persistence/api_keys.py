@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import apsw
-
 from agent_fabric.domain.accounts import ApiKey
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit_key import AuditKey
@@ -15,7 +13,7 @@ from agent_fabric.domain.errors import AccountNotFound, NameTaken
 from agent_fabric.domain.identity import known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 USE_NOTED_EVERY_S = 60.0
 _SELECT = "SELECT id, name, hash, scopes, created_by, created_at, expires_at, revoked_at, last_used_at FROM api_keys"
@@ -23,24 +21,24 @@ _SELECT = "SELECT id, name, hash, scopes, created_by, created_at, expires_at, re
 _log = logging.getLogger(__name__)
 
 
-class SqliteApiKeyRepository:
+class SqlApiKeyRepository:
     """ApiKeyRepository; each change adds an entry to the audit chain in its transaction."""
 
-    def __init__(self, store: Store, key: AuditKey) -> None:
-        self._store = store
+    def __init__(self, database: Database, key: AuditKey) -> None:
+        self._database = database
         self._key = key
         self._noted: dict[str, float] = {}
         """When the use of each key was last written down by this process."""
 
     async def find(self, key_id: str) -> ApiKey | None:
-        return self._store.read_now(lambda connection: _find(connection, key_id))
+        return self._database.read_now(lambda connection: _find(connection, key_id))
 
     async def list(self) -> Sequence[ApiKey]:
         query = f"{_SELECT} ORDER BY created_at DESC, id"
-        return await self._store.read(lambda connection: [_key(row) for row in connection.execute(query)])
+        return await self._database.read(lambda connection: [_key(row) for row in connection.execute(query)])
 
     async def add(self, key: ApiKey, *, act: Act | None) -> None:
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             if _live(connection, key.name, key.created_at) is not None:
                 raise NameTaken(
                     f"There is a live key {key.name!r} already",
@@ -61,10 +59,10 @@ class SqliteApiKeyRepository:
             )
             add_act(connection, self._key, act)
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
     async def revoke(self, which: str, *, at: float, act: Act | None) -> ApiKey:
-        def write(connection: apsw.Connection) -> ApiKey:
+        def write(connection: SqlConnection) -> ApiKey:
             key = _find(connection, which) or _live(connection, which, at)
             if key is None:
                 raise AccountNotFound(
@@ -76,14 +74,14 @@ class SqliteApiKeyRepository:
                 add_act(connection, self._key, replace(act, about=key.title))
             return _find(connection, key.id) or key
 
-        return await self._store.writer.write(write)
+        return await self._database.write(write)
 
     def note_use(self, key_id: str, *, at: float) -> None:
         if abs(at - self._noted.get(key_id, float("-inf"))) < USE_NOTED_EVERY_S:
             return
         self._noted[key_id] = at
         query = "UPDATE api_keys SET last_used_at = ? WHERE id = ?"
-        written = self._store.writer.write(lambda connection: connection.execute(query, (at, key_id)).fetchall())
+        written = self._database.write(lambda connection: connection.execute(query, (at, key_id)).fetchall())
         written.add_done_callback(_look_at)
 
 
@@ -92,12 +90,12 @@ def _look_at(written: "asyncio.Future[Any]") -> None:
         _log.warning("The use of an API key could not be written down: %s", problem)
 
 
-def _find(connection: apsw.Connection, key_id: str) -> ApiKey | None:
+def _find(connection: SqlConnection, key_id: str) -> ApiKey | None:
     row = connection.execute(f"{_SELECT} WHERE id = ?", (key_id,)).fetchone()
     return None if row is None else _key(row)
 
 
-def _live(connection: apsw.Connection, name: str, now: float) -> ApiKey | None:
+def _live(connection: SqlConnection, name: str, now: float) -> ApiKey | None:
     keys = (_key(row) for row in connection.execute(f"{_SELECT} WHERE name = ?", (name,)))
     return next((key for key in keys if key.is_live(now)), None)
 

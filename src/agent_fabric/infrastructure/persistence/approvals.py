@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import apsw
-
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher
 from agent_fabric.application.ports.runs import APPROVAL
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
-from agent_fabric.domain.approvals import Decision, Question
+from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -18,16 +16,10 @@ from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.inbox import inbox_payload
 from agent_fabric.infrastructure.persistence.sealing import sealed_json, unsealed_json
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
 SHORTEST_PREFIX = 4
 """Of an id, this much has to be given."""
-_AFTER = {
-    Decision.APPROVE: ApprovalStatus.APPROVED,
-    Decision.DENY: ApprovalStatus.DENIED,
-    Decision.DONE: ApprovalStatus.DONE,
-    Decision.EXPIRED: ApprovalStatus.EXPIRED,
-}
 _WORDS = {
     ApprovalStatus.APPROVED: "approved",
     ApprovalStatus.DENIED: "denied",
@@ -39,18 +31,20 @@ _ON_THE_CARD = ("question", "reason", "rule", "subject", "alike", "agent", "targ
 _ALSO = ("policy_version", "args_hash")
 
 
-def note_approvals(
-    connection: apsw.Connection, run: int, events: Sequence[Event], cipher: Cipher | None = None
-) -> None:
+def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event], cipher: Cipher | None = None) -> None:
     """Bring the table to what events say; `cipher` is that of an encrypted run."""
     for event in events:
         match event.body:
             case ApprovalRequested() as body:
                 card = {name: getattr(body, name) for name in (*_ON_THE_CARD, *_ALSO)}
                 connection.execute(
-                    "INSERT OR REPLACE INTO pending_approvals "
+                    "INSERT INTO pending_approvals "
                     "(id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET run = excluded.run, "
+                    "execution_id = excluded.execution_id, tool_name = excluded.tool_name, "
+                    "arguments = excluded.arguments, status = excluded.status, created_at = excluded.created_at, "
+                    "expires_at = excluded.expires_at, card = excluded.card, "
+                    "decided_by = '', decided_at = NULL, decided_because = ''",
                     (
                         body.approval_id,
                         run,
@@ -64,12 +58,20 @@ def note_approvals(
                     ),
                 )
             case ApprovalDecided() as body:
-                _settle(connection, cipher, body.approval_id, _AFTER[body.decision], body.by, body.reason, event.ts)
+                _settle(
+                    connection,
+                    cipher,
+                    body.approval_id,
+                    ApprovalStatus.after(body.decision),
+                    body.by,
+                    body.reason,
+                    event.ts,
+                )
             case _:
                 pass
 
 
-def cancel_approvals(connection: apsw.Connection, run: int) -> None:
+def cancel_approvals(connection: SqlConnection, run: int) -> None:
     """Settle the open questions of a run that has ended."""
     connection.execute(
         "UPDATE pending_approvals SET status = ? WHERE run = ? AND status = ?",
@@ -86,7 +88,7 @@ def _unsealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes)
 
 
 def _settle(
-    connection: apsw.Connection,
+    connection: SqlConnection,
     cipher: Cipher | None,
     approval_id: str,
     status: ApprovalStatus,
@@ -102,22 +104,23 @@ def _settle(
     )
 
 
-class SqliteApprovalRepository:
+class SqlApprovalRepository:
     """ApprovalRepository in the file that the runs are in."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
 
     async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
-        conditions, values = ["1"], list[str]()
+        conditions, values = list[str](), list[str]()
         if run_id is not None:
             conditions.append("runs.run_id = ?")
             values.append(run_id)
         if pending_only:
             conditions.append("approval.status = 'pending'")
-        query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY approval.created_at, approval.id"
-        return await self._store.read(lambda connection: self._cards(connection, query, values))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"{_SELECT}{where} ORDER BY approval.created_at, approval.id"
+        return await self._database.read(lambda connection: self._cards(connection, query, values))
 
     async def find(self, prefix: str) -> ApprovalCard:
         if len(prefix) < SHORTEST_PREFIX:  # an empty variable in a script must not agree to whatever waits
@@ -126,28 +129,18 @@ class SqliteApprovalRepository:
                 hint=f"Give at least {SHORTEST_PREFIX} characters of its id. See them with `fabric approvals list`.",
             )
         query = f"{_SELECT} WHERE substr(approval.id, 1, ?) = ? LIMIT 2"
-        wanted = (len(prefix), prefix.encode(errors="replace").decode())  # half a character is nobody's
-        found = await self._store.read(lambda connection: self._cards(connection, query, wanted))
+        wanted = (len(prefix), storable(prefix))
+        found = await self._database.read(lambda connection: self._cards(connection, query, wanted))
         if len(found) != 1:
             which = "More than one approval begins" if found else "No approval begins"
             raise ApprovalNotFound(f"{which} with {prefix!r}", hint="See them with `fabric approvals list`.")
         return found[0]
 
     async def answer(self, approval_id: str, answer: Answer) -> None:
-        now, status = self._clock.now(), _AFTER[answer.decision]
-        row = dump_json(
-            {
-                "approval_id": approval_id,
-                "decision": answer.decision,
-                "by": answer.by,
-                "via": answer.via,
-                "reason": answer.reason,
-                "reach": answer.reach,
-                "args": None if answer.args is None else dict(answer.args),
-            }
-        )
+        now, status = self._clock.now(), ApprovalStatus.after(answer.decision)
+        row = dump_json(answer.row(approval_id))
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             query = (
                 "SELECT run, pending_approvals.status, decided_by, expires_at, run_id, key FROM pending_approvals"
                 " JOIN runs ON number = run LEFT JOIN run_keys USING (run) WHERE id = ?"
@@ -167,16 +160,16 @@ class SqliteApprovalRepository:
                     f"Approval {approval_id} has expired",
                     hint="Go on with the run: the model is told, and may ask again.",
                 )
-            cipher = self._store.keys.cipher(RunId(run_id), key)
+            cipher = self._database.keys.cipher(RunId(run_id), key)
             _settle(connection, cipher, approval_id, status, answer.by, answer.reason, now)
             connection.execute(
                 "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)",
                 (run, APPROVAL, inbox_payload(cipher, APPROVAL, row), now),
             )
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
-    def _cards(self, connection: apsw.Connection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
+    def _cards(self, connection: SqlConnection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
         with damage_explained():
             return [self._card(row) for row in connection.execute(query, values)]
 
@@ -185,7 +178,7 @@ class SqliteApprovalRepository:
         args: Mapping[str, Any]
         shown: Mapping[str, Any]
         try:
-            cipher = self._store.keys.cipher(RunId(run_id), key)
+            cipher = self._database.keys.cipher(RunId(run_id), key)
         except RunKeyMissing:
             args, shown, because = {}, _UNREADABLE, because and ENCRYPTED
         else:

@@ -10,16 +10,13 @@ from collections.abc import Iterator
 from struct import pack as pack_fields
 from typing import NamedTuple
 
-import apsw
-
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.log_inspector import inspect_run
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.store import Store
-
-__all__ = ["UNKEYED", "AuditKey"]
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 HEAD, REMOVED, ADMIN = "head", "removed", "admin"
 _START = b"\0" * 32
@@ -44,7 +41,7 @@ class _Entry(NamedTuple):
     hash: bytes
 
 
-def seal(connection: apsw.Connection, key: AuditKey, sealed: Sealed) -> None:
+def seal(connection: SqlConnection, key: AuditKey, sealed: Sealed) -> None:
     """Add an entry, in the caller's transaction."""
     last = connection.execute("SELECT hash FROM audit_chain ORDER BY position DESC LIMIT 1").fetchone()
     before = bytes(last[0]) if last else _START
@@ -61,22 +58,22 @@ def _hash(key: AuditKey, before: bytes, sealed: Sealed) -> bytes:
     return hmac.digest(key.value, before + numbers + texts + sealed.head, "sha256")
 
 
-class SqliteAuditChain:
+class SqlAuditChain:
     """AuditChain over the store."""
 
-    def __init__(self, store: Store, key: AuditKey) -> None:
-        self._store = store
+    def __init__(self, database: Database, key: AuditKey) -> None:
+        self._database = database
         self._key = key
 
     async def verify(self) -> ChainReport:
-        def read(connection: apsw.Connection) -> ChainReport:
-            connection.execute("BEGIN")  # one view of everything: runs that go on meanwhile must not look like damage
+        def read(connection: SqlConnection) -> ChainReport:
+            connection.execute(self._database.dialect.begin_snapshot)  # runs that go on meanwhile are no damage
             try:
-                return _verify(connection, self._key, self._store.keys)
+                return _verify(connection, self._database.dialect, self._key, self._database.keys)
             finally:
                 connection.execute("COMMIT")
 
-        return await self._store.read(read)
+        return await self._database.read(read)
 
     async def holds(self, head: str) -> bool:
         try:
@@ -84,10 +81,10 @@ class SqliteAuditChain:
         except ValueError:
             return False
         query = "SELECT 1 FROM audit_chain WHERE hash = ?"
-        return await self._store.read(lambda connection: connection.execute(query, (digest,)).fetchone() is not None)
+        return await self._database.read(lambda connection: connection.execute(query, (digest,)).fetchone() is not None)
 
 
-def _verify(connection: apsw.Connection, key: AuditKey, keys: RunKeys) -> ChainReport:
+def _verify(connection: SqlConnection, dialect: Dialect, key: AuditKey, keys: RunKeys) -> ChainReport:
     damage: list[str] = []
     before, expected, unknown = _START, 1, 0
     newest: dict[int, Sealed] = {}
@@ -101,10 +98,10 @@ def _verify(connection: apsw.Connection, key: AuditKey, keys: RunKeys) -> ChainR
         before, expected = entry.hash, entry.position + 1
         if entry.sealed.kind != ADMIN:
             newest[entry.sealed.run] = entry.sealed
-    if expected <= _last_given(connection, "audit_chain"):
+    if expected <= _last_given(connection, dialect, "audit_chain"):
         damage.append(f"the chain was cut behind entry {expected - 1}")
     known = {int(number): str(run_id) for number, run_id in connection.execute("SELECT number, run_id FROM runs")}
-    damage += _missing_runs(connection, known, newest)
+    damage += _missing_runs(_last_given(connection, dialect, "runs"), known, newest)
     for number, run_id in sorted(known.items()):
         damage += _damage_of(connection, keys, run_id, newest.get(number))
     removed = sum(entry.kind == REMOVED for entry in newest.values())
@@ -118,15 +115,15 @@ def _verify(connection: apsw.Connection, key: AuditKey, keys: RunKeys) -> ChainR
     )
 
 
-def _entries(connection: apsw.Connection) -> Iterator[_Entry]:
+def _entries(connection: SqlConnection) -> Iterator[_Entry]:
     query = "SELECT position, at, kind, run, run_id, events, head, note, key, hash FROM audit_chain ORDER BY position"
     for position, *sealed, key, digest in connection.execute(query):
         yield _Entry(position, Sealed(*sealed), key, digest)
 
 
-def _missing_runs(connection: apsw.Connection, known: dict[int, str], newest: dict[int, Sealed]) -> list[str]:
+def _missing_runs(last: int, known: dict[int, str], newest: dict[int, Sealed]) -> list[str]:
     found = []
-    for number in range(1, _last_given(connection, "runs") + 1):
+    for number in range(1, last + 1):
         entry = newest.get(number)
         if number in known:
             if entry is not None and entry.kind == REMOVED:
@@ -138,7 +135,7 @@ def _missing_runs(connection: apsw.Connection, known: dict[int, str], newest: di
     return found
 
 
-def _damage_of(connection: apsw.Connection, keys: RunKeys, run_id: str, entry: Sealed | None) -> list[str]:
+def _damage_of(connection: SqlConnection, keys: RunKeys, run_id: str, entry: Sealed | None) -> list[str]:
     condition = inspect_run(connection, keys, RunId(run_id))
     damage = [f"run {run_id}: {sentence}" for sentence in condition.damage]
     if entry is None or entry.kind == REMOVED:
@@ -153,6 +150,6 @@ def _damage_of(connection: apsw.Connection, keys: RunKeys, run_id: str, entry: S
     return damage
 
 
-def _last_given(connection: apsw.Connection, table: str) -> int:
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-    return int(row[0]) if row else 0
+def _last_given(connection: SqlConnection, dialect: Dialect, table: str) -> int:
+    row = connection.execute(dialect.last_number, (table,)).fetchone()
+    return int(row[0]) if row and row[0] is not None else 0

@@ -13,8 +13,6 @@ from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Body, UnknownEvent
 from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
 
-__all__ = ["dump_json", "load_json"]
-
 INLINE_BYTES = 8_192
 """A payload up to this size is stored as it is."""
 LONG_TEXT = 2_000

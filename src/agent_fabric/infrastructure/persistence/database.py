@@ -1,4 +1,4 @@
-"""The SQLite file: how it is opened, what is in it, and what its errors mean.
+"""The SQLite file: how it is opened and migrated, and what its errors mean.
 
 apsw brings its own current SQLite: versions before 3.51.3, which most Pythons ship, can corrupt a WAL that several
 processes checkpoint (see ADR 0004).
@@ -14,6 +14,8 @@ from pathlib import Path
 import apsw
 
 from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.sql import UniqueViolation
 
 BUSY_TIMEOUT_MS = 60_000
 """How long a write waits for other processes. Each holds the file for milliseconds."""
@@ -22,170 +24,6 @@ LITTLE_SPACE = 256 * 1024
 """Less than this is as good as nothing: a commit needs room for its log and the shared index."""
 APPLICATION_ID = 0x46414252
 """Marks the file as ours: FABR."""
-
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE runs (
-        number     INTEGER PRIMARY KEY AUTOINCREMENT,
-        run_id     TEXT NOT NULL UNIQUE,
-        status     TEXT NOT NULL,
-        created_at REAL NOT NULL
-    ) STRICT;
-    CREATE TABLE events (
-        position   INTEGER PRIMARY KEY AUTOINCREMENT,
-        run        INTEGER NOT NULL,
-        seq        INTEGER NOT NULL,
-        ts         REAL NOT NULL,
-        kind       TEXT NOT NULL,
-        version    INTEGER NOT NULL,
-        lane       TEXT,
-        step       TEXT NOT NULL,
-        payload    BLOB NOT NULL,
-        hash       BLOB NOT NULL,
-        UNIQUE (run, seq)
-    ) STRICT;
-    CREATE TABLE blobs (
-        hash       BLOB NOT NULL PRIMARY KEY,
-        data       BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE inbox (
-        id         INTEGER PRIMARY KEY AUTOINCREMENT,
-        run        INTEGER NOT NULL,
-        kind       TEXT NOT NULL,
-        payload    BLOB NOT NULL,
-        created_at REAL NOT NULL
-    ) STRICT;
-    CREATE INDEX inbox_of_run ON inbox (run);
-    CREATE TABLE drivers (
-        run        INTEGER PRIMARY KEY,
-        holder     TEXT NOT NULL,
-        since      REAL NOT NULL
-    ) STRICT;
-    """,
-    """
-    CREATE TABLE run_vectors (
-        run        INTEGER NOT NULL,
-        embedder   TEXT NOT NULL,
-        vector     BLOB NOT NULL,
-        PRIMARY KEY (embedder, run)
-    ) STRICT;
-    CREATE VIRTUAL TABLE run_words USING fts5 (
-        text, content = '', columnsize = 1, tokenize = 'porter unicode61 remove_diacritics 2'
-    );
-    """,
-    """
-    CREATE TABLE pending_approvals (
-        id              TEXT NOT NULL PRIMARY KEY,
-        run             INTEGER NOT NULL,
-        execution_id    TEXT NOT NULL,
-        agent_id        TEXT,
-        tool_name       TEXT NOT NULL,
-        arguments       BLOB NOT NULL,
-        status          TEXT NOT NULL,
-        session_id      TEXT,
-        created_at      REAL NOT NULL,
-        expires_at      REAL NOT NULL,
-        card            BLOB NOT NULL,
-        decided_by      TEXT NOT NULL DEFAULT '',
-        decided_at      REAL,
-        decided_because TEXT NOT NULL DEFAULT ''
-    ) STRICT;
-    CREATE INDEX approvals_pending ON pending_approvals (expires_at) WHERE status = 'pending';
-    CREATE INDEX approvals_of_run ON pending_approvals (run);
-    CREATE TABLE audit_chain (
-        position   INTEGER PRIMARY KEY AUTOINCREMENT,
-        at         REAL NOT NULL,
-        kind       TEXT NOT NULL,
-        run        INTEGER NOT NULL,
-        run_id     TEXT NOT NULL,
-        events     INTEGER NOT NULL,
-        head       BLOB NOT NULL,
-        note       TEXT NOT NULL,
-        key        TEXT NOT NULL,
-        hash       BLOB NOT NULL
-    ) STRICT;
-    CREATE INDEX audit_chain_hash ON audit_chain (hash);
-    """,
-    """
-    ALTER TABLE runs ADD COLUMN wake_at REAL;
-    ALTER TABLE runs ADD COLUMN parent INTEGER;
-    CREATE INDEX runs_to_wake ON runs (wake_at) WHERE status = 'waiting';
-    CREATE INDEX runs_below ON runs (parent) WHERE parent IS NOT NULL;
-    CREATE VIEW workflow_checkpoints AS
-        SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, body ->> 'attempt' AS attempt,
-               body ->> 'status' AS status, body -> 'outputs' AS outputs, nullif(body ->> 'error', '') AS error,
-               events.seq, events.ts AS created_at
-        FROM (SELECT run, lane, seq, ts, CAST(payload AS TEXT) AS body FROM events WHERE kind = 'step_finished')
-             AS events JOIN runs ON runs.number = events.run;
-    CREATE VIEW data_lineage AS
-        SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, body ->> 'attempt' AS attempt,
-               iif(events.kind = 'step_started', 'input', 'output') AS fed, target.key AS name, source.value AS source,
-               events.ts AS created_at
-        FROM (SELECT run, lane, kind, ts, CAST(payload AS TEXT) AS body FROM events
-              WHERE kind IN ('step_started', 'step_finished')) AS events
-             JOIN runs ON runs.number = events.run,
-             json_each(body -> 'reads') AS target, json_each(target.value) AS source;
-    """,
-    """
-    CREATE TABLE users (
-        name         TEXT NOT NULL PRIMARY KEY,
-        password     TEXT NOT NULL DEFAULT '',
-        role         TEXT NOT NULL,
-        scopes       TEXT NOT NULL DEFAULT '[]',
-        disabled     INTEGER NOT NULL DEFAULT 0,
-        tokens_after REAL NOT NULL DEFAULT 0,
-        created_at   REAL NOT NULL
-    ) STRICT;
-    CREATE TABLE api_keys (
-        id           TEXT NOT NULL PRIMARY KEY,
-        name         TEXT NOT NULL,
-        hash         BLOB NOT NULL UNIQUE,
-        scopes       TEXT NOT NULL,
-        created_by   TEXT NOT NULL,
-        created_at   REAL NOT NULL,
-        expires_at   REAL,
-        revoked_at   REAL,
-        last_used_at REAL
-    ) STRICT;
-    CREATE TABLE run_keys (
-        run          INTEGER PRIMARY KEY,
-        key          BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE idempotency (
-        principal    TEXT NOT NULL,
-        key          TEXT NOT NULL,
-        request      BLOB NOT NULL,
-        run_id       TEXT NOT NULL,
-        status       INTEGER,
-        headers      BLOB,
-        body         BLOB,
-        created_at   REAL NOT NULL,
-        PRIMARY KEY (principal, key)
-    ) STRICT;
-    CREATE INDEX idempotency_age ON idempotency (created_at);
-    CREATE TABLE rate_limits (
-        key          TEXT NOT NULL PRIMARY KEY,
-        hits         INTEGER NOT NULL,
-        expires_at   REAL NOT NULL
-    ) STRICT;
-    CREATE TABLE deliveries (
-        source       TEXT NOT NULL,
-        delivery     TEXT NOT NULL,
-        received_at  REAL NOT NULL,
-        PRIMARY KEY (source, delivery)
-    ) STRICT;
-    """,
-    """
-    CREATE VIRTUAL TABLE run_text USING fts5 (
-        text, short, content = '', contentless_delete = 1, tokenize = 'trigram'
-    );
-    CREATE TABLE run_text_progress (
-        position   INTEGER NOT NULL
-    ) STRICT;
-    INSERT INTO run_text_progress (position) VALUES (0);
-    """,
-)
-"""Each entry lifts the file by one version. Never changed after a release, only added to."""
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -318,6 +156,8 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreUnavailable(
             f"{path} cannot be read or written: {problem}", hint="Check the disk, then `fabric resume`."
         ) from problem
+    except apsw.ConstraintError as problem:
+        raise UniqueViolation(f"{path} has such a row already: {problem}") from problem
     except apsw.BusyError as problem:
         raise StoreUnavailable(
             f"{path} has been locked by another program for over {BUSY_TIMEOUT_MS // 1000} seconds",

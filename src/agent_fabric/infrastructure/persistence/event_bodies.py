@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-import apsw
-
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Body
 from agent_fabric.infrastructure.persistence.codec import Blobs, decode, pack, unpack
 from agent_fabric.infrastructure.persistence.sealing import event_place, is_sealed, key_missing, unsealed_json
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 ReadBody = Callable[[int, str, int, bytes], Body]
 
 
-def body_reader(connection: apsw.Connection, number: int, cipher: Cipher | None) -> ReadBody:
+def body_reader(connection: SqlConnection, number: int, cipher: Cipher | None) -> ReadBody:
     """Return the function that reads an event's body, given its sequence number, kind, version and stored payload.
 
     It raises ValueError for what is damaged, and RunKeyMissing for what is sealed if there is no cipher.
@@ -38,12 +37,12 @@ def body_reader(connection: apsw.Connection, number: int, cipher: Cipher | None)
     return unseal
 
 
-def _id_of(connection: apsw.Connection, number: int) -> str:
+def _id_of(connection: SqlConnection, number: int) -> str:
     row = connection.execute("SELECT run_id FROM runs WHERE number = ?", (number,)).fetchone()
     return str(row[0]) if row else str(number)
 
 
-def blob_from(connection: apsw.Connection, cipher: Cipher | None = None) -> Callable[[bytes], bytes]:
+def blob_from(connection: SqlConnection, cipher: Cipher | None = None) -> Callable[[bytes], bytes]:
     """Return the function that gives a blob's content; it fails for one that is missing or not what it was."""
     if cipher is not None:
         return partial(_sealed_blob, connection, cipher)
@@ -58,7 +57,7 @@ def blob_from(connection: apsw.Connection, cipher: Cipher | None = None) -> Call
     return blob
 
 
-def _sealed_blob(connection: apsw.Connection, cipher: Cipher, address: bytes) -> bytes:
+def _sealed_blob(connection: SqlConnection, cipher: Cipher, address: bytes) -> bytes:
     row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (address,)).fetchone()
     if row is None:
         raise ValueError(f"blob {address.hex()} is missing")

@@ -8,17 +8,16 @@ from functools import cache
 from struct import pack as pack_fields
 from typing import Any, NamedTuple
 
-import apsw
-
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD
 from agent_fabric.domain.errors import DriverConflict, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.codec import dump_json
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
-from agent_fabric.infrastructure.persistence.sealing import Cipher
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
 
 def chained(
@@ -29,7 +28,7 @@ def chained(
     return hashlib.sha256(before + place + payload).digest()
 
 
-def number_of(connection: apsw.Connection, run_id: RunId) -> int:
+def number_of(connection: SqlConnection, run_id: RunId) -> int:
     """Return the number under which a run's events are kept.
 
     Raises:
@@ -49,7 +48,7 @@ class Located(NamedTuple):
     """The run's key, sealed; None if it is not encrypted."""
 
 
-def locate(connection: apsw.Connection, run_id: RunId) -> Located:
+def locate(connection: SqlConnection, run_id: RunId) -> Located:
     """Return where a run is.
 
     Raises:
@@ -66,26 +65,28 @@ def _not_found(run_id: RunId) -> RunNotFound:
     return RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
 
 
-def add_key(connection: apsw.Connection, number: int, sealed: bytes) -> None:
+def add_key(connection: SqlConnection, number: int, sealed: bytes) -> None:
     """Keep the key of a run that is encrypted."""
     connection.execute("INSERT INTO run_keys (run, key) VALUES (?, ?)", (number, sealed))
 
 
-def add_run(connection: apsw.Connection, run_id: RunId, created_at: float, *, parent: int | None = None) -> int:
+def add_run(connection: SqlConnection, run_id: RunId, created_at: float, *, parent: int | None = None) -> int:
     """Make room for a run and return its number; `parent` is the number of the run that it works for.
 
     Raises:
         DriverConflict: there is one with this id.
     """
-    try:
-        query = "INSERT INTO runs (run_id, status, created_at, parent) VALUES (?, ?, ?, ?)"
-        connection.execute(query, (run_id, RunStatus.RUNNING, created_at, parent))
-    except apsw.ConstraintError:
-        raise DriverConflict(f"There is a run {run_id} already") from None
-    return connection.last_insert_rowid()
+    query = (
+        "INSERT INTO runs (run_id, status, created_at, parent) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (run_id) DO NOTHING RETURNING number"
+    )
+    rows = connection.execute(query, (run_id, RunStatus.RUNNING, created_at, parent)).fetchall()
+    if not rows:
+        raise DriverConflict(f"There is a run {run_id} already")
+    return int(rows[0][0])
 
 
-def recorded_status(connection: apsw.Connection, number: int) -> RunStatus:
+def recorded_status(connection: SqlConnection, number: int) -> RunStatus:
     """Return the status that a run's log ends with."""
     ((value,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
     try:
@@ -94,12 +95,12 @@ def recorded_status(connection: apsw.Connection, number: int) -> RunStatus:
         return RunStatus.WAITING  # a newer program's: not settled, and not for us to drive
 
 
-def note_status(connection: apsw.Connection, number: int, status: RunStatus, wake_at: float | None) -> None:
+def note_status(connection: SqlConnection, number: int, status: RunStatus, wake_at: float | None) -> None:
     """Keep a run's status beside its log."""
     connection.execute("UPDATE runs SET status = ?, wake_at = ? WHERE number = ?", (status, wake_at, number))
 
 
-def notify_parent(connection: apsw.Connection, parent: RunId, run_id: RunId, ended_at: float) -> None:
+def notify_parent(connection: SqlConnection, parent: RunId, run_id: RunId, ended_at: float) -> None:
     """Tell a run that has not settled that a child of it has."""
     query = (
         "INSERT INTO inbox (run, kind, payload, created_at) SELECT number, ?, ?, ? FROM runs"
@@ -109,29 +110,32 @@ def notify_parent(connection: apsw.Connection, parent: RunId, run_id: RunId, end
 
 
 def cancel_children(
-    connection: apsw.Connection, number: int, run_id: RunId, ended_at: float, cancel: ChildCancel
+    connection: SqlConnection, number: int, run_id: RunId, ended_at: float, cancel: ChildCancel
 ) -> None:
     """Ask children that have not settled to end."""
     query = (
         "INSERT INTO inbox (run, kind, payload, created_at) SELECT number, ?, ?, ? FROM runs"
-        " WHERE parent = ? AND status IN ('running', 'waiting', 'interrupted') AND (?5 IS NULL OR run_id = ?5)"
+        " WHERE parent = ? AND status IN ('running', 'waiting', 'interrupted')"
     )
-    payload = dump_json({"by": f"run {run_id}", "reason": cancel.reason})
-    connection.execute(query, (CANCEL, payload, ended_at, number, cancel.child))
+    values = [CANCEL, dump_json({"by": f"run {run_id}", "reason": cancel.reason}), ended_at, number]
+    if cancel.child is not None:
+        query += " AND run_id = ?"
+        values.append(cancel.child)
+    connection.execute(query, values)
 
 
-def add_to_inbox(connection: apsw.Connection, number: int, kind: str, payload: bytes, at: float) -> None:
+def add_to_inbox(connection: SqlConnection, number: int, kind: str, payload: bytes, at: float) -> None:
     """Put a row into a run's inbox; the payload is as it is stored."""
     query = "INSERT INTO inbox (run, kind, payload, created_at) VALUES (?, ?, ?, ?)"
     connection.execute(query, (number, kind, payload, at))
 
 
-def empty_inbox(connection: apsw.Connection, number: int) -> None:
+def empty_inbox(connection: SqlConnection, number: int) -> None:
     """Delete the inbox rows of a settled run, which will never be read."""
     connection.execute("DELETE FROM inbox WHERE run = ?", (number,))
 
 
-def holder_of(connection: apsw.Connection, number: int) -> str:
+def holder_of(connection: SqlConnection, number: int) -> str:
     """Say who drives a run."""
     row = connection.execute("SELECT holder, since FROM drivers WHERE run = ?", (number,)).fetchone()
     if row is None:
@@ -141,7 +145,7 @@ def holder_of(connection: apsw.Connection, number: int) -> str:
 
 
 def load_events(
-    connection: apsw.Connection, number: int, cipher: Cipher | None = None, *, after: int = -1
+    connection: SqlConnection, number: int, cipher: Cipher | None = None, *, after: int = -1
 ) -> list[Event]:
     """Return a run's events, whole: long texts are read back from their blobs."""
     read = body_reader(connection, number, cipher)
@@ -163,7 +167,7 @@ def _host() -> str:
     return socket.gethostname()
 
 
-def head_of(connection: apsw.Connection, number: int) -> bytes:
+def head_of(connection: SqlConnection, number: int) -> bytes:
     """Return the hash of a run's last event."""
     # There is always a row: a run is created together with its first event.
     query = "SELECT hash FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1"
@@ -172,20 +176,22 @@ def head_of(connection: apsw.Connection, number: int) -> bytes:
     return head
 
 
-def note_driver(connection: apsw.Connection, number: int, since: float) -> None:
+def note_driver(connection: SqlConnection, number: int, since: float) -> None:
     """Write down that this process drives a run."""
     connection.execute(
-        "INSERT OR REPLACE INTO drivers (run, holder, since) VALUES (?, ?, ?)", (number, this_process(), since)
+        "INSERT INTO drivers (run, holder, since) VALUES (?, ?, ?)"
+        " ON CONFLICT (run) DO UPDATE SET holder = excluded.holder, since = excluded.since",
+        (number, this_process(), since),
     )
 
 
-def forget_driver(connection: apsw.Connection, number: int, since: float) -> None:
+def forget_driver(connection: SqlConnection, number: int, since: float) -> None:
     """Write down that we do not drive a run any more, and that its mirrors are whole."""
     query = "DELETE FROM drivers WHERE run = ? AND holder = ? AND since = ?"
     connection.execute(query, (number, this_process(), since))
 
 
-def driven_runs(connection: apsw.Connection) -> list[tuple[int, RunId, bytes | None]]:
+def driven_runs(connection: SqlConnection) -> list[tuple[int, RunId, bytes | None]]:
     """Return the runs that a process drives, or drove when it died, with the keys of those that are encrypted."""
     query = (
         "SELECT drivers.run, runs.run_id, run_keys.key FROM drivers"

@@ -11,19 +11,20 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-import apsw
-
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
-from agent_fabric.infrastructure.persistence.audit_chain import HEAD, UNKEYED, AuditKey, Sealed, seal
-from agent_fabric.infrastructure.persistence.codec import dump_json, encode
+from agent_fabric.infrastructure.persistence.audit_chain import HEAD, Sealed, seal
+from agent_fabric.infrastructure.persistence.codec import encode
 from agent_fabric.infrastructure.persistence.event_bodies import stored_blobs
 from agent_fabric.infrastructure.persistence.event_rows import (
     add_key,
@@ -45,7 +46,8 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     recorded_status,
 )
 from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
-from agent_fabric.infrastructure.persistence.sealing import Cipher, event_place, sealed_json
+from agent_fabric.infrastructure.persistence.sealing import event_place, sealed_json
+from agent_fabric.infrastructure.persistence.sql import SqlConnection, UniqueViolation
 from agent_fabric.infrastructure.persistence.store import Store
 
 TAKE_PATIENCE_S = 0.5
@@ -105,7 +107,7 @@ class SqliteRunRepository:
         held = self._hold(run_id, cipher=None if key is None else key.cipher)
         since = self._clock.now()
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             if held.number:  # a second attempt, after another write of the same commit failed: it may differ
                 self._store.locks.release(held.number)
             held.number = add_run(connection, run_id, since)
@@ -150,7 +152,7 @@ class SqliteRunRepository:
         return HeldLog(held, events)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
-        def read(connection: apsw.Connection) -> list[Event]:
+        def read(connection: SqlConnection) -> list[Event]:
             number, key = locate(connection, run_id)
             return load_events(connection, number, self._store.keys.cipher(run_id, key), after=after)
 
@@ -162,7 +164,7 @@ class SqliteRunRepository:
     async def post(self, run_id: RunId, kind: str, payload: Mapping[str, Any]) -> None:
         data, now = dump_json(dict(payload)), self._clock.now()
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             number, key = locate(connection, run_id)
             sealed = inbox_payload(self._store.keys.cipher(run_id, key), kind, data)
             if not recorded_status(connection, number).settled:  # it may have settled since the caller looked
@@ -256,7 +258,7 @@ class _SqliteHeldRun:
         *,
         consumed: Sequence[InboxRow] = (),
         children: Sequence[NewRun] = (),
-        beside: Callable[[apsw.Connection], None] | None = None,
+        beside: Callable[[SqlConnection], None] | None = None,
     ) -> None:
         """See the port; `beside` writes more in the same transaction, before the events."""
         if self._unsettled:
@@ -267,7 +269,7 @@ class _SqliteHeldRun:
         payloads = [row[_PAYLOAD] for row in rows]
         following = consequences(self.run_id, self._created, events)
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             if beside is not None:
                 beside(connection)
             self._insert(connection, rows, blobs)
@@ -290,30 +292,28 @@ class _SqliteHeldRun:
                 self._settled = not self.lagging
 
         self._unsettled = True
-        await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
-        self._unsettled = False
-
-    def _insert(
-        self, connection: apsw.Connection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]
-    ) -> None:
-        if blobs:
-            connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?, ?)", blobs)
         try:
-            connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
-        except apsw.ConstraintError:
+            await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+        except UniqueViolation:
             raise DriverConflict(
                 f"Somebody else has appended to run {self.run_id}",
                 hint="Another process drives it. Look with `fabric logs show`; this one stops.",
             ) from None
+        self._unsettled = False
+
+    def _insert(
+        self, connection: SqlConnection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        if blobs:
+            connection.executemany("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", blobs)
+        connection.executemany(_INSERT_EVENT, [(self.number, *row) for row in rows])
 
     @property
     def _created(self) -> RunCreated | None:
         first = self._outline[0].body if self._outline else None
         return first if isinstance(first, RunCreated) else None
 
-    def _write_consequences(
-        self, connection: apsw.Connection, following: Consequences, last: Event, head: bytes
-    ) -> None:
+    def _write_consequences(self, connection: SqlConnection, following: Consequences, last: Event, head: bytes) -> None:
         """Write what was decided to follow from events."""
         number = self.number
         if following.status is not None:
@@ -331,7 +331,7 @@ class _SqliteHeldRun:
         if following.seal:
             seal(connection, self._key, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
 
-    def _create_child(self, connection: apsw.Connection, new: NewRun) -> None:
+    def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run that nobody holds yet; its mirrors are written when it is taken."""
         number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
         created, cipher = new.created.body, None
@@ -413,7 +413,7 @@ class _SqliteHeldRun:
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             self.flush()
             if not self.lagging:
                 forget_driver(connection, self.number, self.since)

@@ -1,15 +1,13 @@
-"""Which requests came under which keys, in the file that the runs are in."""
+"""The table of idempotency keys."""
 
 from collections.abc import Sequence
 from typing import Any
-
-import apsw
 
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
 KEPT_S = 24 * 3600.0
 """How long a key is remembered."""
@@ -17,18 +15,18 @@ CLEARED_AT_ONCE = 100
 """Old rows that go with each new one, so that there are never many of them."""
 
 
-class SqliteIdempotencyStore:
-    """IdempotencyStore in one SQLite file."""
+class SqlIdempotencyStore:
+    """IdempotencyStore over the database."""
 
-    def __init__(self, store: Store, clock: Clock, ids: IdSource) -> None:
-        self._store = store
+    def __init__(self, database: Database, clock: Clock, ids: IdSource) -> None:
+        self._database = database
         self._clock = clock
         self._ids = ids
 
     async def claim(self, who: str, key: str, request: bytes) -> Claim:
         now, run_id = self._clock.now(), self._ids.new_run_id()
 
-        def write(connection: apsw.Connection) -> Claim:
+        def write(connection: SqlConnection) -> Claim:
             _clear(connection, now - KEPT_S)
             row = connection.execute(
                 "SELECT request, run_id, status, headers, body FROM idempotency "
@@ -38,18 +36,19 @@ class SqliteIdempotencyStore:
             if row is not None:
                 return _claim(row, request)
             connection.execute(
-                "INSERT OR REPLACE INTO idempotency (principal, key, request, run_id, created_at) "
-                "VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO idempotency (principal, key, request, run_id, created_at) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (principal, key) DO UPDATE SET request = excluded.request, run_id = excluded.run_id, "
+                "created_at = excluded.created_at, status = NULL, headers = NULL, body = NULL",
                 (who, key, request, run_id, now),
             )
             return Claim(run_id=run_id, is_new=True, same_request=True)
 
-        return await self._store.writer.write(write)
+        return await self._database.write(write)
 
     async def keep(self, who: str, key: str, answer: KeptAnswer, *, about: Sequence[str] = ()) -> None:
         values = (answer.status, dump_json(list(answer.headers)), answer.body, who, key)
 
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             query = "SELECT run_id FROM idempotency WHERE principal = ? AND key = ?"
             started = [str(run_id) for (run_id,) in connection.execute(query, (who, key))]
             if not any(_is_encrypted(connection, each) for each in (*started, *about)):
@@ -57,7 +56,7 @@ class SqliteIdempotencyStore:
                     "UPDATE idempotency SET status = ?, headers = ?, body = ? WHERE principal = ? AND key = ?", values
                 )
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
 
 def _claim(row: tuple[Any, ...], request: bytes) -> Claim:
@@ -68,17 +67,19 @@ def _claim(row: tuple[Any, ...], request: bytes) -> Claim:
     return Claim(run_id=RunId(run_id), is_new=False, same_request=known == request, answer=answer)
 
 
-def _is_encrypted(connection: apsw.Connection, beginning: str) -> bool:
+def _is_encrypted(connection: SqlConnection, beginning: str) -> bool:
     """Tell whether a run is encrypted, or the run of an approval, whose id begins so."""
     query = (
-        "SELECT EXISTS (SELECT 1 FROM runs JOIN run_keys ON run = number WHERE run_id BETWEEN ?1 AND ?1 || '~')"
-        " OR EXISTS (SELECT 1 FROM pending_approvals JOIN run_keys USING (run) WHERE id BETWEEN ?1 AND ?1 || '~')"
+        "SELECT EXISTS (SELECT 1 FROM runs JOIN run_keys ON run = number WHERE run_id BETWEEN ? AND ?)"
+        " OR EXISTS (SELECT 1 FROM pending_approvals JOIN run_keys USING (run) WHERE id BETWEEN ? AND ?)"
     )
-    return bool(connection.execute(query, (beginning.encode(errors="replace").decode(),)).get)
+    first = storable(beginning)
+    return bool(connection.execute(query, (first, f"{first}~", first, f"{first}~")).fetchone()[0])
 
 
-def _clear(connection: apsw.Connection, before: float) -> None:
+def _clear(connection: SqlConnection, before: float) -> None:
     connection.execute(
-        "DELETE FROM idempotency WHERE rowid IN (SELECT rowid FROM idempotency WHERE created_at <= ? LIMIT ?)",
+        "DELETE FROM idempotency WHERE (principal, key) IN "
+        "(SELECT principal, key FROM idempotency WHERE created_at <= ? LIMIT ?)",
         (before, CLEARED_AT_ONCE),
     )

@@ -8,14 +8,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import apsw
-
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD, InboxRow
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.codec import dump_json, load_json
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
-from agent_fabric.infrastructure.persistence.sealing import Cipher, is_sealed, sealed_json, unsealed_json
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sealing import is_sealed, sealed_json, unsealed_json
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 from agent_fabric.infrastructure.threads import on_own_thread
 
 POLL_S = 0.25
@@ -35,8 +34,8 @@ class Inbox:
     as often, for periodic work while runs are driven.
     """
 
-    def __init__(self, store: Store, beat: Callable[[], Awaitable[None]]) -> None:
-        self._store = store
+    def __init__(self, database: Database, beat: Callable[[], Awaitable[None]]) -> None:
+        self._database = database
         self._beat = beat
         self._waiting: dict[int, asyncio.Future[Sequence[InboxRow]]] = {}
         self._seen: dict[int, int] = {}
@@ -58,7 +57,8 @@ class Inbox:
     async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:
         """Return the rows that a run has not been given yet, and count them as given."""
         after, ciphers = self._seen.get(run, 0), {} if cipher is None else {run: cipher}
-        read = await self._store.read(lambda connection: _read(connection, {run: after}, ciphers))
+        query = self._database.dialect.new_inbox_rows
+        read = await self._database.read(lambda connection: _read(connection, query, {run: after}, ciphers))
         rows = read.get(run, [])
         if isinstance(rows, StoreUnavailable):
             raise rows
@@ -85,8 +85,9 @@ class Inbox:
         if not waiting:
             return
         wanted, ciphers = {run: self._seen.get(run, 0) for run in waiting}, dict(self._ciphers)
+        query = self._database.dialect.new_inbox_rows
         # Not in the pool of threads: long reads may fill it.
-        read = partial(self._store.read_now, lambda connection: _read(connection, wanted, ciphers))
+        read = partial(self._database.read_now, lambda connection: _read(connection, query, wanted, ciphers))
         for run, answer in (await on_own_thread(read)).items():
             future = waiting[run]
             if future.done() or self._waiting.get(run) is not future:
@@ -100,12 +101,10 @@ class Inbox:
                 future.set_result(rows)
 
 
-def _read(connection: apsw.Connection, wanted: Mapping[int, int], ciphers: Mapping[int, Cipher]) -> dict[int, Answer]:
+def _read(
+    connection: SqlConnection, query: str, wanted: Mapping[int, int], ciphers: Mapping[int, Cipher]
+) -> dict[int, Answer]:
     """Return the rows of runs that follow those they have been given; runs without any are left out."""
-    query = (
-        "SELECT run, inbox.id, kind, payload FROM json_each(?) AS wanted"
-        " CROSS JOIN inbox ON run = value ->> 0 AND inbox.id > value ->> 1 ORDER BY run, inbox.id"
-    )
     pairs = dump_json(list(wanted.items())).decode()
     answers: dict[int, Answer] = {}
     rows: list[tuple[Any, ...]] = connection.execute(query, (pairs,)).fetchall()

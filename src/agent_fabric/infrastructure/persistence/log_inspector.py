@@ -3,28 +3,26 @@
 import hashlib
 import zlib
 
-import apsw
-
 from agent_fabric.application.ports.audit import LogCondition
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.event_bodies import ReadBody, body_reader
 from agent_fabric.infrastructure.persistence.event_rows import chained, locate
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 
-class SqliteLogInspector:
+class SqlLogInspector:
     """LogInspector over the store."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def inspect(self, run_id: RunId) -> LogCondition:
-        return await self._store.read(lambda connection: inspect_run(connection, self._store.keys, run_id))
+        return await self._database.read(lambda connection: inspect_run(connection, self._database.keys, run_id))
 
 
-def inspect_run(connection: apsw.Connection, keys: RunKeys, run_id: RunId) -> LogCondition:
+def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogCondition:
     """Recompute every hash of a run's log; they cover what is stored, so that of an encrypted one needs no key.
 
     Raises:

@@ -1,14 +1,13 @@
 """Counters in the file that the runs are in: they outlive the process, and others count along."""
 
 import asyncio
+import sys
 from collections import OrderedDict
 from dataclasses import dataclass
 
-import apsw
-
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Count
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
 
 MOST = 20_000
 """Keys that are kept, in memory and in the file. When there are more, the oldest is forgotten."""
@@ -16,10 +15,12 @@ SHARED_EVERY_S = 0.5
 """How often counts go to the file, in one commit for all of them. What others have counted is seen then."""
 
 _ADD = """
-    INSERT INTO rate_limits (key, hits, expires_at) VALUES (?1, max(0, ?2), ?3)
+    INSERT INTO rate_limits (key, hits, expires_at) VALUES (?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET
-        hits = max(0, iif(expires_at <= ?4, 0, hits) + ?2),
-        expires_at = iif(expires_at <= ?4, excluded.expires_at, expires_at)
+        hits = CASE WHEN rate_limits.expires_at <= ? THEN excluded.hits
+                    WHEN rate_limits.hits + ? < 0 THEN 0
+                    ELSE rate_limits.hits + ? END,
+        expires_at = CASE WHEN rate_limits.expires_at <= ? THEN excluded.expires_at ELSE rate_limits.expires_at END
     RETURNING hits, expires_at
 """
 
@@ -35,11 +36,11 @@ class _Counted:
     expires_at: float
 
 
-class SqliteCounters:
+class SqlCounters:
     """Counters that no request waits for: they are kept in memory, and brought into line with the file."""
 
-    def __init__(self, store: Store, clock: Clock, *, most: int = MOST) -> None:
-        self._store = store
+    def __init__(self, database: Database, clock: Clock, *, most: int = MOST) -> None:
+        self._database = database
         self._clock = clock
         self._most = most
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
@@ -70,8 +71,8 @@ class SqliteCounters:
     def forget(self, key: str) -> None:
         self._counted.pop(key, None)
         self._changed.discard(key)
-        self._store.writer.write_along(
-            lambda connection: connection.execute("DELETE FROM rate_limits WHERE key = ?", (_text(key),))
+        self._database.write_along(
+            lambda connection: connection.execute("DELETE FROM rate_limits WHERE key = ?", (storable(key),))
         )
 
     async def aclose(self) -> None:
@@ -82,7 +83,7 @@ class SqliteCounters:
     def _known(self, key: str, now: float) -> _Counted | None:
         counted = self._counted.get(key)
         if counted is None:
-            row = self._store.read_now(lambda connection: _row(connection, key))
+            row = self._database.read_now(lambda connection: _row(connection, key))
             counted = None if row is None else self._keep(key, _Counted(row.hits, 0, row.expires_at))
         if counted is None or counted.expires_at > now:
             return counted
@@ -104,17 +105,17 @@ class SqliteCounters:
         self._shared_at = now
         most = self._most
 
-        def write(connection: apsw.Connection) -> dict[str, Count]:
+        def write(connection: SqlConnection) -> dict[str, Count]:
             counts = {key: _added(connection, key, hits, expires_at, now) for key, (hits, expires_at) in own.items()}
             connection.execute("DELETE FROM rate_limits WHERE expires_at <= ?", (now,))
             connection.execute(
                 "DELETE FROM rate_limits WHERE key IN "
-                "(SELECT key FROM rate_limits ORDER BY expires_at DESC LIMIT -1 OFFSET ?)",
-                (most,),
+                "(SELECT key FROM rate_limits ORDER BY expires_at DESC LIMIT ? OFFSET ?)",
+                (sys.maxsize, most),
             )
             return counts
 
-        self._sharing = sharing = self._store.writer.write(write)
+        self._sharing = sharing = self._database.write(write)
         sharing.add_done_callback(lambda done: self._shared(own, done))
         return sharing
 
@@ -129,17 +130,14 @@ class SqliteCounters:
                 counted.own -= own[key][0]
 
 
-def _text(key: str) -> str:
-    return key.encode(errors="replace").decode()  # half a character cannot be stored
-
-
-def _row(connection: apsw.Connection, key: str) -> Count | None:
-    row = connection.execute("SELECT hits, expires_at FROM rate_limits WHERE key = ?", (_text(key),)).fetchone()
+def _row(connection: SqlConnection, key: str) -> Count | None:
+    row = connection.execute("SELECT hits, expires_at FROM rate_limits WHERE key = ?", (storable(key),)).fetchone()
     return None if row is None else Count(int(row[0]), float(row[1]))
 
 
-def _added(connection: apsw.Connection, key: str, hits: int, expires_at: float, now: float) -> Count:
-    ((total, until),) = connection.execute(_ADD, (_text(key), hits, expires_at, now)).fetchall()
+def _added(connection: SqlConnection, key: str, hits: int, expires_at: float, now: float) -> Count:
+    values = (storable(key), max(0, hits), expires_at, now, hits, hits, now)
+    ((total, until),) = connection.execute(_ADD, values).fetchall()
     assert isinstance(total, int)
     assert isinstance(until, float)
     return Count(total, until)

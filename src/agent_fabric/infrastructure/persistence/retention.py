@@ -1,4 +1,4 @@
-"""Takes old runs out of the store and off the disk, and leaves a tombstone in the audit chain for each."""
+"""Deletes old runs from the database and the disk; each leaves a tombstone in the audit chain."""
 
 import asyncio
 import shutil
@@ -6,9 +6,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-import apsw
+from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.audit_key import AuditKey
@@ -17,28 +15,24 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, Sealed, seal
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
-from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
 from agent_fabric.infrastructure.persistence.run_text_index import forget_text
 from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
 AT_ONCE = 200
 """Blobs that are removed in one transaction, so that runs can write in between."""
 
-LOG_PATIENCE_MS = 500
-"""How long readers are waited for before the write-ahead log is left as it is; it is written over sooner or later."""
-
-T = TypeVar("T")
 
 _SETTLED = [status.value for status in RunStatus if status.settled]
 
 
-class SqliteRetentionStore:
+class SqlRetentionStore:
     """RetentionStore over the store and the folders of runs."""
 
-    def __init__(self, store: Store, folder_of: Callable[[RunId], str], clock: Clock, key: AuditKey) -> None:
-        self._store = store
+    def __init__(self, database: Database, folder_of: Callable[[RunId], str], clock: Clock, key: AuditKey) -> None:
+        self._database = database
         self._folder_of = folder_of
         self._clock = clock
         self._key = key
@@ -46,63 +40,52 @@ class SqliteRetentionStore:
         """Whether the write-ahead log may still hold keys of runs that are gone."""
 
     async def settled_before(self, at: float) -> list[RunId]:
-        marks = ",".join("?" * len(_SETTLED))
         query = (
-            f"SELECT run_id FROM runs WHERE status IN ({marks}) AND "  # noqa: S608 - only marks
+            f"SELECT run_id FROM runs WHERE status IN ({marks(_SETTLED)}) AND "  # noqa: S608 - only marks
             "(SELECT max(ts) FROM events WHERE events.run = runs.number) < ? AND "
             # A workflow that goes on reads how the runs ended that work for it; they all work in its folder.
-            f"NOT EXISTS (SELECT 1 FROM runs AS kin WHERE kin.status NOT IN ({marks}) AND "
+            f"NOT EXISTS (SELECT 1 FROM runs AS kin WHERE kin.status NOT IN ({marks(_SETTLED)}) AND "
             "(kin.number = runs.parent OR kin.parent = runs.number)) ORDER BY number"
         )
         values = (*_SETTLED, at, *_SETTLED)
-        return await self._look(
+        return await self._database.read(
             lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
-        number, key = await self._store.read(lambda connection: locate(connection, run_id))
-        if not self._store.locks.acquire(number):
+        number, key = await self._database.read(lambda connection: locate(connection, run_id))
+        if not self._database.locks.acquire(number):
             raise RunHeld(f"Run {run_id} is being driven", hint="Try again when it has ended.")
         try:
             note = f"{reason}, by {by}"
-            freed = await self._store.writer.write(lambda connection: self._forget(connection, number, run_id, note))
+            freed = await self._database.write(lambda connection: self._forget(connection, number, run_id, note))
             self._removed_keys = self._removed_keys or key is not None
             return freed + await asyncio.to_thread(_remove_folder, Path(self._folder_of(run_id)))
         finally:
-            self._store.locks.release(number)
+            self._database.locks.release(number)
 
     async def sweep(self) -> int:
-        since, unnamed = await self._look(_unnamed_blobs)
+        since, unnamed = await self._database.read(partial(_unnamed_blobs, dialect=self._database.dialect))
         freed = 0
         for first in range(0, len(unnamed), AT_ONCE):
             some = unnamed[first : first + AT_ONCE]
-            freed += await self._store.writer.write(partial(_remove_blobs, unnamed=some, since=since))
+            freed += await self._database.write(
+                partial(_remove_blobs, dialect=self._database.dialect, unnamed=some, since=since)
+            )
         if self._removed_keys:
-            self._removed_keys = not await self._look(_empty_log)
+            self._removed_keys = not await self._database.truncate_log()
         return freed
 
-    async def _look(self, read: Callable[[apsw.Connection], T]) -> T:
-        """Read on a connection of its own: it takes seconds, and nobody else must wait for it."""
-
-        def look() -> T:
-            with explained(self._store.path):
-                connection = connect(self._store.path)
-                try:
-                    return read(connection)
-                finally:
-                    connection.close()
-
-        return await asyncio.to_thread(look)
-
-    def _forget(self, connection: apsw.Connection, number: int, run_id: RunId, note: str) -> int:
-        encrypted = locate(connection, run_id).key is not None  # fails if somebody was faster
+    def _forget(self, connection: SqlConnection, number: int, run_id: RunId, note: str) -> int:
+        encrypted = locate(connection, run_id).key is not None  # fails if another process was faster
+        erase, leave = self._database.dialect.erase_deleted  # a key must not stay in a page that is no longer used
         ((events, size),) = connection.execute(
-            "SELECT count(*), total(length(payload)) FROM events WHERE run = ?", (number,)
+            "SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE run = ?", (number,)
         ).fetchall()
         head = head_of(connection, number)
         seal(connection, self._key, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
         if encrypted:
-            _overwrite_deleted(connection, True)
+            _execute(connection, erase)
         for table, column in (
             ("events", "run"),
             ("inbox", "run"),
@@ -119,7 +102,7 @@ class SqliteRetentionStore:
             query = "DELETE FROM blobs WHERE hash BETWEEN ? AND ? AND length(hash) > ? RETURNING length(data)"
             found = connection.execute(query, (owner, owner + b"\xff" * HASH_BYTES, HASH_BYTES)).fetchall()
             size = float(str(size)) + sum(int(str(length)) for (length,) in found)
-            _overwrite_deleted(connection, False)
+            _execute(connection, leave)
         return int(float(str(size)))
 
 
@@ -132,29 +115,22 @@ def _remove_folder(folder: Path) -> int:
     return size
 
 
-def _overwrite_deleted(connection: apsw.Connection, wanted: bool) -> None:
-    """Choose whether what is deleted is overwritten: a key must not stay in a page that nothing uses any more."""
-    connection.execute(f"PRAGMA secure_delete = {int(wanted)}")
+def _execute(connection: SqlConnection, statement: str) -> None:
+    if statement:
+        connection.execute(statement)
 
 
-def _empty_log(connection: apsw.Connection) -> bool:
-    """Empty the write-ahead log, which still holds what was deleted; tell whether others let us."""
-    connection.set_busy_timeout(LOG_PATIENCE_MS)
-    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
-    return not busy
-
-
-def _unnamed_blobs(connection: apsw.Connection) -> tuple[int, list[bytes]]:
+def _unnamed_blobs(connection: SqlConnection, dialect: Dialect) -> tuple[int, list[bytes]]:
     """Return the blobs that nothing refers to, and up to which event that is so."""
-    since = int(str(connection.execute("SELECT coalesce(max(position), 0) FROM events").get))
-    named, owners = set(_named(connection, 0)), _owners(connection)
+    since = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
+    named, owners = set(_named(connection, dialect, 0)), _owners(connection)
     rows: Any = connection.execute("SELECT hash FROM blobs")
     return since, [digest for (digest,) in rows if not _is_needed(digest, named, owners)]
 
 
-def _remove_blobs(connection: apsw.Connection, unnamed: Sequence[bytes], since: int) -> int:
+def _remove_blobs(connection: SqlConnection, dialect: Dialect, unnamed: Sequence[bytes], since: int) -> int:
     """Remove blobs, but for those that somebody refers to by now; return how many bytes they had."""
-    named, owners = set(_named(connection, since)), _owners(connection)
+    named, owners = set(_named(connection, dialect, since)), _owners(connection)
     freed = 0
     for digest in unnamed:
         if not _is_needed(digest, named, owners):
@@ -168,13 +144,13 @@ def _is_needed(digest: bytes, named: Container[bytes], owners: Container[bytes])
     return digest in named if len(digest) == HASH_BYTES else digest[:OWNER_BYTES] in owners
 
 
-def _owners(connection: apsw.Connection) -> set[bytes]:
+def _owners(connection: SqlConnection) -> set[bytes]:
     query = "SELECT run_id FROM run_keys JOIN runs ON number = run"
     return {owner_of(str(run_id)) for (run_id,) in connection.execute(query)}
 
 
-def _named(connection: apsw.Connection, since: int) -> Iterator[bytes]:
-    query = "SELECT payload FROM events WHERE position > ? AND instr(payload, CAST('\"$blob\"' AS BLOB)) > 0"
+def _named(connection: SqlConnection, dialect: Dialect, since: int) -> Iterator[bytes]:
+    query = f"SELECT payload FROM events WHERE position > ? AND {dialect.holds_blob}"  # noqa: S608 - ours
     rows: Any = connection.execute(query, (since,))
     for (payload,) in rows:
         yield from blobs_named_in(payload)

@@ -7,18 +7,17 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import apsw
-
+from agent_fabric.application.ports.encryption import ENCRYPTED
 from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
-from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
+from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
 from agent_fabric.infrastructure.persistence.run_reader import status_of
 from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
-from agent_fabric.infrastructure.persistence.sealing import ENCRYPTED, RunKeys
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
@@ -31,16 +30,16 @@ MAX_LOOKED_AT = 10_000
 """Runs looked at for one page; a filter that fits few of them takes several pages."""
 
 
-class SqliteRunCatalogue:
+class SqlRunCatalogue:
     """RunListing over the store; it may leave out runs that are `encrypted`."""
 
-    def __init__(self, store: Store, *, encrypted: bool = True) -> None:
-        self._store = store
+    def __init__(self, database: Database, *, encrypted: bool = True) -> None:
+        self._database = database
         self._encrypted = encrypted
-        self._index = RunTextIndex(store)
+        self._index = RunTextIndex(database)
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
-        seen = await self._store.read(partial(self._records, wanted=RunQuery(limit=limit)))
+        seen = await self._database.read(partial(self._records, wanted=RunQuery(limit=limit)))
         return [record for _, record in seen]
 
     async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
@@ -50,29 +49,28 @@ class SqliteRunCatalogue:
         await self.update_index()
         hits = hits_of(words)
         ranked = f"SELECT run, score FROM ({hits.sql}) JOIN runs ON number = run ORDER BY score DESC, run DESC LIMIT ?"  # noqa: S608 - ours
-        rows: list[Any] = await self._store.read(
+        rows: list[Any] = await self._database.read(
             lambda connection: connection.execute(ranked, (*hits.values, limit)).fetchall()
         )
         best: dict[int, int] = dict(rows)
         if self._encrypted:
             best |= await self._encrypted_hits(words)
         numbers = sorted(best, key=lambda number: (best[number], number), reverse=True)
-        return await self._store.read(partial(self.by_number, numbers=numbers[:limit]))
+        return await self._database.read(partial(self.by_number, numbers=numbers[:limit]))
 
     async def _encrypted_hits(self, words: Sequence[str]) -> dict[int, int]:
         """Return how many words each encrypted run has. They are in no index, so each has to be opened."""
         scores: dict[int, int] = {}
         query = f"{_SELECT} WHERE key IS NOT NULL AND number < ? ORDER BY number DESC LIMIT ?"
 
-        def read(connection: apsw.Connection, older_than: int) -> list[tuple[int, RunRecord]]:
-            rows: list[Any] = connection.execute(query, (older_than, AT_ONCE)).fetchall()
+        def read(connection: SqlConnection, older_than: int) -> list[tuple[int, RunRecord]]:
+            rows = connection.execute(query, (older_than, AT_ONCE)).fetchall()
             return [(row[0], self._record(connection, *row)) for row in rows]
 
         older_than = sys.maxsize
-        while records := await self._store.read(partial(read, older_than=older_than)):
+        while records := await self._database.read(partial(read, older_than=older_than)):
             for number, record in records:
-                text = _text_of(record)
-                if score := sum(word in text for word in words):
+                if score := sum(word in record.text for word in words):
                     scores[number] = score
             older_than = records[-1][0]
         return scores
@@ -85,12 +83,12 @@ class SqliteRunCatalogue:
         if not prefix:
             raise RunNotFound("No run id was given", hint="See all runs with `fabric logs list`.")
 
-        def read(connection: apsw.Connection) -> list[str]:
+        def read(connection: SqlConnection) -> list[str]:
             # Not LIKE: an id typed by a person may hold % or _, and this way the index is used.
             query = "SELECT run_id FROM runs WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 6"
             return [str(row[0]) for row in connection.execute(query, (prefix, prefix + _LAST_CHARACTER))]
 
-        found = await self._store.read(read)
+        found = await self._database.read(read)
         if not found:
             raise RunNotFound(f"There is no run {prefix!r}", hint="See all runs with `fabric logs list`.")
         if len(found) == 1 or found[0] == prefix:  # an id that is the beginning of others comes first
@@ -98,37 +96,13 @@ class SqliteRunCatalogue:
         raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {', '.join(found)}.")
 
     async def newest(self) -> RunId:
-        """Return the run that was created last, but for those that work for another one.
-
-        Raises:
-            RunNotFound: there is none at all.
-        """
         query = "SELECT run_id FROM runs WHERE parent IS NULL ORDER BY number DESC LIMIT 1"
-        found = await self._store.read(lambda connection: connection.execute(query).fetchone())
+        found = await self._database.read(lambda connection: connection.execute(query).fetchone())
         if found is None:
             raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
         return RunId(str(found[0]))
 
-    async def unfinished(self) -> Sequence[RunId]:
-        """Return the runs that nobody drives although nobody stopped them either, oldest first.
-
-        One that works for another of them is not named: whoever drives that one goes on with it.
-        """
-
-        def read(connection: apsw.Connection) -> list[RunId]:
-            query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
-            rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-            free = [row for row in rows if self._store.locks.is_free(int(str(row[0])))]
-            numbers = {number for number, _, _ in free}
-            return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
-
-        return await self._store.read(read)
-
     async def page(self, wanted: RunQuery, *, awaited: Container[RunId] = ()) -> RunPage:
-        """Return some of the runs that fit, newest first, and where to go on.
-
-        Nobody drives those that are `awaited` yet, but somebody will: they count as running.
-        """
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
         if wanted.words.strip():
@@ -136,9 +110,9 @@ class SqliteRunCatalogue:
         at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
         for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
-            seen = await self._store.read(next_ones)
-            shown = [(number, _as_awaited(record, awaited)) for number, record in seen]
-            found += [(number, record) for number, record in shown if _fits(record, wanted)]
+            seen = await self._database.read(next_ones)
+            listed = [(number, record.awaited(record.run_id in awaited)) for number, record in seen]
+            found += [(number, record) for number, record in listed if wanted.matches(record)]
             if len(found) > wanted.limit:
                 return RunPage([record for _, record in found[: wanted.limit]], found[wanted.limit - 1][0])
             if len(seen) < at_once:
@@ -146,14 +120,14 @@ class SqliteRunCatalogue:
             older_than = seen[-1][0]
         return RunPage([record for _, record in found], older_than)
 
-    def by_number(self, connection: apsw.Connection, numbers: Sequence[int]) -> list[RunRecord]:
+    def by_number(self, connection: SqlConnection, numbers: Sequence[int]) -> list[RunRecord]:
         """Return one line about each of these runs, in this order; the store's own numbers name them."""
         query = f"{_SELECT} WHERE number = ?"
         return [
             self._record(connection, *row) for number in numbers for row in list(connection.execute(query, (number,)))
         ]
 
-    def _records(self, connection: apsw.Connection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
+    def _records(self, connection: SqlConnection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         words = words_of(wanted.words)
         hits = hits_of(words) if words else None
@@ -173,50 +147,35 @@ class SqliteRunCatalogue:
             inf if wanted.until is None else wanted.until,
         )
         matches = () if hits is None else (*hits.values, len(words))
-        values = (self._encrypted, *bounds, wanted.status is None, *statuses, *matches, wanted.limit)
-        rows = list(connection.execute(query, values))
+        values = (
+            self._encrypted,
+            *bounds,
+            wanted.status is None,
+            *statuses,
+            *matches,
+            sys.maxsize if wanted.limit < 0 else wanted.limit,
+        )
+        rows = connection.execute(query, values).fetchall()
         return [(row[0], self._record(connection, *row)) for row in rows]
 
     def _record(
-        self, connection: apsw.Connection, number: int, run_id: str, created_at: float, key: bytes | None
+        self, connection: SqlConnection, number: int, run_id: str, created_at: float, key: bytes | None
     ) -> RunRecord:
-        prompt = summary = conversation = ""
-        specialists: Sequence[str] = ()
         try:
-            outline = _outline(connection, self._store.keys, number, RunId(run_id), key)
+            outline = _outline(connection, self._database.keys, number, RunId(run_id), key)
         except RunKeyMissing:
-            prompt, summary, outline = ENCRYPTED, ENCRYPTED, []
-        for event in outline:
-            match event.body:
-                case RunCreated() as body:
-                    prompt, conversation = body.prompt, body.conversation
-                case SpecialistsRecruited() as body:
-                    specialists = body.specialist_ids
-                case RunCompleted() as body:
-                    summary = str(body.payload.get("summary", ""))
-                case RunFailed() as body:
-                    summary = body.message
-                case _:
-                    pass
+            outline = None
         newest = connection.execute(
             "SELECT ts FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1", (number,)
         ).fetchone()
-        return RunRecord(
-            run_id=RunId(run_id),
-            status=status_of(connection, self._store.locks, number),
+        record = RunRecord.of(
+            RunId(run_id),
+            status_of(connection, self._database.locks, number),
+            outline or (),
             created_at=created_at,
             updated_at=newest[0] if newest else created_at,
-            prompt=prompt,
-            specialist_ids=specialists,
-            summary=summary,
-            conversation=conversation,
         )
-
-
-def _as_awaited(record: RunRecord, awaited: Container[RunId]) -> RunRecord:
-    if record.status is RunStatus.INTERRUPTED and record.run_id in awaited:
-        return replace(record, status=RunStatus.RUNNING)
-    return record
+        return record if outline is not None else replace(record, prompt=ENCRYPTED, summary=ENCRYPTED)
 
 
 def _is_particular(wanted: RunQuery) -> bool:
@@ -224,24 +183,10 @@ def _is_particular(wanted: RunQuery) -> bool:
     return bool(wanted.words or wanted.specialist_id or wanted.status or wanted.conversation)
 
 
-def _fits(record: RunRecord, wanted: RunQuery) -> bool:
-    text = _text_of(record) if wanted.words else ""
-    return (
-        wanted.status in (None, record.status)
-        and (not wanted.specialist_id or wanted.specialist_id in record.specialist_ids)
-        and wanted.conversation in ("", record.conversation or record.run_id)
-        and all(word in text for word in wanted.words.lower().split())
-    )
-
-
-def _text_of(record: RunRecord) -> str:
-    return f"{record.prompt} {record.summary}".lower()
-
-
-def _outline(connection: apsw.Connection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:
+def _outline(connection: SqlConnection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:
     read = body_reader(connection, number, keys.cipher(run_id, key))
-    marks = ", ".join("?" for _ in _OUTLINE)
-    query = f"SELECT seq, ts, kind, version, payload FROM events WHERE run = ? AND kind IN ({marks}) ORDER BY seq"  # noqa: S608 - only question marks are filled in
+    columns = "seq, ts, kind, version, payload"
+    query = f"SELECT {columns} FROM events WHERE run = ? AND kind IN ({marks(_OUTLINE)}) ORDER BY seq"  # noqa: S608 - ours
     with damage_explained():
         return [
             Event(seq, ts, None, "", read(seq, kind, version, payload))

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable
 from typing import Any, Final
 
-import apsw
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -13,7 +12,7 @@ from agent_fabric.application.ports.encryption import KeySealer
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.sealing import key_missing, owner_of
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
@@ -66,7 +65,7 @@ def opened(run_id: RunId, sealed: bytes, keyring: Callable[[], KeySealer]) -> Ru
         raise key_missing(run_id, problem.message) from problem
 
 
-async def reseal_runs(store: Store, keyring: KeySealer) -> int:
+async def reseal_runs(database: Database, keyring: KeySealer) -> int:
     """Seal the keys of all encrypted runs with the newest key of a keyring; return how many were not yet.
 
     It can be stopped at any time and begun again, and others may read and write runs meanwhile.
@@ -77,10 +76,10 @@ async def reseal_runs(store: Store, keyring: KeySealer) -> int:
     last, changed = 0, 0
     while True:
 
-        def write(connection: apsw.Connection, after: int = last) -> tuple[int, int, FabricError | None]:
+        def write(connection: SqlConnection, after: int = last) -> tuple[int, int, FabricError | None]:
             return _reseal_some(connection, keyring, after)
 
-        last, count, problem = await store.writer.write(write)
+        last, count, problem = await database.write(write)
         changed += count
         if problem is not None:
             raise problem
@@ -88,7 +87,7 @@ async def reseal_runs(store: Store, keyring: KeySealer) -> int:
             return changed
 
 
-def _reseal_some(connection: apsw.Connection, keyring: KeySealer, after: int) -> tuple[int, int, FabricError | None]:
+def _reseal_some(connection: SqlConnection, keyring: KeySealer, after: int) -> tuple[int, int, FabricError | None]:
     """Return where to go on, -1 at the end, and how many keys were sealed anew; or what is wrong with the next one."""
     query = "SELECT run, key, run_id FROM run_keys LEFT JOIN runs ON number = run WHERE run > ? ORDER BY run LIMIT ?"
     rows: list[tuple[Any, ...]] = connection.execute(query, (after, AT_ONCE)).fetchall()

@@ -2,30 +2,28 @@
 
 from collections.abc import Sequence
 
-import apsw
-
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 
-class SqliteRunQueue:
+class SqlRunQueue:
     """RunQueue over the store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
         self._clock = clock
 
     async def unfinished(self) -> Sequence[RunId]:
-        def read(connection: apsw.Connection) -> list[RunId]:
+        def read(connection: SqlConnection) -> list[RunId]:
             query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
             rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-            free = [row for row in rows if self._store.locks.is_free(int(str(row[0])))]
+            free = [row for row in rows if self._database.locks.is_free(int(str(row[0])))]
             numbers = {number for number, _, _ in free}
             return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
 
-        return await self._store.read(read)
+        return await self._database.read(read)
 
     async def due(self) -> Sequence[RunId]:
         now = self._clock.now()
@@ -35,6 +33,6 @@ class SqliteRunQueue:
             "wake_at <= ?)"
         )
         values = (RunStatus.WAITING, now, now)
-        return await self._store.read(
+        return await self._database.read(
             lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )

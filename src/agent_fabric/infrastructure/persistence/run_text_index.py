@@ -12,12 +12,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-import apsw
-
 from agent_fabric.domain.errors import RunKeyMissing, StoreFull
 from agent_fabric.domain.events import RunCompleted, RunCreated, RunFailed
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 MAX_CHARS: Final = 20_000
 """How much of a task, and of a summary, is indexed."""
@@ -54,8 +52,8 @@ class _Batch(NamedTuple):
 class RunTextIndex:
     """Keeps the index up to date."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._catching_up = asyncio.Lock()
 
     async def catch_up(self) -> None:
@@ -65,19 +63,19 @@ class RunTextIndex:
             StoreUnavailable: the store cannot be read or written.
         """
         async with self._catching_up:
-            batch = await self._store.read(_next_batch)
+            batch = await self._database.read(_next_batch)
             while batch.texts or batch.rest:
                 try:
-                    await self._store.writer.write(partial(_write_batch, batch=batch))
+                    await self._database.write(partial(_write_batch, batch=batch))
                 except StoreFull as problem:  # what is indexed can still be searched
                     _log.warning("Runs are searched with an old index: %s", problem.message)
                     return
-                batch = await self._store.read(_next_batch)
+                batch = await self._database.read(_next_batch)
 
 
-def _next_batch(connection: apsw.Connection) -> _Batch:
-    before = int(str(connection.execute("SELECT position FROM run_text_progress").get))
-    newest = int(str(connection.execute("SELECT coalesce(max(position), 0) FROM events").get))
+def _next_batch(connection: SqlConnection) -> _Batch:
+    before = int(connection.execute("SELECT position FROM run_text_progress").fetchone()[0])
+    newest = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
     upto = min(before + _MAX_EVENTS, newest)
     query = (
         "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"
@@ -96,7 +94,7 @@ def _next_batch(connection: apsw.Connection) -> _Batch:
     return _Batch(before, upto, texts, rest=upto < newest)
 
 
-def _text_of(connection: apsw.Connection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
+def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
     try:
         body = body_reader(connection, run, None)(seq, kind, version, payload)
     except (ValueError, zlib.error, RunKeyMissing):  # `fabric audit verify` tells about damage
@@ -117,10 +115,9 @@ def _plain(text: str) -> str:
     return text.lower().encode("utf-8", "replace").decode().replace("\0", " ")
 
 
-def _write_batch(connection: apsw.Connection, batch: _Batch) -> None:
-    query = "UPDATE run_text_progress SET position = ? WHERE position = ?"
-    connection.execute(query, (batch.upto, batch.before))
-    if not connection.changes():
+def _write_batch(connection: SqlConnection, batch: _Batch) -> None:
+    query = "UPDATE run_text_progress SET position = ? WHERE position = ? RETURNING 1"
+    if not connection.execute(query, (batch.upto, batch.before)).fetchall():
         return  # another process was faster
     connection.executemany(
         "INSERT OR REPLACE INTO run_text (rowid, text, short) SELECT ?, ?, ?"
@@ -137,7 +134,7 @@ def _short_words(text: str) -> list[str]:
     return sorted(found)
 
 
-def forget_text(connection: apsw.Connection, run: int) -> None:
+def forget_text(connection: SqlConnection, run: int) -> None:
     """Remove a run from the index."""
     connection.execute("DELETE FROM run_text WHERE rowid IN (?, ?)", (2 * run, 2 * run + 1))
 

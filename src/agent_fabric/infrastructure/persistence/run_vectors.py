@@ -4,13 +4,11 @@ import heapq
 import re
 from collections.abc import Sequence
 
-import apsw
-
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
 PART_CHARS = 600
 """How much of the task, and of the result, counts. Longer ones are found no better (`benchmarks/embeddings`)."""
@@ -19,44 +17,47 @@ WORDS_WEIGHT = 0.1
 _MAX_WORDS = 64
 _BY_WORDS = 100
 
+_KEEP = (
+    "INSERT INTO run_vectors (run, embedder, vector) VALUES (?, ?, ?)"
+    " ON CONFLICT (embedder, run) DO UPDATE SET vector = excluded.vector"
+)
 _SETTLED = tuple(status.value for status in RunStatus if status.settled)
 
 
-class SqliteRunVectors:
+class SqlRunVectors:
     """RunVectors over the store. A settled run never changes, so what was kept stays right."""
 
-    def __init__(self, store: Store, catalogue: SqliteRunCatalogue) -> None:
-        self._store = store
+    def __init__(self, database: Database, catalogue: SqlRunCatalogue) -> None:
+        self._database = database
         self._catalogue = catalogue
 
     async def missing(self, embedder: str, *, dimensions: int) -> Sequence[int]:
-        marks = ", ".join("?" for _ in _SETTLED)
         query = (
-            f"SELECT number FROM runs WHERE status IN ({marks})"  # noqa: S608 - only question marks
+            f"SELECT number FROM runs WHERE status IN ({marks(_SETTLED)})"  # noqa: S608 - only question marks
             # What is encrypted is not to be guessed from words and vectors that lie beside it.
             " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run = number) AND NOT EXISTS ("
             " SELECT 1 FROM run_vectors WHERE embedder = ? AND run = number AND length(vector) = ?"
             ") ORDER BY number DESC"
         )
         values = (*_SETTLED, embedder, BYTES_EACH * dimensions)
-        return await self._store.read(lambda connection: [row[0] for row in connection.execute(query, values)])
+        return await self._database.read(lambda connection: [row[0] for row in connection.execute(query, values)])
 
     async def texts(self, numbers: Sequence[int]) -> Sequence[RunText]:
-        def read(connection: apsw.Connection) -> list[RunText]:
+        def read(connection: SqlConnection) -> list[RunText]:
             records = zip(numbers, self._catalogue.by_number(connection, numbers), strict=True)
             return [
                 RunText(number, f"{record.prompt[:PART_CHARS]}\n{record.summary[:PART_CHARS]}")
                 for number, record in records
             ]
 
-        return await self._store.read(read)
+        return await self._database.read(read)
 
     async def keep(self, embedder: str, texts: Sequence[RunText], vectors: Sequence[Vector]) -> None:
         rows = [(each.number, embedder, vector) for each, vector in zip(texts, vectors, strict=True)]
-        words = [(each.number, _storable(each.text), each.number) for each in texts]
+        words = [(each.number, storable(each.text), each.number) for each in texts]
 
-        def write(connection: apsw.Connection) -> None:
-            connection.executemany("INSERT OR REPLACE INTO run_vectors (run, embedder, vector) VALUES (?, ?, ?)", rows)
+        def write(connection: SqlConnection) -> None:
+            connection.executemany(_KEEP, rows)
             # Once for all embedders.
             connection.executemany(
                 "INSERT INTO run_words (rowid, text) SELECT ?, ?"
@@ -64,10 +65,10 @@ class SqliteRunVectors:
                 words,
             )
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
     async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
-        def read(connection: apsw.Connection) -> list[FoundRun]:
+        def read(connection: SqlConnection) -> list[FoundRun]:
             query = "SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?"
             rows = list(connection.execute(query, (embedder, len(question))))
             near = similarities([vector for _, vector in rows], question)
@@ -82,17 +83,13 @@ class SqliteRunVectors:
                 for number, record in zip(best, records, strict=True)
             ]
 
-        return await self._store.read(read)
+        return await self._database.read(read)
 
 
-def _by_words(connection: apsw.Connection, words: str) -> list[int]:
+def _by_words(connection: SqlConnection, words: str) -> list[int]:
     """Return the runs that share a word with the question, the best first."""
-    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", _storable(words))[:_MAX_WORDS])
+    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", storable(words))[:_MAX_WORDS])
     if not wanted:
         return []
     query = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
     return [int(row[0]) for row in connection.execute(query, (wanted, _BY_WORDS))]
-
-
-def _storable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

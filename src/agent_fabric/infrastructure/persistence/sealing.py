@@ -11,11 +11,9 @@ import hashlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from agent_fabric.application.ports.encryption import ENCRYPTED, Cipher, KeySealer
+from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.domain.errors import RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.ids import RunId
-
-__all__ = ["ENCRYPTED", "Cipher"]
 
 HASH_BYTES = 32
 """Length of the address of a blob that is not sealed; that of a sealed one is longer."""

@@ -7,8 +7,9 @@ from pathlib import Path
 import apsw
 
 from agent_fabric.domain.errors import RunHeld, StoreUnavailable
-from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, MIGRATIONS, connect, explained
+from agent_fabric.infrastructure.persistence.database import APPLICATION_ID, connect, explained
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 
 PAGES_AT_ONCE = 2_000
 """Pages of 4 KB that are copied between two signs of life."""

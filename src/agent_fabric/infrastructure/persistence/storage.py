@@ -10,29 +10,29 @@ from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.approvals import SqliteApprovalRepository
+from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.event_store import LogFollower, SqliteRunRepository
-from agent_fabric.infrastructure.persistence.run_catalogue import SqliteRunCatalogue
+from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
-from agent_fabric.infrastructure.persistence.run_reader import SqliteRunReader
+from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 
 if TYPE_CHECKING:  # a run needs none of these
-    from agent_fabric.infrastructure.persistence.act_log import SqliteActLog
-    from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository
-    from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain
-    from agent_fabric.infrastructure.persistence.deliveries import SqliteDeliveryStore
-    from agent_fabric.infrastructure.persistence.idempotency import SqliteIdempotencyStore
-    from agent_fabric.infrastructure.persistence.log_inspector import SqliteLogInspector
-    from agent_fabric.infrastructure.persistence.rate_limits import SqliteCounters
-    from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore
-    from agent_fabric.infrastructure.persistence.run_queue import SqliteRunQueue
-    from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors
+    from agent_fabric.infrastructure.persistence.act_log import SqlActLog
+    from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
+    from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+    from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
+    from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
+    from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
+    from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
+    from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
+    from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
+    from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
     from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
     from agent_fabric.infrastructure.persistence.store_gauge import SqliteStoreGauge
-    from agent_fabric.infrastructure.persistence.users import SqliteUserRepository
+    from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 
 
 def open_storage(
@@ -89,22 +89,22 @@ class _SqliteStorage:
         return self.runs
 
     @cached_property
-    def reader(self) -> SqliteRunReader:
-        return SqliteRunReader(self._store)
+    def reader(self) -> SqlRunReader:
+        return SqlRunReader(self._store)
 
     @cached_property
-    def catalogue(self) -> SqliteRunCatalogue:
-        return SqliteRunCatalogue(self._store)
+    def catalogue(self) -> SqlRunCatalogue:
+        return SqlRunCatalogue(self._store)
 
     @cached_property
-    def open_catalogue(self) -> SqliteRunCatalogue:
-        return SqliteRunCatalogue(self._store, encrypted=False)
+    def open_catalogue(self) -> SqlRunCatalogue:
+        return SqlRunCatalogue(self._store, encrypted=False)
 
     @cached_property
-    def queue(self) -> "SqliteRunQueue":
-        from agent_fabric.infrastructure.persistence.run_queue import SqliteRunQueue  # noqa: PLC0415 - see above
+    def queue(self) -> "SqlRunQueue":
+        from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue  # noqa: PLC0415 - see above
 
-        return SqliteRunQueue(self._store, self._clock)
+        return SqlRunQueue(self._store, self._clock)
 
     @cached_property
     def leases(self) -> ProcessLeases:
@@ -119,71 +119,71 @@ class _SqliteStorage:
         return _SqliteRunEncryption(self._store, self.runs.encrypted)
 
     @cached_property
-    def vectors(self) -> "SqliteRunVectors":
-        from agent_fabric.infrastructure.persistence.run_vectors import SqliteRunVectors  # noqa: PLC0415 - see above
+    def vectors(self) -> "SqlRunVectors":
+        from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors  # noqa: PLC0415 - see above
 
-        return SqliteRunVectors(self._store, self.catalogue)
-
-    @cached_property
-    def approvals(self) -> SqliteApprovalRepository:
-        return SqliteApprovalRepository(self._store, self._clock)
+        return SqlRunVectors(self._store, self.catalogue)
 
     @cached_property
-    def users(self) -> "SqliteUserRepository":
-        from agent_fabric.infrastructure.persistence.users import SqliteUserRepository  # noqa: PLC0415 - see above
-
-        return SqliteUserRepository(self._store, self._key)
+    def approvals(self) -> SqlApprovalRepository:
+        return SqlApprovalRepository(self._store, self._clock)
 
     @cached_property
-    def api_keys(self) -> "SqliteApiKeyRepository":
-        from agent_fabric.infrastructure.persistence.api_keys import SqliteApiKeyRepository  # noqa: PLC0415 - see above
+    def users(self) -> "SqlUserRepository":
+        from agent_fabric.infrastructure.persistence.users import SqlUserRepository  # noqa: PLC0415 - see above
 
-        return SqliteApiKeyRepository(self._store, self._key)
+        return SqlUserRepository(self._store, self._key)
 
     @cached_property
-    def idempotency(self) -> "SqliteIdempotencyStore":
+    def api_keys(self) -> "SqlApiKeyRepository":
+        from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository  # noqa: PLC0415 - see above
+
+        return SqlApiKeyRepository(self._store, self._key)
+
+    @cached_property
+    def idempotency(self) -> "SqlIdempotencyStore":
         from agent_fabric.infrastructure.persistence.idempotency import (  # noqa: PLC0415 - see above
-            SqliteIdempotencyStore,
+            SqlIdempotencyStore,
         )
 
-        return SqliteIdempotencyStore(self._store, self._clock, self._ids)
+        return SqlIdempotencyStore(self._store, self._clock, self._ids)
 
     @cached_property
-    def deliveries(self) -> "SqliteDeliveryStore":
-        from agent_fabric.infrastructure.persistence.deliveries import SqliteDeliveryStore  # noqa: PLC0415 - see above
+    def deliveries(self) -> "SqlDeliveryStore":
+        from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore  # noqa: PLC0415 - see above
 
-        return SqliteDeliveryStore(self._store, self._clock)
+        return SqlDeliveryStore(self._store, self._clock)
 
-    def counters(self) -> "SqliteCounters":
-        from agent_fabric.infrastructure.persistence.rate_limits import SqliteCounters  # noqa: PLC0415 - see above
+    def counters(self) -> "SqlCounters":
+        from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters  # noqa: PLC0415 - see above
 
-        return SqliteCounters(self._store, self._clock)
-
-    @cached_property
-    def acts(self) -> "SqliteActLog":
-        from agent_fabric.infrastructure.persistence.act_log import SqliteActLog  # noqa: PLC0415 - see above
-
-        return SqliteActLog(self._store, self._key)
+        return SqlCounters(self._store, self._clock)
 
     @cached_property
-    def chain(self) -> "SqliteAuditChain":
-        from agent_fabric.infrastructure.persistence.audit_chain import SqliteAuditChain  # noqa: PLC0415 - see above
+    def acts(self) -> "SqlActLog":
+        from agent_fabric.infrastructure.persistence.act_log import SqlActLog  # noqa: PLC0415 - see above
 
-        return SqliteAuditChain(self._store, self._key)
+        return SqlActLog(self._store, self._key)
 
     @cached_property
-    def logs(self) -> "SqliteLogInspector":
+    def chain(self) -> "SqlAuditChain":
+        from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain  # noqa: PLC0415 - see above
+
+        return SqlAuditChain(self._store, self._key)
+
+    @cached_property
+    def logs(self) -> "SqlLogInspector":
         from agent_fabric.infrastructure.persistence.log_inspector import (  # noqa: PLC0415 - see above
-            SqliteLogInspector,
+            SqlLogInspector,
         )
 
-        return SqliteLogInspector(self._store)
+        return SqlLogInspector(self._store)
 
     @cached_property
-    def retention(self) -> "SqliteRetentionStore":
-        from agent_fabric.infrastructure.persistence.retention import SqliteRetentionStore  # noqa: PLC0415 - see above
+    def retention(self) -> "SqlRetentionStore":
+        from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore  # noqa: PLC0415 - see above
 
-        return SqliteRetentionStore(self._store, self._run_dir, self._clock, self._key)
+        return SqlRetentionStore(self._store, self._run_dir, self._clock, self._key)
 
     @cached_property
     def gauge(self) -> "SqliteStoreGauge":

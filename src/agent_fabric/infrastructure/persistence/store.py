@@ -14,6 +14,7 @@ from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
@@ -24,8 +25,14 @@ MAX_IDLE_READERS = 4
 """Reader connections that stay open between reads."""
 
 
+LOG_PATIENCE_MS = 500
+"""How long readers are waited for before the write-ahead log is left as it is; it is written over sooner or later."""
+
+
 class Store:
-    """Opened lazily: a command that only reads starts no writer."""
+    """Database in one SQLite file. It is opened lazily: a command that only reads starts no writer."""
+
+    dialect = SQLITE
 
     def __init__(self, path: Path, keys: RunKeys = NO_KEYS) -> None:
         self.path = path
@@ -42,6 +49,28 @@ class Store:
     def writer(self) -> Writer:
         """The one writer of this process."""
         return Writer(self.path)
+
+    def write(self, write: Callable[[apsw.Connection], T]) -> "asyncio.Future[T]":
+        """Run `write` in a transaction; see `Writer.write`."""
+        return self.writer.write(write)
+
+    def write_along(self, write: Callable[[apsw.Connection], object]) -> None:
+        """Run `write` in the next transaction; see `Writer.write_along`."""
+        self.writer.write_along(write)
+
+    async def truncate_log(self) -> bool:
+        """Empty the write-ahead log, which still holds what was deleted; False if readers are in the way."""
+
+        def truncate() -> bool:
+            with explained(self.path):
+                connection = connect(self.path)
+                try:
+                    connection.set_busy_timeout(LOG_PATIENCE_MS)
+                    return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+                finally:
+                    connection.close()
+
+        return await asyncio.to_thread(truncate)
 
     async def read(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` on a thread; it sees all that is durable."""

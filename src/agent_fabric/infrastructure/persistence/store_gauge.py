@@ -6,7 +6,7 @@ import apsw
 
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.persistence.database import MIGRATIONS
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.store_status import read_status
 

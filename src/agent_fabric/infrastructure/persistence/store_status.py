@@ -7,8 +7,8 @@ import apsw
 
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.database import MIGRATIONS
 from agent_fabric.infrastructure.persistence.run_locks import SERVER
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
 
 

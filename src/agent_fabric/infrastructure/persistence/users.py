@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import apsw
-
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act
@@ -13,28 +11,28 @@ from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity import Role, Scope, known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
 
 
-class SqliteUserRepository:
+class SqlUserRepository:
     """UserRepository; each change adds an entry to the audit chain in its transaction."""
 
-    def __init__(self, store: Store, key: AuditKey) -> None:
-        self._store = store
+    def __init__(self, database: Database, key: AuditKey) -> None:
+        self._database = database
         self._key = key
 
     async def find(self, name: str) -> User | None:
-        return self._store.read_now(lambda connection: _find(connection, name))
+        return self._database.read_now(lambda connection: _find(connection, name))
 
     async def list(self) -> Sequence[User]:
-        return await self._store.read(
+        return await self._database.read(
             lambda connection: [_user(row) for row in connection.execute(f"{_SELECT} ORDER BY name")]
         )
 
     async def add(self, user: User, *, act: Act | None) -> None:
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             if _find(connection, user.name) is not None:
                 raise NameTaken(
                     f"There is a user {user.name!r} already",
@@ -43,10 +41,10 @@ class SqliteUserRepository:
             _put(connection, user)
             add_act(connection, self._key, act)
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
     async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
-        def write(connection: apsw.Connection) -> User:
+        def write(connection: SqlConnection) -> User:
             before = _require(connection, name)
             after = User(
                 name=name,
@@ -64,24 +62,24 @@ class SqliteUserRepository:
             add_act(connection, self._key, act)
             return after
 
-        return await self._store.writer.write(write)
+        return await self._database.write(write)
 
     async def remove(self, name: str, *, keep_an_admin: bool, act: Act | None) -> None:
-        def write(connection: apsw.Connection) -> None:
+        def write(connection: SqlConnection) -> None:
             if _is_admin(_require(connection, name)) and keep_an_admin:
                 _require_another_admin(connection, name)
             connection.execute("DELETE FROM users WHERE name = ?", (name,))
             add_act(connection, self._key, act)
 
-        await self._store.writer.write(write)
+        await self._database.write(write)
 
 
-def _find(connection: apsw.Connection, name: str) -> User | None:
+def _find(connection: SqlConnection, name: str) -> User | None:
     row = connection.execute(f"{_SELECT} WHERE name = ?", (name,)).fetchone()
     return None if row is None else _user(row)
 
 
-def _require(connection: apsw.Connection, name: str) -> User:
+def _require(connection: SqlConnection, name: str) -> User:
     user = _find(connection, name)
     if user is None:
         raise AccountNotFound(f"There is no user {name!r}", hint="See them with: fabric users list")
@@ -92,7 +90,7 @@ def _is_admin(user: User) -> bool:
     return Scope.ADMIN in user.scopes and not user.disabled
 
 
-def _require_another_admin(connection: apsw.Connection, name: str) -> None:
+def _require_another_admin(connection: SqlConnection, name: str) -> None:
     others = connection.execute(f"{_SELECT} WHERE name <> ?", (name,))
     if not any(_is_admin(_user(row)) for row in others):
         raise LastAdmin(
@@ -102,10 +100,12 @@ def _require_another_admin(connection: apsw.Connection, name: str) -> None:
         )
 
 
-def _put(connection: apsw.Connection, user: User) -> None:
+def _put(connection: SqlConnection, user: User) -> None:
     connection.execute(
-        "INSERT OR REPLACE INTO users (name, password, role, scopes, disabled, tokens_after, created_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO users (name, password, role, scopes, disabled, tokens_after, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET password = excluded.password, "
+        "role = excluded.role, scopes = excluded.scopes, disabled = excluded.disabled, "
+        "tokens_after = excluded.tokens_after, created_at = excluded.created_at",
         (
             user.name,
             user.password,

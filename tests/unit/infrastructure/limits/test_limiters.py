@@ -9,7 +9,7 @@ import pytest
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
-from agent_fabric.infrastructure.persistence.rate_limits import SHARED_EVERY_S, SqliteCounters
+from agent_fabric.infrastructure.persistence.rate_limits import SHARED_EVERY_S, SqlCounters
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock
 from contract.limiter_contract import THREE_A_MINUTE, LimiterContract
@@ -29,7 +29,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     store.close()
 
 
-def limiter_over(counters: MemoryCounters | SqliteCounters, clock: FrozenClock) -> WindowLimiter:
+def limiter_over(counters: MemoryCounters | SqlCounters, clock: FrozenClock) -> WindowLimiter:
     return WindowLimiter(CounterStorage(counters), clock.now)
 
 
@@ -42,7 +42,7 @@ class TestMemory(LimiterContract):
 class TestSqlite(LimiterContract):
     @pytest.fixture
     async def limiter(self, store: Store, clock: FrozenClock) -> AsyncIterator[WindowLimiter]:
-        counters = SqliteCounters(store, clock)
+        counters = SqlCounters(store, clock)
         yield limiter_over(counters, clock)
         await counters.aclose()
 
@@ -57,7 +57,7 @@ async def test_however_many_addresses_come_only_so_many_are_kept_in_memory(clock
 
 
 async def test_however_many_addresses_come_only_so_many_are_kept_in_the_file(store: Store, clock: FrozenClock) -> None:
-    counters = SqliteCounters(store, clock, most=100)
+    counters = SqlCounters(store, clock, most=100)
     for number in range(2_000):
         counters.add(f"failures {number}", 60, 1)
         clock.time += 0.001
@@ -69,16 +69,16 @@ async def test_however_many_addresses_come_only_so_many_are_kept_in_the_file(sto
 
 
 async def test_what_was_counted_with_the_runs_is_known_to_the_next_server(store: Store, clock: FrozenClock) -> None:
-    before = SqliteCounters(store, clock)
+    before = SqlCounters(store, clock)
     for _ in range(4):
         await limiter_over(before, clock).hit("ada runs", THREE_A_MINUTE)
     await before.aclose()
-    after = limiter_over(SqliteCounters(store, clock), clock)
+    after = limiter_over(SqlCounters(store, clock), clock)
     assert not (await after.hit("ada runs", THREE_A_MINUTE)).allowed
 
 
 async def test_servers_that_share_a_folder_count_together(store: Store, clock: FrozenClock) -> None:
-    one, other = SqliteCounters(store, clock), SqliteCounters(store, clock)
+    one, other = SqlCounters(store, clock), SqlCounters(store, clock)
     limits = [limiter_over(one, clock), limiter_over(other, clock)]
     allowed = 0
     for turn in range(40):
@@ -90,7 +90,7 @@ async def test_servers_that_share_a_folder_count_together(store: Store, clock: F
 
 
 async def test_counts_whose_time_is_over_do_not_stay_in_the_file(store: Store, clock: FrozenClock) -> None:
-    counters = SqliteCounters(store, clock)
+    counters = SqlCounters(store, clock)
     for number in range(50):
         counters.add(f"user {number}", 60, 1)
     await counters.aclose()
@@ -102,7 +102,7 @@ async def test_counts_whose_time_is_over_do_not_stay_in_the_file(store: Store, c
 
 
 async def test_nothing_is_lost_of_what_is_counted_while_the_disk_is_busy(store: Store, clock: FrozenClock) -> None:
-    counters = SqliteCounters(store, clock)
+    counters = SqlCounters(store, clock)
     for _ in range(1_000):
         counters.add("ada read", 60, 1)
     await counters.aclose()

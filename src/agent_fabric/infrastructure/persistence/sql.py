@@ -1,0 +1,128 @@
+"""SQL as table modules see it: one text for SQLite and for PostgreSQL.
+
+A table module holds statements and row mapping, and nothing of a driver. Rules for its text:
+
+- Placeholders are `?`. A driver that wants others translates them.
+- `INSERT … ON CONFLICT … DO UPDATE` or `DO NOTHING`, and `RETURNING`; never `INSERT OR …` or the last row id.
+- Full-text search is the one query that is not shared: see `run_text_index` and `run_vectors`.
+- `CASE` instead of `iif`, `coalesce(sum(x), 0)` instead of `total(x)`, no `rowid`, no PRAGMA.
+- Text is stored without lone surrogates and NUL (`storable`).
+
+`apsw.Connection` fits `SqlConnection` as it is, so SQLite pays nothing for the protocol. A connection of psycopg needs
+`translate` for its placeholders and `executemany` of a cursor.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence.dialects import Dialect
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class UniqueViolation(StoreUnavailable):
+    """A row with the same key exists; nothing of the transaction has happened."""
+
+
+class Rows(Protocol):
+    """The rows of a statement. All of them are read before the next statement runs."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """Return the remaining rows."""
+        ...
+
+
+class SqlConnection(Protocol):
+    """A connection; where a table module writes, it is inside a transaction."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Rows:
+        """Run one statement."""
+        ...
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object:
+        """Run one statement for each row of parameters."""
+        ...
+
+
+class RunNumberLocks(Protocol):
+    """Leases of runs by the number of their row."""
+
+    def acquire(self, number: int) -> bool:
+        """Acquire a lease without waiting; False if it is held, also by this process."""
+        ...
+
+    def release(self, number: int) -> None:
+        """Give a lease back."""
+        ...
+
+    def is_free(self, number: int) -> bool:
+        """Tell whether no process holds the lease."""
+        ...
+
+
+class Database(Protocol):
+    """What a table module reads and writes through."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The few texts that differ."""
+        ...
+
+    @property
+    def keys(self) -> RunKeys:
+        """The keys of encrypted runs."""
+        ...
+
+    @property
+    def locks(self) -> RunNumberLocks:
+        """Leases of runs."""
+        ...
+
+    async def read(self, read: Callable[[SqlConnection], T]) -> T:
+        """Run `read` on a thread; it sees everything that is durable.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    def read_now(self, read: Callable[[SqlConnection], T]) -> T:
+        """Run `read` on this thread; for what takes microseconds."""
+        ...
+
+    def write(self, write: Callable[[SqlConnection], T]) -> "asyncio.Future[T]":
+        """Run `write` in a transaction; the future is done when that is durable. If it fails, nothing has happened.
+
+        The future may end with StoreFull, StoreUnavailable, UniqueViolation, or what `write` itself raised.
+        """
+        ...
+
+    def write_along(self, write: Callable[[SqlConnection], object]) -> None:
+        """Run `write` in the next transaction; it may be lost, and its outcome is not reported."""
+        ...
+
+    async def truncate_log(self) -> bool:
+        """Erase deleted data from the write-ahead log; False if that has to be tried again later."""
+        ...
+
+
+def storable(text: str) -> str:
+    """Return text without lone surrogates and NUL, which not every database stores."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return as many placeholders, for `IN (…)`."""
+    return ", ".join("?" * len(values))
