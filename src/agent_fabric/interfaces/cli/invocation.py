@@ -25,7 +25,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.cli.output import print_error
 
-_USAGE_ERRORS = (
+USAGE_ERRORS = (
     ConfigError,
     DefinitionNotFound,
     InvalidDefinition,
@@ -80,7 +80,7 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
         return USAGE
     except FabricError as problem:
         print_error(problem, as_json=as_json)
-        return USAGE if isinstance(problem, _USAGE_ERRORS) else FAILED
+        return USAGE if isinstance(problem, USAGE_ERRORS) else FAILED
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except typer.Exit as done:
