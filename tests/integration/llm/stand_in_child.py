@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from agent_fabric.infrastructure.llm.servers.embedded_child import serve_until_idle
-from agent_fabric.infrastructure.llm.servers.place import Place
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ def main() -> None:
     time.sleep(how.load_s)
     server = StandIn(settings["api_key"], settings["slots"], settings["context_window"])
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    serve_until_idle(Place(Path(settings["folder"]), settings["key"]), server.server_port, settings)
+    serve_until_idle(ServerFiles(Path(settings["folder"]), settings["key"]), server.server_port, settings)
     os._exit(0)
 
 

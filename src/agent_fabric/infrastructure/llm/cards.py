@@ -1,7 +1,5 @@
 """What probing a model found out, kept for the next time; asking again would cost every run a request."""
 
-import contextlib
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ import orjson
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.domain.models import ModelCard
+from agent_fabric.infrastructure.atomic_files import write_atomically
 
 _MAX_BYTES = 1_000_000
 _Stamp = tuple[int, int, int]
@@ -65,13 +64,7 @@ class CardFile:
             "tokens_per_s": card.tokens_per_s,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = self._path.with_suffix(f".{os.getpid()}.new")
-        try:
-            fresh.write_bytes(orjson.dumps(cards))
-            fresh.replace(self._path)
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
+        write_atomically(self._path, orjson.dumps(cards), durable=False)
 
     def _cards(self) -> dict[str, Any]:
         """Return what is in the file; read again when somebody has written it, as a probe beside a server does."""

@@ -1,7 +1,7 @@
 """The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.errors import ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.messages import ModelSettings, ToolDialect
 from agent_fabric.domain.models import ModelCard
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
+from agent_fabric.infrastructure.llm.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.servers.spec import DEFAULT_CONTEXT_WINDOW, Endpoint, ServerSpec
+from agent_fabric.infrastructure.llm.servers.spec import DEFAULT_CONTEXT_WINDOW, ServerSpec
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
@@ -70,7 +70,10 @@ class EmbeddedBackend:
     """Whether weights may be downloaded."""
     idle_s: float
     threads: int | None
-    _clients: dict[tuple[Endpoint, tuple[str, bool]], OpenAICompatibleClient] = field(default_factory=dict)
+
+    @cached_property
+    def _clients(self) -> EndpointClients:
+        return EndpointClients(self.session)
 
     @cached_property
     def weights(self) -> Weights:
@@ -104,16 +107,7 @@ class EmbeddedBackend:
             threads=self.threads,
             idle_s=self.idle_s,
         )
-        endpoint = await self.servers.ensure(spec, notice)
-        way = (str(settings.dialect), settings.strict_native)
-        client = self._clients.get((endpoint, way))
-        if client is None:
-            address = ServerAddress(
-                base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_CONNECT_TIMEOUT_S
-            )
-            client = OpenAICompatibleClient(ModelHttp(self.session(), address), *way)
-            self._clients[endpoint, way] = client
-        return client
+        return self._clients.at(await self.servers.ensure(spec, notice), settings)
 
     async def _file(self, name: str, notice: Notice) -> Path:
         if is_path(name):

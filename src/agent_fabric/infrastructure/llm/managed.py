@@ -15,16 +15,14 @@ from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.chooser import MANAGED_URL
-from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
-from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
+from agent_fabric.infrastructure.llm.endpoint_clients import EndpointClients
+from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama, ManagedStatus
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
+from agent_fabric.infrastructure.llm.servers.spec import quiet
 from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
 from agent_fabric.infrastructure.threads import on_own_thread
 
-_CONNECT_TIMEOUT_S = 10.0
-"""A machine that is busy computing answers late, but the server is on it."""
 _BILLION = 1e9
 
 
@@ -34,15 +32,12 @@ class ManagedBackend:
     def __init__(self, llama: ManagedLlama, session: HttpSession, queues: Queues, *, ensure: bool) -> None:
         """Nothing is started yet; with `ensure` false nothing ever is, unless a person restarts or switches it."""
         self.llama = llama
-        self._session = session
         self._queues = queues
         self._ensure = ensure
         self._arriving = 0
         self._switching = asyncio.Lock()
         """So that each change builds on the one before."""
-        self._endpoint: Endpoint | None = None
-        self._clients: dict[tuple[str, bool], OpenAICompatibleClient] = {}
-        """Of this endpoint, by dialect."""
+        self.clients = EndpointClients(session)
 
     async def card(self) -> ModelCard:
         config = self.llama.config
@@ -106,20 +101,6 @@ class ManagedBackend:
             with self._line_held():
                 await self.llama.restart(notice)
 
-    def client_at(self, endpoint: Endpoint, settings: ModelSettings) -> OpenAICompatibleClient:
-        """Return the client of a server that runs; each start has an address and a key of its own."""
-        if endpoint != self._endpoint:
-            self._endpoint, self._clients = endpoint, {}
-        key = (str(settings.dialect), settings.strict_native)
-        client = self._clients.get(key)
-        if client is None:
-            address = ServerAddress(
-                base_url=endpoint.base_url, secret=endpoint.api_key, connect_timeout_s=_CONNECT_TIMEOUT_S
-            )
-            http = ModelHttp(self._session(), address)
-            client = self._clients[key] = OpenAICompatibleClient(http, *key)
-        return client
-
     def _queue(self) -> ServerQueue:
         """Return the line before the server, with as many slots as that has now."""
         return self._queues.for_server(MANAGED_URL, self.llama.config.parallel)
@@ -161,7 +142,7 @@ class ManagedClient:
             serving = llama.config.model.stem
             if serving != model:
                 self.notice(f"{model} was switched; {serving} answers now")
-            answer = await self.backend.client_at(endpoint, self.settings).chat(
+            answer = await self.backend.clients.at(endpoint, self.settings).chat(
                 messages,
                 serving,
                 tools=tools,

@@ -20,7 +20,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder
 from agent_fabric.infrastructure.llm.servers.locks import FileLock
-from agent_fabric.infrastructure.llm.servers.place import Place
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
 from agent_fabric.infrastructure.observability.redaction import Redactor
 from agent_fabric.infrastructure.own_path import own_path
 
@@ -75,48 +75,48 @@ class OllamaStarter:
             if self._command and shutil.which(self._command[0], path=self._environ.get("PATH")) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             folder = await asyncio.to_thread(prepare_folder, log_folder(self._environ))
-            place = Place(folder, f"ollama-{urlsplit(server.root).port or 'default'}")
-            return await self._alone(server, place, notice)
+            files = ServerFiles(folder, f"ollama-{urlsplit(server.root).port or 'default'}")
+            return await self._alone(server, files, notice)
         except ConfigError as problem:
             return Started(False, problem.message)
         except (OSError, ValueError, NotImplementedError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else None
             return Started(False, f"`{self.command}` cannot be started: {reason or problem}")
 
-    async def _alone(self, server: OllamaServer, place: Place, notice: Notice) -> Started:
+    async def _alone(self, server: OllamaServer, files: ServerFiles, notice: Notice) -> Started:
         """Start the server, or wait for the process that is about to do so."""
         deadline = time.monotonic() + self._wait_s
         waiting = _Patience(notice, f"Waiting for Ollama at {server.root}")
-        lock = FileLock.take(place.lock)
+        lock = FileLock.take(files.lock)
         while lock is None:
             if await server.reachable():
                 return Started(True)
             if time.monotonic() > deadline:
                 return Started(False, "another process tries to start it, too, and it does not answer")
             await waiting.a_moment()
-            lock = FileLock.take(place.lock)
+            lock = FileLock.take(files.lock)
         try:
             if await server.reachable():
                 return Started(True)
             notice(f"Starting Ollama: {self.command}")
-            child = _Child(self._command, place, self._environment(server))
-            return await self._answering(server, child, place, deadline, waiting)
+            child = _Child(self._command, files, self._environment(server))
+            return await self._answering(server, child, files, deadline, waiting)
         finally:
             lock.release()
 
     async def _answering(
-        self, server: OllamaServer, child: "_Child", place: Place, deadline: float, waiting: "_Patience"
+        self, server: OllamaServer, child: "_Child", files: ServerFiles, deadline: float, waiting: "_Patience"
     ) -> Started:
         while not await server.reachable():
             code = child.exit_code()
             if code:  # a command that ends well may have started a service elsewhere
-                said = " | ".join(line.strip() for line in place.log_tail(4) if line.strip())
+                said = " | ".join(line.strip() for line in files.log_tail(4) if line.strip())
                 about = f"`{self.command}` ended at once with code {code}"
                 # It goes into the run's log, which others may read; the server's own log is the user's alone.
                 return Started(False, f"{about}: {Redactor().text(said)[-600:]}" if said else about)
             if time.monotonic() > deadline:
                 about = f"`{self.command}` was started, but does not answer after {self._wait_s:g} seconds"
-                return Started(False, f"{about}; its log is {place.log}")
+                return Started(False, f"{about}; its log is {files.log}")
             await waiting.a_moment()
         return Started(True)
 
@@ -134,8 +134,8 @@ class _Child:
     Neither asyncio nor subprocess is used: both warn about, or even end, a child that is left running.
     """
 
-    def __init__(self, command: tuple[str, ...], place: Place, environment: Mapping[str, str]) -> None:
-        log = place.open_log()
+    def __init__(self, command: tuple[str, ...], files: ServerFiles, environment: Mapping[str, str]) -> None:
+        log = files.open_log()
         try:
             self._pid = os.posix_spawnp(
                 command[0],

@@ -10,18 +10,17 @@ import json
 import os
 import select
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from agent_fabric.infrastructure.llm.servers.cores import usable_cores
-from agent_fabric.infrastructure.llm.servers.locks import FileLock
+from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_free
 from agent_fabric.infrastructure.llm.servers.loopback import slots_of
-from agent_fabric.infrastructure.llm.servers.place import Listening, Place
+from agent_fabric.infrastructure.llm.servers.server_files import Listening, ServerFiles
+from agent_fabric.infrastructure.llm.servers.signals import signal_socket
 
 EXIT_EXTRA_MISSING = 71
 EXIT_NOT_LOADED = 72
@@ -33,7 +32,7 @@ _MAX_PROMPT_CACHE_MIB = 1024
 def main() -> int:
     """Load the model, say where it can be asked, and wait for the end."""
     settings: dict[str, Any] = json.load(sys.stdin)
-    place = Place(Path(settings["folder"]), settings["key"])
+    files = ServerFiles(Path(settings["folder"]), settings["key"])
     try:
         xllamacpp: Any = importlib.import_module("xllamacpp")  # here, since whoever imports this module may lack it
     except ImportError as problem:
@@ -45,7 +44,7 @@ def main() -> int:
         print(f"The model cannot be loaded: {problem}", file=sys.stderr)  # noqa: T201 - to the log
         return EXIT_NOT_LOADED
     port = int(server.listening_address.rsplit(":", 1)[1])
-    serve_until_idle(place, port, settings)
+    serve_until_idle(files, port, settings)
     return 0
 
 
@@ -76,14 +75,14 @@ def _prompt_cache_mib() -> int:
     return _MAX_PROMPT_CACHE_MIB
 
 
-def serve_until_idle(place: Place, port: int, settings: dict[str, Any]) -> None:
+def serve_until_idle(files: ServerFiles, port: int, settings: dict[str, Any]) -> None:
     """Announce the server and stay until nobody needs it; the state file is gone when this returns."""
-    end = _EndSignal()
+    ended = signal_socket(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     api_key, idle_s = str(settings["api_key"]), float(settings["idle_s"])
     slots = None
     with suppress(OSError):  # it listens, but the machine may be very busy: then as it was told
         slots = slots_of(port, api_key=api_key, timeout_s=10)
-    place.announce(
+    files.announce(
         Listening(
             os.getpid(),
             port,
@@ -94,26 +93,18 @@ def serve_until_idle(place: Place, port: int, settings: dict[str, Any]) -> None:
         )
     )
     last_used = time.monotonic()
-    while not end.wait(min(_LONGEST_LOOK_S, idle_s / 4)):
-        place.shorten_log()
-        said = place.listening()
+    while not select.select([ended], [], [], min(_LONGEST_LOOK_S, idle_s / 4))[0]:
+        files.shorten_log()
+        said = files.listening()
         if said is None or said.pid != os.getpid():
             return  # somebody wants us gone, or the folder was cleaned up: nobody could find us any more
-        if _in_use(place) or _at_work(port, api_key):
+        if not is_free(files.lease) or _at_work(port, api_key):
             last_used = time.monotonic()
             with suppress(OSError):
-                os.utime(place.lease)
-        elif time.monotonic() - last_used >= idle_s and FileLock.take(place.lease) is not None:
+                os.utime(files.lease)
+        elif time.monotonic() - last_used >= idle_s and FileLock.take(files.lease) is not None:
             break  # the lease is ours until we are gone: who comes now waits for that, and then starts another
-    place.withdraw()
-
-
-def _in_use(place: Place) -> bool:
-    lease = FileLock.take(place.lease)
-    if lease is None:
-        return True
-    lease.release()
-    return False
+    files.withdraw()
 
 
 def _at_work(port: int, api_key: str) -> bool:
@@ -122,25 +113,6 @@ def _at_work(port: int, api_key: str) -> bool:
     except OSError:
         return True  # too busy to answer
     return slots is not None and slots.busy > 0
-
-
-class _EndSignal:
-    """SIGTERM and its like, as something to wait for. Until one is made, a signal ends the process at once."""
-
-    def __init__(self) -> None:
-        self._heard, self._told = socket.socketpair()
-        self._told.setblocking(False)
-        signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._note)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Return whether a signal came within this time."""
-        return bool(select.select([self._heard], [], [], timeout_s)[0])
-
-    @staticmethod
-    def _note(_number: int, _frame: FrameType | None) -> None:
-        """Do nothing: the byte on the socket says it all, also when another thread was interrupted."""
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Says to shared servers that this process uses them."""
+"""Leases of this process on shared servers."""
 
 import asyncio
 import time
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock
-from agent_fabric.infrastructure.llm.servers.place import Place
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
 
 _LOOK_S = 0.02
 
@@ -21,25 +21,25 @@ class Leases:
         self._held: dict[str, FileLock] = {}
         self._renewed: dict[str, float] = {}
 
-    def holds(self, place: Place) -> bool:
-        """Whether the server of this place knows that we use it."""
-        held = self._held.get(place.key)
-        return held is not None and held.is_on(place.lease)
+    def holds(self, files: ServerFiles) -> bool:
+        """Whether this process has a lease on the server."""
+        held = self._held.get(files.key)
+        return held is not None and held.is_on(files.lease)
 
-    async def renew(self, place: Place) -> None:
-        """Hold on to the server of this place, for as long as a lease lasts from now."""
-        if not self.holds(place):
-            self.release(place.key)
-        fresh = place.key not in self._held
-        while place.key not in self._held:
-            lock = FileLock.take(place.lease, shared=True)
+    async def renew(self, files: ServerFiles) -> None:
+        """Keep the server for one lease from now."""
+        if not self.holds(files):
+            self.release(files.key)
+        fresh = files.key not in self._held
+        while files.key not in self._held:
+            lock = FileLock.take(files.lease, shared=True)
             if lock is not None:
-                self._held[place.key] = lock
+                self._held[files.key] = lock
             else:  # the server looks whether anybody is there, or is about to end
                 await asyncio.sleep(_LOOK_S)
-        self._renewed[place.key] = time.monotonic()
+        self._renewed[files.key] = time.monotonic()
         if fresh:
-            self._look_again(place.key, self._lease_s)
+            self._look_again(files.key, self._lease_s)
 
     def release(self, key: str) -> None:
         """Let go."""

@@ -14,24 +14,23 @@ from agent_fabric.domain.errors import ConfigError, FabricError, ModelError, Mod
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.llm.servers.leases import Leases
-from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.loopback import status_of
-from agent_fabric.infrastructure.llm.servers.place import MANAGED, Holder, Listening, Place
+from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_free, is_held
 from agent_fabric.infrastructure.llm.servers.processes import (
     EMBEDDED,
     StartedServer,
     end_server,
+    is_healthy,
     memory_of,
     server_environment,
     start_server,
 )
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, RunningServer, ServerSpec, quiet
-from agent_fabric.infrastructure.llm.servers.why_failed import start_failure
+from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, Holder, ServerFiles
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, RunningServer, ServerSpec, endpoint_of, quiet
+from agent_fabric.infrastructure.llm.servers.start_errors import start_failure
 from agent_fabric.infrastructure.threads import on_own_thread
 
 _LOOK_S = 0.05
 _NOTICE_EVERY_S = 5.0
-_HEALTH_TIMEOUT_S = 2.0
 _GONE_S = 2.0
 
 
@@ -98,19 +97,19 @@ class LlamaServers:
             ModelError: the server does not start; message and hint say why.
             ConfigError: the folder for servers cannot be used.
         """
-        place = Place(self._folder, spec.key())
-        known = self._known.setdefault(place.key, _Known())
+        files = ServerFiles(self._folder, spec.key())
+        known = self._known.setdefault(files.key, _Known())
         try:
-            if not self._leases.holds(place):
+            if not self._leases.holds(files):
                 prepare_folder(self._folder)
-            await self._leases.renew(place)  # first: from here on the server does not end for lack of users
-            if known.endpoint is not None and self._is_well(place, known):
+            await self._leases.renew(files)  # first: from here on the server does not end for lack of users
+            if known.endpoint is not None and self._is_well(files, known):
                 return known.endpoint
             # One at a time for this server, and not in the way of those who ask for another one.
-            async with self._starting.setdefault(place.key, asyncio.Lock()):
-                if known.endpoint is not None and self._is_well(place, known):
+            async with self._starting.setdefault(files.key, asyncio.Lock()):
+                if known.endpoint is not None and self._is_well(files, known):
                     return known.endpoint
-                return await self._look_or_start(spec, place, known, notice)
+                return await self._look_or_start(spec, files, known, notice)
         except OSError as problem:
             raise ConfigError(
                 f"The folder for model servers, {self._folder}, cannot be used: {problem}",
@@ -138,7 +137,7 @@ class LlamaServers:
 
     def running(self) -> list[RunningServer]:
         """Return the servers of this user that run or load now, those of other processes too."""
-        return [found for key in self._keys() if (found := _running(Place(self._folder, key))) is not None]
+        return [found for key in self._keys() if (found := _running(ServerFiles(self._folder, key))) is not None]
 
     async def aclose(self) -> None:
         """No longer count as a user of anything. Servers live on until they are idle, for the next process."""
@@ -147,50 +146,50 @@ class LlamaServers:
     async def _stop(self, key: str) -> bool:
         self._leases.release(key)
         self._known.pop(key, None)
-        return await end_server(Place(self._folder, key))
+        return await end_server(ServerFiles(self._folder, key))
 
     def _keys(self) -> list[str]:
         return sorted(lock.stem for lock in self._folder.glob("*.lock"))
 
-    def _is_well(self, place: Place, known: _Known) -> bool:
-        return _is_the_same(place, known) and time.monotonic() - known.looked_at < self._health_every_s
+    def _is_well(self, files: ServerFiles, known: _Known) -> bool:
+        return _is_the_same(files, known) and time.monotonic() - known.looked_at < self._health_every_s
 
-    async def _look_or_start(self, spec: ServerSpec, place: Place, known: _Known, notice: Notice) -> Endpoint:
-        if known.endpoint is not None and not _is_the_same(place, known):
-            self._note_end(spec, place, known, notice)
+    async def _look_or_start(self, spec: ServerSpec, files: ServerFiles, known: _Known, notice: Notice) -> Endpoint:
+        if known.endpoint is not None and not _is_the_same(files, known):
+            self._note_end(spec, files, known, notice)
         begun = time.monotonic()
         told = begun - _NOTICE_EVERY_S + _LOOK_S
         started: StartedServer | None = None
         while True:
-            stamp = place.stamp()
-            endpoint = await self._ready(place)
+            stamp = files.stamp()
+            endpoint = await self._ready(files)
             if endpoint is not None:
                 return self._note_ready(endpoint, stamp, known)
             now = time.monotonic()
-            if is_held(place.lock):
+            if is_held(files.lock):
                 if known.endpoint is not None:  # it was ready, and runs, but does not answer
                     if now - begun > self._hung_s:
-                        await self._end_hung(spec, place, known, notice)
+                        await self._end_hung(spec, files, known, notice)
                 elif now - begun > self._load_timeout_s:
-                    raise await self._too_slow(spec, place, known, ours=started is not None)
+                    raise await self._too_slow(spec, files, known, ours=started is not None)
                 elif now - told > _NOTICE_EVERY_S:
                     told = now
                     notice(f"loading {spec.name} …" + (f" {now - begun:.0f} s" if now - begun > 1 else ""))
             elif started is not None:
-                raise self._note_failure(known, await _why(spec, place, started))
+                raise self._note_failure(known, await _why(spec, files, started))
             else:
-                known.failures.refuse_storm(spec.name, place.log)
-                started = await self._start(spec, place, known)
+                known.failures.refuse_storm(spec.name, files.log)
+                started = await self._start(spec, files, known)
                 begun = now
             await asyncio.sleep(_LOOK_S)
 
-    async def _start(self, spec: ServerSpec, place: Place, known: _Known) -> StartedServer | None:
-        lock = FileLock.take(place.lock)
+    async def _start(self, spec: ServerSpec, files: ServerFiles, known: _Known) -> StartedServer | None:
+        lock = FileLock.take(files.lock)
         if lock is None:
             return None  # somebody else was faster
         settings = {
-            "folder": str(place.folder),
-            "key": place.key,
+            "folder": str(files.folder),
+            "key": files.key,
             "name": spec.name,
             "model": str(spec.model.resolve()),
             "context_window": spec.context_window,
@@ -201,14 +200,10 @@ class LlamaServers:
         }
         environment = server_environment(self._environ)
 
-        def start() -> StartedServer:
-            try:
-                return start_server(place, lock, self._command, settings, environment=environment)
-            finally:  # here, and not where we wait: whoever cancels us must not free it in the middle
-                lock.release()
-
         try:
-            return await on_own_thread(start)
+            return await on_own_thread(
+                lambda: start_server(files, lock, self._command, settings, environment=environment)
+            )
         except OSError as problem:
             failure = ModelError(
                 f"{spec.name} did not start: {problem}",
@@ -216,20 +211,14 @@ class LlamaServers:
             )
             raise self._note_failure(known, failure) from None
 
-    async def _ready(self, place: Place) -> Endpoint | None:
-        listening = place.listening()
-        if listening is None or not is_held(place.lock):
+    async def _ready(self, files: ServerFiles) -> Endpoint | None:
+        listening = files.listening()
+        if listening is None or not is_held(files.lock):
             return None
-        holder = place.holder()
-        if holder is None or holder.pid != listening.pid or not await _is_healthy(listening):
+        holder = files.holder()
+        if holder is None or holder.pid != listening.pid or not await is_healthy(listening.port, listening.api_key):
             return None
-        return Endpoint(
-            base_url=f"http://127.0.0.1:{listening.port}/v1",
-            api_key=listening.api_key,
-            slots=listening.slots,
-            context_window=listening.context_window,
-            pid=listening.pid,
-        )
+        return endpoint_of(listening)
 
     def _note_ready(self, endpoint: Endpoint, stamp: tuple[int, int] | None, known: _Known) -> Endpoint:
         known.stamp = stamp
@@ -244,57 +233,47 @@ class LlamaServers:
         known.endpoint = None
         return known.failures.note(problem)
 
-    def _note_end(self, spec: ServerSpec, place: Place, known: _Known, notice: Notice) -> None:
+    def _note_end(self, spec: ServerSpec, files: ServerFiles, known: _Known, notice: Notice) -> None:
         """A server that we knew is gone. One that ended in good order had withdrawn before."""
-        listening = place.listening()
+        listening = files.listening()
         known_pid = known.endpoint.pid if known.endpoint is not None else None
         known.endpoint = None
         if listening is None or listening.pid != known_pid:
             return
-        said = "\n  ".join(place.log_tail(3))
+        said = "\n  ".join(files.log_tail(3))
         self._note_failure(known, ModelError(f"{spec.name} ended unexpectedly. Its last words:\n  {said}"))
         notice(f"{spec.name} has ended unexpectedly; starting it again")
 
-    async def _end_hung(self, spec: ServerSpec, place: Place, known: _Known, notice: Notice) -> None:
+    async def _end_hung(self, spec: ServerSpec, files: ServerFiles, known: _Known, notice: Notice) -> None:
         notice(f"{spec.name} no longer answers; starting it again")
-        await end_server(place)
+        await end_server(files)
         self._note_failure(known, ModelError(f"{spec.name} did not answer for {self._hung_s:.0f} s"))
 
-    async def _too_slow(self, spec: ServerSpec, place: Place, known: _Known, *, ours: bool) -> FabricError:
+    async def _too_slow(self, spec: ServerSpec, files: ServerFiles, known: _Known, *, ours: bool) -> FabricError:
         if ours:
-            await end_server(place)
-        failure = start_failure(spec.name, spec.model, None, await asyncio.to_thread(place.log_tail))
+            await end_server(files)
+        failure = start_failure(spec.name, spec.model, None, await asyncio.to_thread(files.log_tail))
         return self._note_failure(known, failure)
 
 
-def _is_the_same(place: Place, known: _Known) -> bool:
+def _is_the_same(files: ServerFiles, known: _Known) -> bool:
     """Whether the server that we know still lives. One that ends withdraws first, and frees its lock last."""
-    return known.stamp is not None and known.stamp == place.stamp() and is_held(place.lock)
+    return known.stamp is not None and known.stamp == files.stamp() and is_held(files.lock)
 
 
-async def _is_healthy(listening: Listening) -> bool:
-    try:
-        status, _ = await on_own_thread(
-            lambda: status_of(listening.port, "/health", api_key=listening.api_key, timeout_s=_HEALTH_TIMEOUT_S)
-        )
-    except OSError:
-        return False
-    return status == 200
-
-
-async def _why(spec: ServerSpec, place: Place, started: StartedServer) -> FabricError:
+async def _why(spec: ServerSpec, files: ServerFiles, started: StartedServer) -> FabricError:
     code = await on_own_thread(lambda: started.ended(_GONE_S))  # its lock is free, so it is as good as gone
-    return start_failure(spec.name, spec.model, code, place.log_tail(40))
+    return start_failure(spec.name, spec.model, code, files.log_tail(40))
 
 
-def _running(place: Place) -> RunningServer | None:
-    holder: Holder | None = place.holder() if is_held(place.lock) else None
+def _running(files: ServerFiles) -> RunningServer | None:
+    holder: Holder | None = files.holder() if is_held(files.lock) else None
     if holder is None:
         return None
-    listening = place.listening()
-    in_use = place.key.startswith(MANAGED) or not _is_free(place.lease)
+    listening = files.listening()
+    in_use = files.key.startswith(MANAGED) or not is_free(files.lease)
     return RunningServer(
-        key=place.key,
+        key=files.key,
         name=holder.name,
         model=holder.model,
         pid=holder.pid,
@@ -302,18 +281,10 @@ def _running(place: Place) -> RunningServer | None:
         slots=listening.slots if listening else 0,
         context_window=listening.context_window if listening else 0,
         in_use=in_use,
-        idle_for_s=0.0 if in_use else _age(place.lease),
+        idle_for_s=0.0 if in_use else _age(files.lease),
         idle_s=listening.idle_s if listening else None,
         memory_bytes=memory_of(holder.pid),
     )
-
-
-def _is_free(lease: Path) -> bool:
-    lock = FileLock.take(lease)
-    if lock is None:
-        return False
-    lock.release()
-    return True
 
 
 def _age(path: Path) -> float:

@@ -52,8 +52,17 @@ class FileLock:
             self._descriptor = -1
 
 
+def is_free(path: Path) -> bool:
+    """Whether no process holds the lock, not even shared."""
+    lock = FileLock.take(path)
+    if lock is None:
+        return False
+    lock.release()
+    return True
+
+
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock exclusively."""
+    """Whether a process holds the lock exclusively."""
     if not path.exists():
         return False
     lock = FileLock.take(path, shared=True)

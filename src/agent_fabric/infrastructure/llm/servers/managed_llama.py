@@ -14,8 +14,8 @@ from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import FabricError, ModelBusy, ModelError
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.loopback import slots_of
-from agent_fabric.infrastructure.llm.servers.owned_server import OwnedServer, is_healthy
-from agent_fabric.infrastructure.llm.servers.processes import memory_of
+from agent_fabric.infrastructure.llm.servers.owned_server import OwnedServer
+from agent_fabric.infrastructure.llm.servers.processes import is_healthy, memory_of
 from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -124,7 +124,7 @@ class ManagedLlama:
                 gone = ModelError(f"{self._config.model.stem} ended unexpectedly{self._server.last_words()}")
                 self._note_failure(gone)
                 notice(f"{self._config.model.stem} has ended unexpectedly; starting it again")
-            self._failures.refuse_storm(self._config.model.stem, self._server.place.log)
+            self._failures.refuse_storm(self._config.model.stem, self._server.files.log)
             self._stage = "starting"
             return await self._bring_up(self._config, notice)
 

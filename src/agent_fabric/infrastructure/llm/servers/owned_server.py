@@ -13,18 +13,19 @@ from agent_fabric.application.ports.llm import Notice
 from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelError
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.llm.servers.llama_arguments import llama_command
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.loopback import slots_of, status_of
-from agent_fabric.infrastructure.llm.servers.place import MANAGED, Listening, Place, write_private
-from agent_fabric.infrastructure.llm.servers.processes import StartedServer, end_server, start_server
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint
-from agent_fabric.infrastructure.llm.servers.tether import EXIT_NO_PROGRAM
-from agent_fabric.infrastructure.llm.servers.why_failed import start_failure
+from agent_fabric.infrastructure.llm.servers.loopback import slots_of
+from agent_fabric.infrastructure.llm.servers.processes import StartedServer, end_server, is_healthy, start_server
+from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, Listening, ServerFiles
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, endpoint_of
+from agent_fabric.infrastructure.llm.servers.start_errors import start_failure
+from agent_fabric.infrastructure.llm.servers.supervisor import EXIT_NO_PROGRAM
 from agent_fabric.infrastructure.threads import on_own_thread
 
-_TETHER = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.tether")
+_SUPERVISOR = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.supervisor")
 _LOOK_S = 0.05
 _NOTICE_EVERY_S = 5.0
 _PORT_TRIES = 3
@@ -38,8 +39,8 @@ class OwnedServer:
     def __init__(self, name: str, folder: Path | None, environ: Mapping[str, str] | None) -> None:
         self._name = name
         self._environ = os.environ if environ is None else environ
-        self.place = Place(folder or servers_folder(self._environ), MANAGED + name)
-        self._key_file = self.place.folder / f"{self.place.key}.key"
+        self.files = ServerFiles(folder or servers_folder(self._environ), MANAGED + name)
+        self._key_file = self.files.folder / f"{self.files.key}.key"
         self._owner: FileLock | None = None
         self._process: StartedServer | None = None
 
@@ -82,8 +83,8 @@ class OwnedServer:
     async def end(self) -> None:
         """End it and wait until it is gone."""
         if self._process is not None:
-            self._process.hang_up()
-            await end_server(self.place)
+            self._process.close_stdin()
+            await end_server(self.files)
             await self.gone_within(_GONE_S)  # its lock is free: it is a matter of moments
             self._process = None
 
@@ -97,33 +98,33 @@ class OwnedServer:
 
     def last_words(self) -> str:
         """Return the end of its log, to be put behind a sentence."""
-        said = "\n  ".join(self.place.log_tail(3))
+        said = "\n  ".join(self.files.log_tail(3))
         return f". Its last words:\n  {said}" if said else ""
 
     async def _own(self) -> None:
         """Become the one process that uses this name; end what a process that was killed may have left."""
         if self._owner is not None:
             return
-        prepare_folder(self.place.folder)
-        owner = FileLock.take(self.place.folder / f"{self.place.key}.owner")
+        prepare_folder(self.files.folder)
+        owner = FileLock.take(self.files.folder / f"{self.files.key}.owner")
         if owner is None:
             raise ConfigError(
                 f"Another process manages the llama-server {self._name!r} already",
                 hint="Give the task to that `fabric serve` (POST /run), or stop it.",
             )
         self._owner = owner
-        if is_held(self.place.lock):
-            await end_server(self.place, grace_s=_LEFT_BEHIND_GRACE_S)
+        if is_held(self.files.lock):
+            await end_server(self.files, grace_s=_LEFT_BEHIND_GRACE_S)
 
     async def _try_start(self, config: ManagedLlamaConfig, notice: Notice) -> Endpoint:
-        lock = FileLock.take(self.place.lock)
+        lock = FileLock.take(self.files.lock)
         if lock is None:
             raise ModelError("The llama-server that ran before does not end", hint="End it by hand, then try again.")
         port, api_key = _free_port(), secrets.token_urlsafe(32)
-        write_private(self._key_file, api_key + "\n")
+        write_atomically(self._key_file, f"{api_key}\n".encode(), durable=False)
         settings = {
-            "folder": str(self.place.folder),
-            "key": self.place.key,
+            "folder": str(self.files.folder),
+            "key": self.files.key,
             "name": config.model.stem,
             "model": str(config.model),
             "command": llama_command(config, port=port, key_file=self._key_file),
@@ -132,13 +133,11 @@ class OwnedServer:
         # The program is the user's own, from their configuration: it gets their environment, but not what opens us.
         environment = {"GOMP_SPINCOUNT": "0"} | without_own_secrets(self._environ)
 
-        def start() -> StartedServer:
-            try:
-                return start_server(self.place, lock, _TETHER, settings, environment=environment, keep_stdin=True)
-            finally:
-                lock.release()
-
-        starting = asyncio.ensure_future(on_own_thread(start))
+        starting = asyncio.ensure_future(
+            on_own_thread(
+                lambda: start_server(self.files, lock, _SUPERVISOR, settings, environment=environment, keep_stdin=True)
+            )
+        )
         try:
             self._process = await asyncio.shield(starting)
             return await self._until_ready(self._process, config, port, api_key, notice)
@@ -156,29 +155,24 @@ class OwnedServer:
     ) -> Endpoint:
         name, begun = config.model.stem, time.monotonic()
         told = begun - _NOTICE_EVERY_S
-        while not (await is_healthy(port, api_key) and is_held(self.place.lock)):
+        while not (await is_healthy(port, api_key) and is_held(self.files.lock)):
             if process.exit_code is not None:
                 raise self._why(config, process.exit_code)
             now = time.monotonic()
             if now - begun > config.load_timeout_s:
-                raise start_failure(name, config.model, None, self.place.log_tail(40))
+                raise start_failure(name, config.model, None, self.files.log_tail(40))
             if now - told >= _NOTICE_EVERY_S:
                 told = now
                 notice(f"loading {name} …" + (f" {now - begun:.0f} s" if now - begun > 1 else ""))
             await asyncio.sleep(_LOOK_S)
         slots = await on_own_thread(lambda: slots_of(port, api_key=api_key, timeout_s=10.0))
-        endpoint = Endpoint(
-            base_url=f"http://127.0.0.1:{port}/v1",
-            api_key=api_key,
-            slots=slots.total if slots else config.parallel,
-            context_window=slots.context_window if slots else config.context_window,
-            pid=process.pid,
-        )
-        self.place.announce(Listening(process.pid, port, api_key, endpoint.slots, endpoint.context_window, None))
-        return endpoint
+        total, window = (slots.total, slots.context_window) if slots else (config.parallel, config.context_window)
+        listening = Listening(process.pid, port, api_key, total, window, None)
+        self.files.announce(listening)
+        return endpoint_of(listening)
 
     def _why(self, config: ManagedLlamaConfig, code: int) -> Exception:
-        log = self.place.log_tail(40)
+        log = self.files.log_tail(40)
         if code > 0 and any("couldn't bind" in line or "already in use" in line for line in log):
             return _PortTaken()
         if code == EXIT_NO_PROGRAM:
@@ -191,15 +185,6 @@ class OwnedServer:
 
 class _PortTaken(Exception):
     """Somebody else took the port between our look and the server's start."""
-
-
-async def is_healthy(port: int, api_key: str) -> bool:
-    """Whether a server says there that it can be asked."""
-    try:
-        status, _ = await on_own_thread(lambda: status_of(port, "/health", api_key=api_key, timeout_s=2.0))
-    except OSError:
-        return False
-    return status == 200
 
 
 def _free_port() -> int:

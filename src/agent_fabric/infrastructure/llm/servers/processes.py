@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.place import Place
+from agent_fabric.infrastructure.llm.servers.loopback import status_of
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
+from agent_fabric.infrastructure.threads import on_own_thread
 
 TERM_GRACE_S = 5.0
 """How long a server may take to end by itself after SIGTERM."""
 KILL_GRACE_S = 10.0
 """How long the system may take to clear away a large process."""
 _LOOK_S = 0.02
+_HEALTH_TIMEOUT_S = 2.0
 
 EMBEDDED: Final = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.embedded_child")
 """-P: a module of the same name in the current folder must not be taken for ours."""
@@ -57,7 +60,7 @@ class StartedServer:
         self._end.join(timeout_s)
         return self.exit_code
 
-    def hang_up(self) -> None:
+    def close_stdin(self) -> None:
         """Close its stdin, where that was kept open."""
         if self._process.stdin is not None:
             with suppress(OSError):
@@ -65,7 +68,7 @@ class StartedServer:
 
 
 def start_server(
-    place: Place,
+    files: ServerFiles,
     lock: FileLock,
     command: Sequence[str],
     settings: Mapping[str, Any],
@@ -75,48 +78,51 @@ def start_server(
 ) -> StartedServer:
     """Start a server that holds `lock` for as long as it lives; its settings go to its stdin, as one line of JSON.
 
-    Blocks for some milliseconds. The caller releases its own hold on the lock, also when this fails.
+    Blocks for some milliseconds. Our own hold on the lock ends here, also when this fails.
 
     Raises:
         OSError: the command cannot be started.
     """
-    place.withdraw()
-    lock.write("")  # so that nobody takes the process of the server before for this one
-    log = place.open_log()
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd=place.folder,
-            env=environment,
-            start_new_session=True,
-            pass_fds=(lock.fileno(),),
-        )
+        files.withdraw()
+        lock.write("")  # so that the process of the server before is not taken for this one
+        log = files.open_log()
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=files.folder,
+                env=environment,
+                start_new_session=True,
+                pass_fds=(lock.fileno(),),
+            )
+        finally:
+            os.close(log)
+        lock.write(json.dumps({"pid": process.pid, "name": settings["name"], "model": settings["model"]}))
     finally:
-        os.close(log)
+        lock.release()
     started = StartedServer(process)
-    lock.write(json.dumps({"pid": process.pid, "name": settings["name"], "model": settings["model"]}))
     assert process.stdin is not None
     with suppress(OSError):  # it has ended already: its exit code and its log tell why
         process.stdin.write(json.dumps(settings).encode() + b"\n")
         process.stdin.flush()
     if not keep_stdin:
-        started.hang_up()
+        started.close_stdin()
     return started
 
 
-async def end_server(place: Place, *, grace_s: float = TERM_GRACE_S) -> bool:
-    """End the server of this place, whoever started it, and wait until it is gone; return whether there was one."""
-    if not is_held(place.lock):
-        place.withdraw()
+async def end_server(files: ServerFiles, *, grace_s: float = TERM_GRACE_S) -> bool:
+    """End a server, whoever started it, and wait until it is gone; return whether there was one."""
+    if not is_held(files.lock):
+        files.withdraw()
         return False
     for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILL_GRACE_S)):
         deadline = time.monotonic() + wait_s
         told = False
-        while is_held(place.lock):
-            holder = place.holder()  # not there for the moment between the lock and the start
+        while is_held(files.lock):
+            holder = files.holder()  # not there for the moment between the lock and the start
             if holder is not None and holder.pid > 1 and not told:
                 told = True
                 with suppress(ProcessLookupError, PermissionError):
@@ -126,8 +132,19 @@ async def end_server(place: Place, *, grace_s: float = TERM_GRACE_S) -> bool:
             await asyncio.sleep(_LOOK_S)
         else:
             break
-    place.withdraw()
+    files.withdraw()
     return True
+
+
+async def is_healthy(port: int, api_key: str) -> bool:
+    """Whether a server on this port says that it is ready."""
+    try:
+        status, _ = await on_own_thread(
+            lambda: status_of(port, "/health", api_key=api_key, timeout_s=_HEALTH_TIMEOUT_S)
+        )
+    except OSError:
+        return False
+    return status == 200
 
 
 def memory_of(pid: int) -> int | None:

@@ -1,21 +1,22 @@
-"""The files of one server: its lock, what it listens on, who uses it, what it says.
+"""The files of one server: lock, announcement, lease and log.
 
     KEY.lock    held while the server lives; says which process it is
     KEY.json    what it listens on, with its key; there only while it is ready
-    KEY.lease   held, shared, by everybody who uses it; its time is that of the last use
+    KEY.lease   held, shared, by every process that uses it; its time is that of the last use
     KEY.log     its output; KEY.log.old that of the one before
 
-Lock and lease are never removed: whoever had opened them would then hold a lock that nobody else sees.
+Lock and lease are never removed: a process that has opened them would then hold a lock that no other sees.
 Imported by the child process: the standard library only.
 """
 
 import json
 import os
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from agent_fabric.infrastructure.atomic_files import write_atomically
 
 MAX_LOG_BYTES = 1024 * 1024
 KEPT_LOG_BYTES = 128 * 1024
@@ -46,8 +47,8 @@ class Holder(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the files of one server are."""
+class ServerFiles:
+    """Paths of the files of one server, and what they say."""
 
     folder: Path
     key: str
@@ -100,11 +101,11 @@ class Place:
             return None
 
     def announce(self, listening: Listening) -> None:
-        """Say that the server is ready, in one step and for our own eyes."""
-        write_private(self.state, json.dumps(listening._asdict()))
+        """Write the announcement atomically, readable by its owner only."""
+        write_atomically(self.state, json.dumps(listening._asdict()).encode(), durable=False)
 
     def withdraw(self) -> None:
-        """No longer say that the server is ready."""
+        """Remove the announcement."""
         self.state.unlink(missing_ok=True)
 
     def log_tail(self, lines: int = 8) -> list[str]:
@@ -120,7 +121,7 @@ class Place:
         return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
 
     def shorten_log(self) -> None:
-        """Cut the log down to its end when it has grown too large; whoever writes to it goes on behind that."""
+        """Cut the log down to its end when it has grown too large; its writer appends behind that."""
         with suppress(OSError):
             if self.log.stat().st_size <= MAX_LOG_BYTES:
                 return
@@ -128,15 +129,6 @@ class Place:
             os.truncate(self.log, 0)
             with self.log.open("ab") as log:
                 log.write(b"... (shortened)\n" + kept)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, so that others see the old or the new text, never half of it."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    beside.replace(path)
 
 
 def _end_of(path: Path, size: int) -> bytes:

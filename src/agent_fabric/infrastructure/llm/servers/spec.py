@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_fabric.domain.errors import ModelRefused
+from agent_fabric.infrastructure.llm.servers.server_files import Listening
 
 DEFAULT_CONTEXT_WINDOW = 8192
 DEFAULT_IDLE_S = 300.0
@@ -72,6 +73,17 @@ class Endpoint:
     def origin(self) -> str:
         """Return the address of llama.cpp's own routes, such as `/slots` and `/props`."""
         return self.base_url.removesuffix("/v1")
+
+
+def endpoint_of(listening: Listening) -> Endpoint:
+    """Return where a server that announced itself can be asked."""
+    return Endpoint(
+        base_url=f"http://127.0.0.1:{listening.port}/v1",
+        api_key=listening.api_key,
+        slots=listening.slots,
+        context_window=listening.context_window,
+        pid=listening.pid,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Turns the end of a server that did not start into words that help."""
+"""Explains why a server did not start, from its exit code and its log."""
 
 import os
 import re

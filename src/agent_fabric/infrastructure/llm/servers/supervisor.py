@@ -1,4 +1,4 @@
-"""The program between us and a foreign server: `python -m agent_fabric.infrastructure.llm.servers.tether`.
+"""Supervises a llama-server: `python -m agent_fabric.infrastructure.llm.servers.supervisor`.
 
 It starts the server, keeps its log short, and ends it as soon as its own stdin is closed: on Linux and elsewhere that
 happens however its owner ends. Its settings are the first line of stdin, one JSON object. It ends as the server did.
@@ -9,15 +9,14 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from agent_fabric.infrastructure.llm.servers.place import Place
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
+from agent_fabric.infrastructure.llm.servers.signals import signal_socket
 
 EXIT_NO_PROGRAM = 127
 _GRACE_S = 4.0
@@ -26,10 +25,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
-    """Run the server until it ends or nobody holds the other end of our stdin."""
+    """Run the server until it ends or our stdin is closed."""
     settings: dict[str, Any] = json.loads(_first_line())
-    place = Place(Path(settings["folder"]), settings["key"])
-    woken = _signals()
+    files = ServerFiles(Path(settings["folder"]), settings["key"])
+    woken = signal_socket(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
     try:
         server = subprocess.Popen(
             settings["command"],
@@ -42,7 +41,7 @@ def main() -> int:
         return EXIT_NO_PROGRAM
     while server.poll() is None:
         ready, _, _ = select.select([0, woken.fileno()], [], [], _LOOK_AT_LOG_S)
-        place.shorten_log()
+        files.shorten_log()
         if 0 in ready or (ready and woken.recv(64).strip(bytes([signal.SIGCHLD]))):
             _end(server)
     return server.returncode
@@ -54,20 +53,6 @@ def _first_line() -> bytes:
     while (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     return bytes(line)
-
-
-def _signals() -> socket.socket:
-    """Return a socket that can be read when a signal came; the bytes are the signals' numbers."""
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
-        signal.signal(number, _note)
-    return heard
-
-
-def _note(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing: the byte on the socket says it all."""
 
 
 def _end_with_parent() -> None:

@@ -7,51 +7,51 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.place import MAX_LOG_BYTES, Listening, Place
+from agent_fabric.infrastructure.llm.servers.server_files import MAX_LOG_BYTES, Listening, ServerFiles
 
 LISTENING = Listening(pid=4711, port=8080, api_key="k", slots=2, context_window=8192, idle_s=300.0)
 
 
 def test_what_a_server_announces_is_read_back_until_it_withdraws(tmp_path: Path) -> None:
-    place = Place(tmp_path, "a")
-    place.announce(LISTENING)
-    assert place.listening() == LISTENING
-    assert stat.S_IMODE(place.state.stat().st_mode) == 0o600
+    files = ServerFiles(tmp_path, "a")
+    files.announce(LISTENING)
+    assert files.listening() == LISTENING
+    assert stat.S_IMODE(files.state.stat().st_mode) == 0o600
     assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
-    place.withdraw()
-    place.withdraw()
-    assert place.listening() is None
+    files.withdraw()
+    files.withdraw()
+    assert files.listening() is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": "x"}', '{"pid": 1}', "[" * 100_000, "null"])
 def test_nonsense_in_a_state_file_is_no_server(tmp_path: Path, text: str) -> None:
-    place = Place(tmp_path, "a")
-    place.state.write_text(text)
-    place.lock.write_text(text)
-    assert place.listening() is None
-    assert place.holder() is None
+    files = ServerFiles(tmp_path, "a")
+    files.state.write_text(text)
+    files.lock.write_text(text)
+    assert files.listening() is None
+    assert files.holder() is None
 
 
 def test_a_log_that_grows_too_large_keeps_its_end_and_its_writer(tmp_path: Path) -> None:
-    place = Place(tmp_path, "a")
-    writer = place.open_log()
+    files = ServerFiles(tmp_path, "a")
+    writer = files.open_log()
     try:
         os.write(writer, b"old\n" * (MAX_LOG_BYTES // 4 + 1) + b"last words\n")
-        place.shorten_log()
+        files.shorten_log()
         os.write(writer, b"and more\n")
-        assert place.log.stat().st_size < MAX_LOG_BYTES / 4
-        assert place.log_tail(2) == ["last words", "and more"]
+        assert files.log.stat().st_size < MAX_LOG_BYTES / 4
+        assert files.log_tail(2) == ["last words", "and more"]
     finally:
         os.close(writer)
 
 
 def test_the_log_of_the_server_before_is_kept(tmp_path: Path) -> None:
-    place = Place(tmp_path, "a")
+    files = ServerFiles(tmp_path, "a")
     for text in (b"first", b"second"):
-        log = place.open_log()
+        log = files.open_log()
         os.write(log, text)
         os.close(log)
-    assert place.log.read_bytes() == b"second"
+    assert files.log.read_bytes() == b"second"
     assert (tmp_path / "a.log.old").read_bytes() == b"first"
 
 
