@@ -84,11 +84,6 @@ class PageText:
         return -1
 
 
-def quoted_in(quote: str, text: str) -> bool:
-    """Tell whether a quote stands in a text; for many quotes from one text use `PageText`."""
-    return PageText(text).has(quote)
-
-
 def _comparable(text: str) -> str:
     # Twice: normalising takes some of these characters apart, and makes others of them.
     plain = _with_usual_marks(unicodedata.normalize("NFKC", _with_usual_marks(text)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.infrastructure.atomic_files import sync_folder, write_atomically, write_new
 
 LARGEST: Final = 4096
 """No token or key is longer; whatever else lies there is not read into memory."""
@@ -70,17 +71,12 @@ def write_private(path: Path, content: bytes, *, replace: bool) -> None:
     Raises:
         ConfigError: it cannot be written.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
-        try:
-            _write_new(fresh, content)
-            if replace:
-                fresh.replace(path)
-            else:
-                _put_if_absent(fresh, path)
-        finally:
-            fresh.unlink(missing_ok=True)
-        _make_names_last(path.parent)
+        if replace:
+            write_atomically(path, content)
+        else:
+            _put_if_absent(path, content)
+        sync_folder(path.parent)
     except OSError as problem:
         raise ConfigError(
             f"{path} cannot be written: {problem.strerror or problem}",
@@ -159,9 +155,9 @@ class PrivateFile:
         fresh = self.path.with_name(f".{self.path.name}.new")
         try:
             fresh.unlink(missing_ok=True)
-            _write_new(fresh, content)
+            write_new(fresh, content)
             fresh.replace(self.path)
-            _make_names_last(self.path.parent)
+            sync_folder(self.path.parent)
         except OSError as problem:
             raise self._unusable("written", problem) from None
 
@@ -191,16 +187,10 @@ def _is_open_to_others(state: os.stat_result) -> bool:
     return bool(state.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def _write_new(fresh: Path, content: bytes) -> None:
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _put_if_absent(fresh: Path, path: Path) -> None:
+def _put_if_absent(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
+        write_new(fresh, content)
         os.link(fresh, path)
     except FileExistsError:
         pass  # another process was faster: its file counts
@@ -209,12 +199,5 @@ def _put_if_absent(fresh: Path, path: Path) -> None:
             raise
         if not path.exists():
             fresh.replace(path)
-
-
-def _make_names_last(folder: Path) -> None:
-    """Make the disk remember which names there are, even if the power fails."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        fresh.unlink(missing_ok=True)

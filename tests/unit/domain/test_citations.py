@@ -13,7 +13,6 @@ from agent_fabric.domain.citations import (
     address_of,
     likeliest,
     problems_with_citations,
-    quoted_in,
     same_address,
     urls_in,
 )
@@ -60,7 +59,7 @@ def source(url: str = URL, text: str = PAGE, *, final_url: str = "", sha256: str
     ],
 )
 def test_a_quote_may_differ_in_typesetting_and_leave_something_out(quote: str) -> None:
-    assert quoted_in(quote, PAGE)
+    assert PageText(PAGE).has(quote)
 
 
 @pytest.mark.proves("AF-126")
@@ -81,7 +80,7 @@ def test_a_quote_may_differ_in_typesetting_and_leave_something_out(quote: str) -
     ],
 )
 def test_what_is_not_on_the_page_too_short_or_in_another_order_is_no_quote(quote: str) -> None:
-    assert not quoted_in(quote, PAGE)
+    assert not PageText(PAGE).has(quote)
 
 
 TRIAL = (
@@ -119,7 +118,7 @@ TRIAL = (
     ],
 )
 def test_a_quote_neither_cuts_words_and_numbers_nor_drops_what_changes_the_meaning(quote: str) -> None:
-    assert not quoted_in(quote, TRIAL)
+    assert not PageText(TRIAL).has(quote)
 
 
 @pytest.mark.parametrize(
@@ -142,22 +141,22 @@ def test_a_quote_neither_cuts_words_and_numbers_nor_drops_what_changes_the_meani
     ],
 )
 def test_a_quote_of_whole_words_is_found_also_with_the_dots_of_the_page(quote: str) -> None:
-    assert quoted_in(quote, TRIAL)
+    assert PageText(TRIAL).has(quote)
 
 
 def test_a_short_page_can_be_quoted_as_a_whole_and_not_in_part() -> None:
-    assert quoted_in("It is so.", "It is so")
-    assert not quoted_in("is so", "It is so")
+    assert PageText("It is so").has("It is so.")
+    assert not PageText("It is so").has("is so")
 
 
 def test_a_script_without_spaces_needs_fewer_characters() -> None:
-    assert quoted_in("人工知能は", "人工知能は便利です。")
-    assert not quoted_in("便利", "人工知能は便利です。")
+    assert PageText("人工知能は便利です。").has("人工知能は")
+    assert not PageText("人工知能は便利です。").has("便利")
 
 
 @given(st.text(), st.text())
 def test_no_text_and_no_quote_breaks_the_check(quote: str, text: str) -> None:
-    quoted_in(quote, text)
+    PageText(text).has(quote)
 
 
 WORDS = st.lists(st.text("abcdefghijklmnopqrstuvwxyzäöüß0123456789", min_size=1, max_size=12), min_size=8, max_size=60)
@@ -172,14 +171,14 @@ def test_every_long_enough_run_of_words_is_quoted_however_it_is_typeset(words: l
     styled = data.draw(st.sampled_from([quote, quote.upper(), f"“{quote}”", f"... {quote} …", quote + "."]))
     expected = sum(map(len, words[start:end])) >= 12 or end - start == len(words)
     if expected:
-        assert quoted_in(styled, " ".join(words))
+        assert PageText(" ".join(words)).has(styled)
 
 
 @given(WORDS, st.randoms(use_true_random=False))
 def test_words_that_do_not_occur_are_never_quoted(words: list[str], rng: random.Random) -> None:
     made_up = [*words]
     made_up.insert(rng.randrange(len(words)), "XQ-never-XQ")
-    assert not quoted_in(" ".join(made_up), " ".join(words))
+    assert not PageText(" ".join(words)).has(" ".join(made_up))
 
 
 def test_many_quotes_from_a_long_page_take_no_time() -> None:

@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"(?=.{1,64}$)[a-z][a-z0-9]*(?:-[a-z0-9]+)*", re.ASCII
 _DEPENDENCY_HINT: Final = (
     "Write a name, `pack:NAME`, `tool:NAME`, `mcp:NAME`, or a mapping such as `{agent: NAME, optional: true}`."
 )
-_ANY_TEXT: Final = text(least=0)
+_ANY_TEXT: Final = text(least=0, most=10_000_000)
 
 
 def _is_capability(value: object) -> bool:

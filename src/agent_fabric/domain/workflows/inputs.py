@@ -40,17 +40,12 @@ def accept_inputs(definition: WorkflowDefinition, given: Mapping[str, Any]) -> d
     return accept_values(definition.inputs, given, of=f"the workflow {definition.name!r}")
 
 
-def parse_assignments(assignments: Iterable[str], definition: WorkflowDefinition) -> dict[str, Any]:
-    """Return the values of a command line's `name=value`, each as the type that the workflow declares.
+def parse_values(assignments: Iterable[str], declared: Mapping[str, Parameter], *, of: str) -> dict[str, Any]:
+    """Return the values of a command line's `name=value`, each as the type that is declared.
 
     Raises:
         InvalidInputs: one has no `=`, is unknown, comes twice, or is not of its type; all problems are named at once.
     """
-    return parse_values(assignments, definition.inputs, of=f"The workflow {definition.name!r}")
-
-
-def parse_values(assignments: Iterable[str], declared: Mapping[str, Parameter], *, of: str) -> dict[str, Any]:
-    """Return values as `parse_assignments` does, for anything that declares its inputs."""
     values: dict[str, Any] = {}
     problems: list[str] = []
     hints: list[str] = []

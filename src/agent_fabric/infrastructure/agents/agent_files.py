@@ -1,24 +1,21 @@
 """Reads agents from files: JSON, YAML, or Markdown whose front matter is YAML and whose text is the system prompt."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agent_fabric.config.files import read_text
 from agent_fabric.config.formats.syntax import SyntaxProblem
-from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
 from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
-from agent_fabric.domain.definitions.problems import AgentInvalid, Problem, did_you_mean, located
+from agent_fabric.domain.definitions.problems import AgentInvalid, Problem, did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound
-from agent_fabric.infrastructure.definitions.links import LEADS_OUT, WHAT_TO_DO, leads_out
-from agent_fabric.infrastructure.definitions.positions import Parsed, hint_for, parse_with_spots
+from agent_fabric.infrastructure.definitions.files import DefinitionFile, DefinitionFiles, parse_text, read_file
+from agent_fabric.infrastructure.definitions.positions import Parsed, parse_with_spots
 from agent_fabric.infrastructure.definitions.spots import Spot, Spots
 
 SUFFIXES: Final = (".json", ".yaml", ".yml", ".md")
-MAX_FILES: Final = 1_000
+_NOT_AGENTS: Final = frozenset({"README.MD", "AGENTS.MD"})
 _FENCE: Final = "---"
 
 
@@ -36,21 +33,6 @@ class FoundAgent:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a file holds, checked or not."""
-
-    stamp: tuple[int, ...]
-    parsed: Parsed | None
-    problem: Problem | None = None
-
-    @property
-    def name(self) -> str | None:
-        value = self.parsed.value if self.parsed is not None else None
-        name = value.get("name") if isinstance(value, Mapping) else None
-        return name if isinstance(name, str) else None
-
-
 class AgentFolder:
     """The agents of some folders. Files are looked at with every question, and read again when they have changed.
 
@@ -58,18 +40,22 @@ class AgentFolder:
     """
 
     def __init__(self, folders: Sequence[Path], known: KnownToAgents) -> None:
-        self.folders = tuple(dict.fromkeys(folders))
+        self._files = DefinitionFiles([folder.absolute() for folder in folders], _is_meant, _parse)
         self._known = known
-        self._files: dict[Path, _Read] = {}
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where agents are looked for."""
+        return self._files.folders
 
     def all(self) -> list[FoundAgent]:
         """Return every file that is meant to be an agent, those that are wrong too, sorted by name."""
-        read = self._look()
-        return sorted((self._checked(path, each, read) for path, each in read.items()), key=lambda each: each.name)
+        files = self._look()
+        return sorted((self._checked(each, files) for each in files.values()), key=lambda each: each.name)
 
     def names(self) -> list[str]:
         """Return the names of all agents, sound or not."""
-        return sorted({each.name for each in self._look().values() if each.name is not None})
+        return sorted({each.name for each in self._look().values() if each.name})
 
     def get(self, name: str) -> AgentDefinition:
         """Return an agent.
@@ -97,111 +83,60 @@ class AgentFolder:
         Raises:
             DefinitionNotFound: there is none of this name.
         """
-        read = self._look()
-        for path, each in read.items():
-            if each.name == name or (each.name is None and path.stem == name):
-                return self._checked(path, each, read)
-        known = sorted({each.name for each in read.values() if each.name is not None})
+        files = self._look()
+        for path, each in files.items():
+            if each.name == name or (not each.name and path.stem == name):
+                return self._checked(each, files)
+        known = sorted({each.name for each in files.values() if each.name})
         where = ", ".join(map(str, self.folders)) or "no folder"
         hint = did_you_mean(name, known, otherwise=f"Agents: {', '.join(known) or 'none'}. Looked in {where}.")
         raise DefinitionNotFound(f"There is no agent {name!r}", hint=hint)
 
     def check(self, path: Path) -> FoundAgent:
         """Check one file, wherever it lies, beside the agents of the folders."""
-        read = self._look()
         path = path.absolute()
-        if path not in read:
-            read = {**read, path: _read(path, ())}
-        return self._checked(path, read[path], read)
+        files = self._look()
+        file = files.get(path) or read_file(path, _parse)
+        return self._checked(file, {**files, path: file})
 
     def check_text(self, path: Path, text: str) -> FoundAgent:
         """Check what would stand in a file, beside the agents of the folders, whose place it may take."""
-        read = _parsed(path, text, ())
-        return self._checked(path, read, {**self._look(), path: read}, replaces=True)
+        file = parse_text(path, text, _parse)
+        return self._checked(file, {**self._look(), path: file}, replaces=True)
 
-    def _look(self) -> dict[Path, _Read]:
-        """Bring what is known up to date."""
-        before, now = self._files, dict[Path, _Read]()
-        for folder in self.folders:
-            for path, stamp in _files_in(folder) if not leads_out(folder) else ():
-                known = before.get(path)
-                if leads_out(path):
-                    wrong = Problem(path=(), message=LEADS_OUT, hint=WHAT_TO_DO, file=str(path))
-                    now[path] = _Read(stamp, None, wrong)
-                else:
-                    now[path] = known if known is not None and known.stamp == stamp else _read(path, stamp)
-        self._files = now
-        return now
+    def _look(self) -> dict[Path, DefinitionFile]:
+        files = self._files.look()[1]
+        return {path: each for path, each in files.items() if each.parsed is not None or path.exists()}
 
     def _checked(
-        self, path: Path, read: _Read, everything: Mapping[Path, _Read], *, replaces: bool = False
+        self, file: DefinitionFile, files: Mapping[Path, DefinitionFile], *, replaces: bool = False
     ) -> FoundAgent:
-        name = read.name or path.stem
-        if read.parsed is None:
-            assert read.problem is not None
-            return FoundAgent(path=path, name=name, definition=None, problems=(read.problem,))
-        names = frozenset(each.name for each in everything.values() if each.name is not None)
-        problems = problems_in_agent(read.parsed.value, replace(self._known, agents=names))
-        others = [str(other) for other, each in everything.items() if other != path and each.name == read.name]
-        if read.name is not None and others and not replaces:
-            message = f"more than one agent is named {read.name!r}: also in {', '.join(others)}"
+        path, name = file.path, file.name or file.path.stem
+        if file.parsed is None:
+            return FoundAgent(path=path, name=name, definition=None, problems=file.problems)
+        names = frozenset(each.name for each in files.values() if each.name)
+        problems = problems_in_agent(file.plain, replace(self._known, agents=names))
+        others = [str(other) for other, each in files.items() if other != path and each.name == file.name]
+        if file.name and others and not replaces:
+            message = f"more than one agent is named {file.name!r}: also in {', '.join(others)}"
             problems.append(Problem(path=("name",), message=message, hint="Rename or remove one of them."))
         if problems:
-            return FoundAgent(path=path, name=name, definition=None, problems=_placed(problems, read.parsed, path))
-        plain = read.parsed.value
-        return FoundAgent(path=path, name=name, definition=agent_from(plain), plain=plain)
-
-
-def _placed(problems: Sequence[Problem], parsed: Parsed, path: Path) -> tuple[Problem, ...]:
-    spots = parsed.spots()
-    found = [(spots.find(problem.path), problem) for problem in problems]
-    return tuple(located(each, file=str(path), line=spot.line, column=spot.column) for spot, each in found)
-
-
-def _files_in(folder: Path) -> list[tuple[Path, tuple[int, ...]]]:
-    try:
-        names = sorted(name for name in os.listdir(folder) if _is_meant(name))[:MAX_FILES]  # noqa: PTH208 - only names
-    except OSError:
-        return []  # a folder that is not there has no agents
-    found: list[tuple[Path, tuple[int, ...]]] = []
-    for name in names:
-        path = (folder / name).absolute()
-        try:
-            stat = path.stat()
-        except OSError:
-            continue  # gone in this moment, or a link to nowhere
-        found.append((path, (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)))
-    return found
+            return FoundAgent(path=path, name=name, definition=None, problems=file.locate(problems))
+        return FoundAgent(path=path, name=name, definition=agent_from(file.plain), plain=file.plain)
 
 
 def _is_meant(name: str) -> bool:
-    return name.endswith(SUFFIXES) and not name.startswith(".") and name.upper() not in {"README.MD", "AGENTS.MD"}
+    return name.endswith(SUFFIXES) and not name.startswith(".") and name.upper() not in _NOT_AGENTS
 
 
-def _read(path: Path, stamp: tuple[int, ...]) -> _Read:
-    try:
-        text = read_text(path)
-    except ConfigProblem as problem:
-        return _Read(stamp, None, Problem(path=(), message=problem.message, hint=problem.hint, file=str(path)))
-    return _parsed(path, text, stamp)
-
-
-def _parsed(path: Path, text: str, stamp: tuple[int, ...]) -> _Read:
-    suffix = path.suffix
-    try:
-        return _Read(stamp, _parse_markdown(text) if suffix == ".md" else parse_with_spots(text, suffix))
-    except SyntaxProblem as problem:
-        hint = hint_for(problem, text, suffix)
-        wrong = Problem(path=(), message=problem.message, hint=hint)
-        return _Read(stamp, None, located(wrong, file=str(path), line=problem.line, column=problem.column))
-
-
-def _parse_markdown(text: str) -> Parsed:
-    """Return front matter and text as one definition.
+def _parse(text: str, suffix: str) -> Parsed:
+    """Return a definition; of Markdown, front matter and text as one.
 
     Raises:
         SyntaxProblem: there is no front matter, or it is no YAML.
     """
+    if suffix != ".md":
+        return parse_with_spots(text, suffix)
     lines = text.splitlines()
     end = next((nth for nth, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
     if not lines or lines[0].rstrip() != _FENCE or not end:

@@ -12,6 +12,7 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.backup import StoreCopies
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import ConfigError, StoreFull
+from agent_fabric.infrastructure.atomic_files import sync_folder
 from agent_fabric.infrastructure.backup.archive import ArchiveWriter, read_archive
 from agent_fabric.infrastructure.backup.contents import DATABASE, kept_files
 from agent_fabric.infrastructure.backup.manifest import Manifest
@@ -131,8 +132,4 @@ def _publish(fresh: Path, target: Path) -> None:
         raise ConfigError(f"{target} exists already", hint="Choose another name, or name a folder.") from None
     except OSError:  # not every file system has links
         fresh.rename(target)
-    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(target.parent)

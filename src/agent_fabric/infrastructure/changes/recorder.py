@@ -5,7 +5,6 @@ import hashlib
 import os
 import re
 import stat
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from agent_fabric.application.ports.changes import Drive
 from agent_fabric.domain.changes import Entry, Picture
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks
 from agent_fabric.infrastructure.changes.inner_repositories import Orders, inner_repositories, put_back_orders
 from agent_fabric.infrastructure.changes.objects import Objects
@@ -74,7 +74,7 @@ class ChangeRecorder:
             kept.mkdir(mode=0o700, parents=True, exist_ok=True)
             number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
             data = dump_picture(before)
-            write_whole(kept / f"{number:04}-before.z", data)
+            write_atomically(kept / f"{number:04}-before.z", data)
             self._remember(folder, data)
         except BaseException as problem:
             hold.release()
@@ -97,7 +97,7 @@ class ChangeRecorder:
             refused = put_back_orders(stretch.folder, stretch.repositories)
             after = PictureTaking(self.objects, stretch.before)(stretch.folder)
             data = dump_picture(after)
-            write_whole(self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-after.z", data)
+            write_atomically(self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-after.z", data)
             self._remember(stretch.folder, data)
         except TooManyFiles:
             raise _too_many(stretch.folder) from None
@@ -174,7 +174,7 @@ class ChangeRecorder:
     def _remember(self, folder: Path, data: bytes) -> None:
         path = self._latest_file(folder)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, data)
+        write_atomically(path, data)
 
     def _latest_file(self, folder: Path) -> Path:
         return self._layout.changes / "folders" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
@@ -189,21 +189,6 @@ def said_of(picture: Picture) -> str:
     if picture.left_alone:
         said.append(f"not watched: {some(sorted(picture.left_alone))}")
     return "; ".join(said)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole, or not at all."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{time.monotonic_ns()}")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def some(names: list[str]) -> str:

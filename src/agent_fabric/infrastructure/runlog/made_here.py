@@ -19,6 +19,7 @@ from agent_fabric.config.files import MAX_FILE_BYTES
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.infrastructure.atomic_files import write_atomically
 
 FOLDER = "made-here"
 _SUFFIXES = (".json", ".yaml", ".yml", ".toml")
@@ -37,12 +38,7 @@ def mark(root: Path, key: AuditKey) -> None:
 def _write_mark(root: Path, key: AuditKey, said: list[str]) -> None:
     path = _mark(root, key)
     path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    with fresh.open("x") as file:
-        file.write("\n".join(said))
-    fresh.replace(path)
+    write_atomically(path, "\n".join(said).encode(), durable=False)
 
 
 def claim(root: Path, key: AuditKey) -> None:

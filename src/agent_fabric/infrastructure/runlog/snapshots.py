@@ -17,7 +17,6 @@ import asyncio
 import errno
 import hashlib
 import os
-import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.citations import same_address
 from agent_fabric.domain.sources import Source
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 
 MAX_TEXT_CHARS = 500_000
@@ -122,7 +122,7 @@ class SnapshotFolder:
         return self._folder / f"{self._cipher.address(_place(name).encode()).hex()[-_SEALED_NAME_CHARS:]}.sealed"
 
     def _write(self, name: str, data: bytes) -> None:
-        _write(self._path(name), data if self._cipher is None else self._cipher.seal(_place(name), data))
+        write_atomically(self._path(name), data if self._cipher is None else self._cipher.seal(_place(name), data))
 
     def _content(self, name: str) -> bytes:
         """Return what a file holds.
@@ -219,18 +219,4 @@ def _opened_as_it_is(path: str, flags: int) -> int:
     except OSError as problem:
         if problem.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a link now") from None
-        raise
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    beside = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
         raise

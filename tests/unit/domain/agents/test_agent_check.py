@@ -119,6 +119,10 @@ def test_each_mistake_is_named_with_what_to_do_about_it(change: dict[str, Any], 
     assert message in said(change)
 
 
+def test_a_prompt_may_be_long() -> None:
+    assert said({"prompts": {"system": "x" * 900_000}}) == ""
+
+
 def test_several_mistakes_are_named_at_once() -> None:
     assert len(problems_in_agent({"name": "A", "role": "x", "capabilities": ["y"]}, KNOWN)) == 4
 

@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
-from agent_fabric.domain.workflows.inputs import accept_inputs, parse_assignments
+from agent_fabric.domain.workflows.inputs import accept_inputs, parse_values
 
 DEMO = WorkflowDefinition(
     name="demo",
@@ -72,7 +72,7 @@ def test_inputs_that_do_not_fit_are_all_named(given: dict[str, Any], told: str) 
     ],
 )
 def test_what_people_type_becomes_the_declared_type(text: str, value: object) -> None:
-    parsed = parse_assignments([text], DEMO)
+    parsed = parse_values([text], DEMO.inputs, of="The workflow 'demo'")
     assert parsed == {text.partition("=")[0]: value}
     assert type(parsed.popitem()[1]) is type(value)
 
@@ -98,12 +98,12 @@ def test_what_people_type_becomes_the_declared_type(text: str, value: object) ->
 )
 def test_what_cannot_be_read_is_told_with_an_example(texts: list[str], told: str, hint: str) -> None:
     with pytest.raises(InvalidInputs) as caught:
-        parse_assignments(texts, DEMO)
+        parse_values(texts, DEMO.inputs, of="The workflow 'demo'")
     assert caught.value.message.startswith(told)
     assert hint in caught.value.hint
 
 
 def test_a_workflow_without_inputs_says_so() -> None:
     with pytest.raises(InvalidInputs) as caught:
-        parse_assignments(["a=1"], WorkflowDefinition(name="plain", version="", steps=()))
+        parse_values(["a=1"], {}, of="The workflow 'plain'")
     assert caught.value.hint == "The workflow 'plain' takes no inputs."

@@ -73,7 +73,7 @@ def test_problems_name_file_and_line(tmp_path: Path) -> None:
         ("x_md", "---\nname: x\nno end", "front matter"),
         ("x_md", "---\nname: x\nprompts: {system: a}\n---\nb", "x.md:5: the system prompt is there twice"),
         ("x_md", "---\nname: x\n  bad: y\n---\nb", "x.md:3"),
-        ("x_yaml", "name: x\nprompts: {system: " + "a" * 1_100_000 + "}", "larger than 1 MiB"),
+        ("x_yaml", "name: x\nprompts: {system: " + "a" * 2_100_000 + "}", "larger than 2 MiB"),
     ],
 )
 def test_a_file_that_is_wrong_is_reported_and_hides_no_other(
@@ -95,7 +95,7 @@ def test_what_is_not_text_or_not_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "gone.yaml").symlink_to("nowhere")
     said = {each.name: str(each.problems[0]) for each in agents.all() if each.problems}
     assert "not UTF-8" in said["bytes"]
-    assert "directory" in said["folder"]
+    assert "this is a folder" in said["folder"]
     assert "not a regular file" in said["pipe"]
     assert set(said) == {"bytes", "folder", "pipe"}
     assert agents.get("greeter").name == "greeter"

@@ -9,11 +9,8 @@ import pytest
 from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import DefinitionNotFound, InvalidDefinition
 from agent_fabric.domain.workflows.checks.check import AgentShape, Known
-from agent_fabric.infrastructure.workflows.definition_files import (
-    MAX_BYTES,
-    DefinitionFolder,
-    read_definition,
-)
+from agent_fabric.infrastructure.definitions.files import MAX_BYTES
+from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, read_definition
 
 SOUND = "name: {name}\nsteps:\n  - {{id: a, action: transform, inputs: {{n: 1}}}}\n"
 
@@ -123,7 +120,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
     with path.open("wb") as file:
         file.truncate(10 * MAX_BYTES)
     (problem,) = read_definition(path).problems
-    assert problem.message == "it is larger than 2 MiB, too large for a workflow"
+    assert problem.message == "it is larger than 2 MiB, too large for a definition"
 
 
 @pytest.mark.parametrize(
