@@ -30,7 +30,7 @@ SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_
 .PHONY: suites $(QUICK_SUITES) $(SLOW_SUITES)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
-JOBS ?= 2
+JOBS ?= 3
 
 help: ## Show this list
 	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
