@@ -9,7 +9,7 @@ import pytest
 from e2e.kill_loop import loop
 from effort import effort, report
 
-KILLS = effort(16, 500)
+KILLS = effort(8, 500)
 
 
 @pytest.mark.slow

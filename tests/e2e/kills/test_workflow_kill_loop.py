@@ -22,7 +22,7 @@ from e2e.workflow_kill_loop import GIVEN, STEPS, Files, answered, command, loop
 from effort import SOAK, effort, report
 
 NO_MODEL = "http://127.0.0.1:9/v1"
-KILLS = effort(16, 300)
+KILLS = effort(10, 300)
 
 
 @pytest.mark.slow
