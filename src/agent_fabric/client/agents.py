@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.transport import Query, Transport, segment
-from agent_fabric.client.wire import json_from, result_from
+from agent_fabric.client.wire import json_from, result_from, started_run
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
-from agent_fabric.wire.shape import Json, run_id_from
+from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/agents"
 
@@ -76,7 +76,7 @@ class Agents:
             "encrypt": encrypt,
         }
         answer = await self._transport.post(f"{_named(name)}/run", dict(inputs or {}), query)
-        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+        return await self._transport.understood(started_run, answer)
 
     async def show(self, name: str) -> Json:
         """Return everything about an agent: what it takes, what it gives, what it may do.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
@@ -17,15 +16,16 @@ from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from,
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
 from agent_fabric.client.saving import save
 from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import event_from, record_from, records_from, result_from
+from agent_fabric.client.wire import event_from, result_from, started_run
 from agent_fabric.client.wishes import TaskWish
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.files import RunFile, RunFileList
+from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
-from agent_fabric.wire.shape import Json, run_id_from
+from agent_fabric.wire.runs import FOUND_RUNS, RUN_FILES, RUN_LIST, FoundRuns
+from agent_fabric.wire.shape import Json
 
 PAGE = 200
 """Most runs, and events, that are asked for at once."""
@@ -63,7 +63,7 @@ class Runs:
             ServerBusy: too many runs wait already.
         """
         answer = await self._transport.post("/runs", wish.body(), {"deltas": deltas or None})
-        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+        return await self._transport.understood(started_run, answer)
 
     async def do(self, wish: TaskWish) -> RunResult:
         """Start a run and wait until it has ended or waits for somebody."""
@@ -77,8 +77,9 @@ class Runs:
         after: str | None = None
         while len(found) < limit:
             page = await self._transport.get("/runs", {**query, "after": after, "limit": min(limit - len(found), PAGE)})
-            found += await self._transport.understood(records_from, page)
-            after = await self._transport.understood(_next, page)
+            shown = await self._transport.understood(RUN_LIST.load, page)
+            found += shown.runs
+            after = _position(shown.next)
             if after is None:
                 break
         return found
@@ -86,14 +87,14 @@ class Runs:
     async def search(self, words: str, *, limit: int = 20) -> Sequence[RunRecord]:
         """Return the runs whose task or summary has the most of these words, the best match first."""
         answer = await self._transport.get("/runs/matching", {"q": words, "limit": min(limit, MAX_MATCHING)})
-        return await self._transport.understood(records_from, answer)
+        return (await self._transport.understood(RUN_LIST.load, answer)).runs
 
-    async def search_by_meaning(self, question: str, *, limit: int = 20) -> tuple[Sequence[FoundRun], int]:
+    async def search_by_meaning(self, question: str, *, limit: int = 20) -> FoundRuns:
         """Return the runs nearest to a question, and how many have not been read for it yet: ask again for those."""
         answer = await self._transport.get(
             "/runs/search", {"q": question, "limit": min(limit, PAGE)}, timeout_s=math.inf
         )
-        return await self._transport.understood(_found, answer)
+        return await self._transport.understood(FOUND_RUNS.load, answer)
 
     async def show(self, run_id: str) -> RunDetails:
         """Return a run as it stands.
@@ -110,7 +111,7 @@ class Runs:
             RunNotFound: none, or more than one, begins so.
         """
         answer = await self._transport.get(_path(run_id, "/status"))
-        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+        return await self._transport.understood(started_run, answer)
 
     async def newest(self) -> RunId:
         """Return the run that was created last, but for those that work for another one.
@@ -119,7 +120,7 @@ class Runs:
             RunNotFound: there is none at all.
         """
         answer = await self._transport.get("/runs/newest")
-        return await self._transport.understood(lambda value: run_id_from(value["run_id"]), answer)
+        return await self._transport.understood(started_run, answer)
 
     async def events(self, run_id: str, *, after: int = -1) -> Sequence[Event]:
         """Return the events of a run that follow sequence number `after`, whole."""
@@ -208,7 +209,7 @@ class Runs:
             RunNotFound: there is no such run.
             RunFilesWithheld: it worked in a project folder, or its files are gone.
         """
-        return await self._transport.understood(_files, await self._transport.get(_path(run_id, "/files")))
+        return await self._transport.understood(RUN_FILES.load, await self._transport.get(_path(run_id, "/files")))
 
     async def content(self, run_id: str, path: str) -> AsyncGenerator[bytes, None]:
         """Yield what is in one of them, piece by piece.
@@ -255,21 +256,9 @@ def _file(path: str) -> str:
     return quote(path, safe="/")
 
 
-def _files(answer: Json) -> RunFileList:
-    files = [
-        RunFile(path=str(one["path"]), size=int(one["bytes"]), modified_at=float(one["modified_at"]))
-        for one in answer["files"]
-    ]
-    return RunFileList(run_id=run_id_from(answer["run_id"]), files=files, truncated=bool(answer["truncated"]))
-
-
-def _next(page: Json) -> str | None:
-    following = page["next"]
+def _position(following: str | None) -> str | None:
+    """Return where a list goes on, from the address of its next page."""
     return None if following is None else str(following).partition("after=")[2].partition("&")[0]
-
-
-def _found(answer: Json) -> tuple[Sequence[FoundRun], int]:
-    return [FoundRun(record_from(line), line["score"]) for line in answer["runs"]], int(answer["unread"])
 
 
 def _events(page: Json) -> Sequence[Event]:

@@ -1,13 +1,12 @@
 """What servers answer with, as the objects that the same question gives on this machine."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.wire.shape import Json, run_id_from, status_from
@@ -48,24 +47,6 @@ def result_from(shown: Json) -> RunResult:
     )
 
 
-def record_from(line: Json) -> RunRecord:
-    """Return one line about a run."""
-    return RunRecord(
-        run_id=run_id_from(line["run_id"]),
-        status=status_from(line["status"]),
-        created_at=line["created_at"],
-        updated_at=line["updated_at"],
-        prompt=line["prompt"],
-        specialist_ids=tuple(line["specialist_ids"]),
-        summary=line["summary"],
-    )
-
-
-def records_from(answer: Json) -> Sequence[RunRecord]:
-    """Return the runs of a list."""
-    return [record_from(line) for line in answer["runs"]]
-
-
 def loaded(text: str) -> Any:
     """Return what a text of JSON says.
 
@@ -88,3 +69,8 @@ def json_from(*required: str) -> Callable[[Any], Json]:
         return shown
 
     return read
+
+
+def started_run(answer: Json) -> RunId:
+    """Return the id of the run that an answer is about."""
+    return run_id_from(answer["run_id"])

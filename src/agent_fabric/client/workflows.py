@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.client.transport import Query, Transport, segment
-from agent_fabric.client.wire import json_from
+from agent_fabric.client.wire import json_from, started_run
 from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.wire.shape import Json, run_id_from, status_from
+from agent_fabric.wire.shape import Json, status_from
 
 BASE = "/api/v1/workflows"
 
@@ -88,7 +88,7 @@ class Workflows:
             "encrypt": encrypt,
         }
         answer = await self._transport.post(f"{_named(name)}/execute", dict(inputs or {}), query)
-        return await self._transport.understood(_run_id, answer)
+        return await self._transport.understood(started_run, answer)
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
         """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` tells which."""
@@ -133,7 +133,7 @@ class Workflows:
         wish: dict[str, Any] = {"current": current} | ({} if from_step is None else {"from": from_step})
         wish |= {"inputs": dict(inputs)} if inputs else {}
         return await self._transport.understood(
-            _run_id, await self._transport.post(_of_run(run_id, "/resume"), wish, {"wait": False})
+            started_run, await self._transport.post(_of_run(run_id, "/resume"), wish, {"wait": False})
         )
 
     async def cancel(self, run_id: str, *, reason: str = "") -> Json:
@@ -150,10 +150,6 @@ def _named(name: str) -> str:
 def _of_run(run_id: str, what: str = "") -> str:
     missing = RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
     return f"{BASE}/runs/{segment(run_id, missing)}{what}"
-
-
-def _run_id(answer: Json) -> RunId:
-    return run_id_from(answer["run_id"])
 
 
 def _line(shown: Json) -> WorkflowLine:

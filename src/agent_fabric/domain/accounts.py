@@ -45,6 +45,11 @@ class User:
         """All scopes, with implied ones."""
         return widened(SCOPES_OF[self.role] | self.extra)
 
+    @property
+    def has_password(self) -> bool:
+        """Whether they can log in."""
+        return bool(self.password)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:

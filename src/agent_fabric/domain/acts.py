@@ -34,9 +34,9 @@ class Act:
     by: str
     """Who: a user's or a key's name, or the owner of the folder at its terminal."""
     credential: str
-    """How they had shown who they are: a `Kind`."""
+    """How they had shown who they are: `local`, `user`, `key` or `external`."""
     deed: str
-    """A `Deed`; a newer program may know others."""
+    """A `Deed`, such as `user_added`, `key_revoked`, `secret_set` or `backup_made`; a newer program may know others."""
     about: str = ""
     """Whom or what it was done to."""
     detail: str = ""

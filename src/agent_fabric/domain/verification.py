@@ -34,6 +34,7 @@ class Claim:
 
     about: str
     standing: Standing
+    """`open`: there was nothing to check it against."""
     detail: str
 
 

@@ -4,9 +4,8 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
-from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
+from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level
 from agent_fabric.application.models.list_models import ModelList
 from agent_fabric.bootstrap.secrets import stored_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -14,20 +13,6 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.machine import ThisMachine
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
-
-
-def findings_object(findings: list[Finding]) -> dict[str, Any]:
-    """Return a diagnosis."""
-    shown = [{"about": f.about, "level": f.level.value, "text": f.text, "fix": f.fix} for f in findings]
-    return {"ok": can_run(findings), "findings": shown}
-
-
-def findings_from(shown: Any) -> list[Finding]:
-    """Return the diagnosis of which this is the `findings_object`."""
-    return [
-        Finding(about=each["about"], level=Level(each["level"]), text=each["text"], fix=each["fix"])
-        for each in shown["findings"]
-    ]
 
 
 def python_finding() -> Finding:

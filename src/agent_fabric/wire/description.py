@@ -8,7 +8,7 @@ from inspect import cleandoc, getsource
 from itertools import pairwise
 from pathlib import PurePath
 from types import NoneType, UnionType
-from typing import Any, Literal, NewType, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 from agent_fabric.wire.shape import LISTS, Key, Listing, Shape, part_of
 
@@ -40,19 +40,22 @@ class Schemas:
         return _described({"type": "object", "properties": {listing.key: items}, "required": [listing.key]}, listing)
 
     def _object(self, shape: Shape[Any]) -> Schema:
-        properties: dict[str, Schema] = {name: {"const": value} for name, value in shape.fixed.items()}
+        properties = {name: {"const": value, **self.of(type(value), {})} for name, value in shape.fixed.items()}
         required = list(properties)
         for key in shape.keys:
             if key.name:
                 properties[key.name] = self._property(key, shape)
                 required.append(key.name)
                 continue
-            options = [each for each in get_args(key.kind) if each is not NoneType] or [key.kind]
-            part = part_of(options[0], shape.parts)
+            optional = get_origin(key.kind) in (Union, UnionType)
+            kind = next(each for each in get_args(key.kind) if each is not NoneType) if optional else key.kind
+            if get_origin(kind) in (dict, Mapping):  # whatever it holds
+                continue
+            part = part_of(kind, shape.parts)
             assert part is not None, f"{shape.name}: {key.path} is no part"
             merged = self._object(part)
             properties |= merged["properties"]
-            required += merged["required"] if len(options) == 1 and NoneType not in get_args(key.kind) else ()
+            required += () if optional else merged["required"]
         for name, kind in shape.also.items():
             properties[name] = self.of(kind, shape.parts)
             required.append(name)
@@ -65,7 +68,7 @@ class Schemas:
         schema = self.of(key.kind, shape.parts)
         if key.empty_is_null:
             schema = {"anyOf": [schema, {"type": "null"}]}
-        text = _doc(key.holder, key.path[-1])
+        text = _doc(key.holder, key.path[-1]).replace("None:", "null:")
         return {**schema, "description": text} if text else schema
 
     def of(self, kind: Any, parts: Mapping[type, Shape[Any]]) -> Schema:
@@ -75,6 +78,8 @@ class Schemas:
         if isinstance(kind, NewType):
             return self.of(kind.__supertype__, parts)
         origin, arguments = get_origin(kind) or kind, get_args(kind)
+        if origin is Annotated:
+            return {**self.of(arguments[0], parts), "description": arguments[1]}
         if origin is Any:
             return {}
         if kind in _PLAIN:
@@ -82,7 +87,7 @@ class Schemas:
         if origin in (Union, UnionType):
             return {"anyOf": [self.of(each, parts) for each in arguments]}
         if origin is Literal:
-            return {"enum": list(arguments)}
+            return {**self.of(type(arguments[0]), parts), "enum": list(arguments)}
         if origin in LISTS:
             return {"type": "array", "items": self.of(arguments[0], parts) if arguments else {}}
         if origin in (dict, Mapping):

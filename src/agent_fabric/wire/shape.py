@@ -116,7 +116,7 @@ class Shape(Generic[T]):
         values: dict[str, Any] = {}
         for key, attribute, read, null, required in self._readers:
             if required or key in shown:
-                value = shown[key]
+                value = shown[key] if key else shown
                 values[attribute] = null() if value is None and null else value if read is None else read(value)
         return self.cls(**values)
 
@@ -130,7 +130,7 @@ class Shape(Generic[T]):
         return [
             (key.name, key.path[0], _reader(key.kind, self.parts), _null(key), needed[key.path[0]])
             for key in self.keys
-            if len(key.path) == 1 and key.path[0] in needed
+            if len(key.path) == 1 and key.path[0] in needed and (key.name or not _is_optional(key.kind))
         ]
 
     def _key(self, said: str) -> Key:

@@ -20,9 +20,9 @@ from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.interfaces.store_view import status_from
 from agent_fabric.testing.scripted_model import Call, Script, Status
 from e2e.workflows.test_workflows import GREET
+from agent_fabric.wire.operations import STORE
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, Served, served, task
 from integration.http.test_workflows import define
 from integration.persistence.opened_store import store_of
@@ -187,7 +187,7 @@ async def test_the_client_tells_the_same_about_the_store_as_the_server_itself(tm
         FabricClient(f"http://127.0.0.1:{server.port}", token=server.token) as client,
     ):
         await done(server)
-        shown = status_from(await client.store.status(check=True))
+        shown = STORE.load(await client.store.status(check=True))
         assert shown == await server.fabric.operations.status(check=True)
         made = await client.store.back_up(workspaces=False)
         assert Path(made["path"]).exists()

@@ -109,7 +109,7 @@ def test_the_description_has_every_key_with_its_type_and_the_text_under_the_fiel
     described = schemas_of([Listing("carts", CART, name="Carts", about="All carts.")])
     assert described["Carts"]["properties"]["carts"]["items"] == {"$ref": "#/components/schemas/Cart"}
     properties = described["Cart"]["properties"]
-    assert properties["kind"] == {"const": "cart"}
+    assert properties["kind"] == {"const": "cart", "type": "string"}
     assert properties["colour"] == {"type": "string", "enum": ["red", "blue"], "description": "How it is painted."}
     assert properties["owner"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
     assert properties["rolls"] == {"type": "boolean", "description": "Whether it has wheels."}

@@ -15,6 +15,7 @@ class Collected:
 
     runs: Sequence[RunId]
     freed_bytes: int
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class CollectGarbage:
         found = await self.attic.settled_before(self.clock.now() - older_than_s)
         chosen = found[: max(len(found) - keep, 0)]
         if dry_run:
-            return Collected(chosen, 0)
+            return Collected(chosen, 0, dry_run=True)
         removed: list[RunId] = []
         freed = 0
         for run_id in chosen:
@@ -39,4 +40,4 @@ class CollectGarbage:
                 continue  # somebody looks after it at this moment, or was faster
             removed.append(run_id)
         freed += await self.attic.sweep()
-        return Collected(removed, freed)
+        return Collected(removed, freed, dry_run=False)

@@ -32,6 +32,11 @@ class IssuedToken:
     expires_at: float
     lifetime_s: float
 
+    @property
+    def expires_in(self) -> int:
+        """Seconds until it counts no more."""
+        return int(self.lifetime_s)
+
 
 @dataclass(frozen=True, slots=True)
 class IssueToken:

@@ -32,6 +32,12 @@ class Change(NamedTuple):
     before: Ruling
     after: Ruling
 
+    @property
+    def what(self) -> str:
+        """The call in a few words."""
+        call = self.past.call
+        return call.command or " ".join([call.tool, *call.paths, *call.urls])
+
 
 @dataclass(frozen=True, slots=True)
 class Simulation:

@@ -48,7 +48,12 @@ class ChainReport:
     damage: tuple[str, ...]
     """What is not as it was recorded, one sentence each."""
     unknown_key: int = 0
-    """Entries that another user wrote, which only they can check."""
+    """Entries that were made with another key, and could not be checked."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damage
 
 
 class AuditChain(Protocol):

@@ -166,6 +166,23 @@ class Rule:
     def allows(self) -> bool:
         return self.verdict is Verdict.ALLOW
 
+    @property
+    def conditions(self) -> dict[str, list[str]]:
+        """The conditions that are set, as a policy file names them."""
+        known = {
+            "tools": list(self.tools),
+            "commands": [pattern.text for pattern in self.commands if pattern.expression is None],
+            "commands_matching": [pattern.text for pattern in self.commands if pattern.expression is not None],
+            "paths": list(self.paths),
+            "domains": list(self.domains),
+            "effects": sorted(effect.value for effect in self.effects),
+            "agents": list(self.agents),
+            "nodes": list(self.nodes),
+            "scopes": list(self.scopes),
+            "unless_scopes": list(self.unless_scopes),
+        }
+        return {name: values for name, values in known.items() if values}
+
     def fit(self, call: ProposedCall, invocation: Invocation | None = None, *, moved: bool = False) -> Fit:
         """Tell whether the rule is about a call, or about one command of it.
 

@@ -14,7 +14,7 @@ class RunFile:
     """One file in a run's workspace."""
 
     path: str
-    """From the workspace on, with slashes."""
+    """From the workspace on, with slashes; what `GET /runs/{run_id}/files/{path}` takes."""
     size: int
     """In bytes."""
     modified_at: float

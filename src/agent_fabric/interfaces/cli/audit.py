@@ -8,17 +8,18 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.bootstrap.local import open_records
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit import AuditEntry, audit_of
 from agent_fabric.domain.errors import Forbidden, RunKeyMissing
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.interfaces.audit_views import act_from, act_object, chain_object, entry_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if, server_of, with_client
+from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
 
 app = new_app("See who did what, and check that the record is whole: list, verify.")
@@ -62,7 +63,7 @@ def list_(
         found += _acts(workspace, server, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)
     if as_json:
-        print_json([act_object(entry) if isinstance(entry, Act) else entry_object(entry) for entry in found])
+        print_json([ACT.dump(entry) if isinstance(entry, Act) else CALL.dump(entry) for entry in found])
     else:
         lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
         sys.stdout.write("".join(f"{line}\n" for line in lines) or "Nothing has been done.\n")
@@ -102,7 +103,7 @@ def verify(
 def _verified_here(workspace: str | None, expect: str, *, shared: bool) -> Json:
     records = open_records(existing_root(workspace))
     try:
-        return asyncio.run(chain_object(records.storage.chain, expect=expect, shared=shared))
+        return CHAIN.dump(asyncio.run(VerifyChain(records.storage.chain)(expect=expect, shared=shared)))
     finally:
         records.close()
 
@@ -121,7 +122,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
     url = server_of(workspace, server)
     if url is not None:
         try:
-            return [act_from(act) for act in with_client(url, lambda client: client.audit.acts(limit=limit))]
+            return [ACT.load(act) for act in with_client(url, lambda client: client.audit.acts(limit=limit))]
         except Forbidden:
             if wanted:
                 raise

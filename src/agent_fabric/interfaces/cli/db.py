@@ -19,7 +19,7 @@ from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
-from agent_fabric.interfaces.store_view import status_from, status_object
+from agent_fabric.wire.operations import STORE
 
 app = new_app("Look after the store: status, backup, restore.")
 
@@ -41,9 +41,9 @@ def status(
     if url is None:
         found = asyncio.run(store_status(existing_root(workspace), check=check))
     else:
-        found = status_from(with_client(url, lambda client: client.store.status(check=check)))
+        found = STORE.load(with_client(url, lambda client: client.store.status(check=check)))
     if as_json:
-        print_json(status_object(found))
+        print_json(STORE.dump(found))
     else:
         sys.stdout.write(_described(found))
     return FAILED if found.damage else COMPLETED

@@ -22,11 +22,10 @@ from agent_fabric.interfaces.cli.output import plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.examination import (
     encryption_finding,
-    findings_from,
-    findings_object,
     model_findings,
     python_finding,
 )
+from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient, Health
@@ -48,7 +47,7 @@ def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson =
     findings = _examine(workspace) if url is None else with_client(url, _examine_at)
     good = can_run(findings)
     if as_json:
-        print_json(findings_object(findings))
+        print_json(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))
     else:
         _show(findings, good=good)
     return COMPLETED if good else FAILED
@@ -90,7 +89,7 @@ async def _examine_at(client: "FabricClient") -> list[Finding]:
         who = await client.me()
         may = ", ".join(sorted(who.scopes))
         findings.append(Finding(about="you", level=Level.OK, text=f"{who.name} ({who.kind}), who may: {may}"))
-        return [*findings, *findings_from(await client.examine())]
+        return [*findings, *DIAGNOSIS.load(await client.examine()).findings]
     except Forbidden as problem:
         return [*findings, Finding(about="machine", level=Level.WARN, text=problem.message, fix=problem.hint)]
     except FabricError as problem:

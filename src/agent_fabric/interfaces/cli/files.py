@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if
-from agent_fabric.interfaces.files_view import files_object
+from agent_fabric.wire.runs import RUN_FILES
 
 app = new_app("List and fetch the files that a run made.")
 
@@ -62,7 +62,7 @@ def files(
 
 def _show(found: RunFileList, *, as_json: bool) -> None:
     if as_json:
-        print_json(files_object(found))
+        print_json(RUN_FILES.dump(found))
         return
     width = max((len(f"{one.size:,}") for one in found.files), default=0)
     sys.stdout.writelines(f"{one.size:>{width},}  {plain(one.path)}\n" for one in found.files)

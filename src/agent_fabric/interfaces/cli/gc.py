@@ -8,13 +8,13 @@ import typer
 
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.local import open_records, this_person
-from agent_fabric.interfaces.audit_views import collected_object
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
 
 app = new_app("Take old runs away.")
@@ -55,4 +55,4 @@ def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dr
         done = asyncio.run(collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run))
     finally:
         records.close()
-    return collected_object(done, dry_run=dry_run)
+    return COLLECTED.dump(done)

@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.identity_views import key_object
+from agent_fabric.wire.identity import KEY, KeyState
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def list_(
 
     async def go(identity: Identity) -> list[Json]:
         found = await identity.keys.list(also_dead=everything)
-        return [key_object(key, now=now, usable=identity.keys.is_usable(key)) for key in found]
+        return [KEY.dump(KeyState.of(key, now=now, usable=identity.keys.is_usable(key))) for key in found]
 
     url = server_of(workspace, server)
     if url is None:
@@ -75,7 +75,7 @@ def create(
 
     async def go(identity: Identity) -> Json:
         made = await identity.keys.create(name, scopes=wanted, lasts_s=lasts_s, by=owner_here())
-        return {**key_object(made.key, now=made.key.created_at), "key": made.secret}
+        return {**KEY.dump(KeyState(made.key, "live")), "key": made.secret}
 
     async def go_there(client: "FabricClient") -> Json:
         return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
@@ -105,7 +105,7 @@ def revoke(
     require_a_person()
 
     async def go(identity: Identity) -> Json:
-        return key_object(await identity.keys.revoke(key, by=owner_here()), now=time.time())
+        return KEY.dump(KeyState.of(await identity.keys.revoke(key, by=owner_here()), now=time.time()))
 
     url = server_of(workspace, server)
     revoked = with_identity(workspace, go) if url is None else with_client(url, lambda client: client.keys.revoke(key))

@@ -22,7 +22,8 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.policy_views import LEVELS, checked_object, policy_object, simulation_object, with_added
+from agent_fabric.interfaces.policy_views import LEVELS, check_command, with_added
+from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
 
 app = new_app("See what may happen and why: check, show, simulate.")
@@ -65,7 +66,8 @@ def check(
     wanted = read_scopes(scopes) or ()
     url = server_of(workspace, server)
     if url is None:
-        checked: Json = checked_object(_policy(workspace), command, agent=agent, level=level, scopes=wanted)
+        found = check_command(_policy(workspace), command, agent=agent, level=level, scopes=wanted)
+        checked: Json = CHECKED_COMMAND.dump(found)
     else:
         checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
     if as_json:
@@ -82,7 +84,7 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
     Example: fabric policy show
     """
     url = server_of(workspace, server)
-    shown = policy_object(_policy(workspace)) if url is None else with_client(url, lambda client: client.policy.show())
+    shown = POLICY.dump(_policy(workspace)) if url is None else with_client(url, lambda client: client.policy.show())
     if as_json:
         print_json(shown)
         return
@@ -115,7 +117,7 @@ def simulate(
     text = text_of(file)
     url = server_of(workspace, server)
     if url is None:
-        result: Json = simulation_object(asyncio.run(_simulated(workspace, text, file, time.time() - seconds)))
+        result: Json = SIMULATION.dump(asyncio.run(_simulated(workspace, text, file, time.time() - seconds)))
     else:
         result = with_client(url, lambda client: client.policy.simulate(text, file=str(file), since_s=seconds))
     if as_json:

@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import from_here, plain, print_json
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.identity_views import token_object
+from agent_fabric.wire.identity import TOKEN
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def issue(
     wanted = read_scopes(scopes)
 
     async def go(identity: Identity) -> Json:
-        return token_object(await identity.issue(user, by=owner_here(), scopes=wanted, lifetime_s=lifetime_s))
+        return TOKEN.dump(await identity.issue(user, by=owner_here(), scopes=wanted, lifetime_s=lifetime_s))
 
     async def go_there(client: "FabricClient") -> Json:
         return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)

@@ -1,7 +1,6 @@
 """`fabric users`: who can log in to the server, and what they may."""
 
 import sys
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +22,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.identity_views import removed_object, user_object
+from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def add(
     password = None if no_password else read_password(name, from_stdin=password_stdin)
 
     async def go(identity: Identity) -> Json:
-        return user_object(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
+        return USER.dump(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
 
     url = server_of(workspace, server)
     if url is None:
@@ -102,10 +101,10 @@ def set_(
         )
 
     async def go(identity: Identity) -> Json:
-        before = user_object(await identity.users.get(name))
+        before = USER.dump(await identity.users.get(name))
         user = await identity.users.change(name, role=role, extra=extra, disabled=disabled, by=owner_here())
         _warn_if_it_was_the_last_admin(before, await _everybody(identity))
-        return user_object(user)
+        return USER.dump(user)
 
     async def go_there(client: "FabricClient") -> Json:
         before = await client.users.show(name)
@@ -131,7 +130,7 @@ def password(
     fresh = read_password(name, from_stdin=password_stdin)
 
     async def go(identity: Identity) -> Json:
-        return user_object(await identity.users.set_password(name, fresh, by=owner_here()))
+        return USER.dump(await identity.users.set_password(name, fresh, by=owner_here()))
 
     async def go_there(client: "FabricClient") -> Json:
         await client.users.set_password(name, fresh)
@@ -148,10 +147,12 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
     require_a_person()
 
     async def go(identity: Identity) -> Json:
-        before = user_object(await identity.users.get(name))
+        before = USER.dump(await identity.users.get(name))
         await identity.users.remove(name, by=owner_here())
         _warn_if_it_was_the_last_admin(before, await _everybody(identity))
-        return removed_object(name, await identity.keys.made_by(name), now=time.time())
+        return REMOVED_USER.dump(
+            RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
+        )
 
     async def go_there(client: "FabricClient") -> Json:
         before = await client.users.show(name)
@@ -172,7 +173,7 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
 
 
 async def _everybody(identity: Identity) -> list[Json]:
-    return [user_object(user) for user in await identity.users.list()]
+    return [USER.dump(user) for user in await identity.users.list()]
 
 
 def _warn_if_it_was_the_last_admin(before: Json, users: Sequence[Json]) -> None:

@@ -9,7 +9,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Place, Server, at_place
-from agent_fabric.interfaces.verification_view import verification_object
+from agent_fabric.wire.runs import VERIFICATION
 
 _MARKS = {Standing.HOLDS: ("✓", "green"), Standing.FAILS: ("✗", "red"), Standing.OPEN: ("–", "dim")}
 
@@ -28,7 +28,7 @@ def verify(run_id: RunIdArgument, workspace: Workspace = None, server: Server = 
 
     found = at_place(workspace, server, go)
     if as_json:
-        print_json(verification_object(found))
+        print_json(VERIFICATION.dump(found))
     else:
         sys.stdout.write(_report(found))
     return COMPLETED if found.holds else FAILED

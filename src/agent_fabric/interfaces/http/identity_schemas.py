@@ -7,9 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from agent_fabric.domain.identity import SCOPE_PATTERN, Kind, Role, Scope
-
-_OUT = ConfigDict(use_attribute_docstrings=True)
+from agent_fabric.domain.identity import SCOPE_PATTERN, Role, Scope
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
@@ -34,29 +32,6 @@ class LoginRequest(BaseModel):
 
     username: Annotated[str, StringConstraints(max_length=255)]
     password: Secret
-
-
-class Token(BaseModel):
-    """A token, shown once. Send it as `Authorization: Bearer TOKEN`."""
-
-    model_config = _OUT
-
-    access_token: str
-    token_type: Literal["bearer"]
-    expires_in: int
-    """Seconds until it counts no more."""
-    scopes: list[ScopeName]
-
-
-class Me(BaseModel):
-    """Who is asking, and what they may."""
-
-    model_config = _OUT
-
-    name: str
-    kind: Kind
-    """How they showed who they are."""
-    scopes: list[ScopeName]
 
 
 class NewUser(BaseModel):
@@ -111,28 +86,6 @@ class TokenRequest(BaseModel):
     """How long it counts; by default as long as a login."""
 
 
-class UserDetails(BaseModel):
-    """A person who can log in."""
-
-    model_config = _OUT
-
-    name: str
-    role: Role
-    scopes: list[ScopeName]
-    """All that they may."""
-    extra_scopes: list[ScopeName]
-    """Of these, what they may beyond their role."""
-    disabled: bool
-    has_password: bool
-    created_at: float
-
-
-class UserList(BaseModel):
-    """Every user, by name."""
-
-    users: list[UserDetails]
-
-
 class NewKeyRequest(BaseModel):
     """A key for a program."""
 
@@ -142,49 +95,3 @@ class NewKeyRequest(BaseModel):
     scopes: Annotated[list[ScopeName], Field(min_length=1)] = [Scope.RUNS_READ]
     expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""
-
-
-class KeyDetails(BaseModel):
-    """A key, without the key itself."""
-
-    model_config = _OUT
-
-    id: str
-    """Stands in the key, too."""
-    name: str
-    scopes: list[ScopeName]
-    status: Literal["live", "expired", "revoked", "foreign"]
-    """`foreign`: it was made with another `identity.key`, so that nobody can use it here."""
-    created_by: str
-    created_at: float
-    expires_at: float | None
-    """null: never."""
-    revoked_at: float | None
-    last_used_at: float | None
-    """Right to the minute."""
-
-
-class RemovedUser(BaseModel):
-    """A person who cannot log in any more."""
-
-    model_config = _OUT
-
-    name: str
-    removed: Literal[True]
-    keys: list[KeyDetails]
-    """Keys that they made, and that still work until somebody revokes them."""
-
-
-class CreatedKey(KeyDetails):
-    """A key that was just made."""
-
-    model_config = _OUT
-
-    key: str
-    """The key itself. It is shown this once, and kept nowhere."""
-
-
-class KeyList(BaseModel):
-    """Keys, the newest first."""
-
-    keys: list[KeyDetails]

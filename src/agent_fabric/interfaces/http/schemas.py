@@ -1,6 +1,6 @@
 """The shapes of bodies: what comes in is checked against them; what goes out is described by them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -168,78 +168,6 @@ class RunDetails(BaseModel):
 
     meta: Annotated[RunDetailsMeta, Field(alias="_meta")]
     error: ErrorInfo | None = None
-
-
-class Status(BaseModel):
-    """Where a run stands."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"run_id": "d36e91a5-…", "status": "running"}]})
-
-    run_id: str
-    status: RunStatus
-
-
-class RunLine(BaseModel):
-    """One line about a run."""
-
-    run_id: str
-    status: RunStatus
-    created_at: float
-    updated_at: float
-    specialist_ids: list[str]
-    prompt: str
-    summary: str
-
-
-class RunList(BaseModel):
-    """Some of the runs, newest first."""
-
-    model_config = _OUT
-
-    runs: list[RunLine]
-    next: str | None
-    """Where the list goes on; null at its end. A page may be short, even empty, and not be the last."""
-
-
-class FoundRunLine(RunLine):
-    """One line about a run that fits a question."""
-
-    score: float
-    """At most 1; only good for comparing answers to the same question."""
-
-
-class FoundRuns(BaseModel):
-    """The runs nearest to a question, the best first."""
-
-    model_config = _OUT
-
-    runs: list[FoundRunLine]
-    unread: int
-    """Settled runs that were not looked at, because they have not been read yet; ask again."""
-
-
-class EventLine(BaseModel):
-    """One event, as in `runlog.jsonl`."""
-
-    model_config = _OPEN
-
-    ts: float
-    kind: str
-    step: str
-    payload: dict[str, Any]
-    seq: int
-    run_id: str
-
-
-class EventList(BaseModel):
-    """Some of a run's events, in order."""
-
-    model_config = _OUT
-
-    run_id: str
-    events: list[EventLine]
-    next: str | None
-    """Where the list goes on; null when these were the newest ones."""
 
 
 class RunCounts(BaseModel):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
@@ -88,16 +87,3 @@ def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
         "events": view.events,
     }
     return shown
-
-
-def listed(record: RunRecord) -> dict[str, Any]:
-    """Return one line about a run."""
-    return {
-        "run_id": record.run_id,
-        "status": record.status,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "specialist_ids": record.specialist_ids,
-        "prompt": record.prompt,
-        "summary": record.summary,
-    }

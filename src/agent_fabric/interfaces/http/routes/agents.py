@@ -29,8 +29,9 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.routes.runs import Flag, outcome_of
-from agent_fabric.interfaces.http.schemas import Result, Status
+from agent_fabric.interfaces.http.schemas import Result
 from agent_fabric.interfaces.http.starting import begun
+from agent_fabric.wire.runs import STATUS
 
 NamePath = Annotated[str, Path(description="The name of an agent.")]
 Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
@@ -83,7 +84,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
             fails=[404, 503, 507],
             also=gives(
                 Result,
-                Status,
+                STATUS,
                 status=202,
                 text="The run has not ended: it waits for somebody, or `wait` is false, and this is its id.",
             ),

@@ -5,16 +5,17 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
+from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.interfaces.audit_views import act_object, chain_object, collected_object
 from agent_fabric.interfaces.http.answers import json_answer
-from agent_fabric.interfaces.http.audit_schemas import AdminActs, ChainVerification, GarbageCollected, GarbageRequest
+from agent_fabric.interfaces.http.audit_schemas import GarbageRequest
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.routes.runs import Flag
+from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
 
 
 def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
@@ -23,7 +24,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/api/v1/audit/verify",
-        **operation("operations", Scope.ADMIN, "Check that the record is whole", ChainVerification, fails=[503]),
+        **operation("operations", Scope.ADMIN, "Check that the record is whole", CHAIN, fails=[503]),
     )
     async def verify(
         expect: Annotated[
@@ -32,17 +33,17 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
         shared: Annotated[Flag, Query(description="Whether entries with other keys are in order.")] = False,
     ) -> Response:
         """The same as `fabric audit verify --json`: recompute every log, and the chain over all of them."""
-        return json_answer(await chain_object(records.storage.chain, expect=expect, shared=shared))
+        return json_answer(CHAIN.dump(await VerifyChain(records.storage.chain)(expect=expect, shared=shared)))
 
     @app.get(
         "/api/v1/audit/acts",
-        **operation("operations", Scope.ADMIN, "List what people did to the server itself", AdminActs, fails=[503]),
+        **operation("operations", Scope.ADMIN, "List what people did to the server itself", ACTS, fails=[503]),
     )
     async def acts(
         limit: Annotated[int, Query(ge=1, le=10_000, description="How many, the newest first.")] = 100,
     ) -> Response:
         """Users, keys, tokens, secrets (by name), backups: who changed what, and when. The check covers it."""
-        return json_answer({"acts": [act_object(act) for act in await records.storage.acts.recent(limit=limit)]})
+        return json_answer(ACTS.dump(await records.storage.acts.recent(limit=limit)))
 
     @app.post(
         "/api/v1/gc",
@@ -50,7 +51,7 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
             "operations",
             Scope.ADMIN,
             "Take old runs away",
-            GarbageCollected,
+            COLLECTED,
             body=takes(GarbageRequest, required=False),
             fails=[503, 507],
         ),
@@ -61,4 +62,4 @@ def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
         done = await collect_garbage(records)(
             older_than_s=wish.older_than_s, by=who_asks(request).name, keep=wish.keep, dry_run=wish.dry_run
         )
-        return json_answer(collected_object(done, dry_run=wish.dry_run))
+        return json_answer(COLLECTED.dump(done))

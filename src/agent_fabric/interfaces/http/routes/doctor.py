@@ -5,20 +5,20 @@ import asyncio
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from agent_fabric.application.models.check_health import Finding, Level
+from agent_fabric.application.models.check_health import Finding, Level, can_run
 from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.openapi import operation
-from agent_fabric.interfaces.http.operation_schemas import Diagnosis
+from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis
 
 
 def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the route. It is for administrators: it tells about the machine."""
 
-    @app.get("/api/v1/doctor", **operation("operations", Scope.ADMIN, "Check whether a task could run", Diagnosis))
+    @app.get("/api/v1/doctor", **operation("operations", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS))
     async def doctor() -> Response:
         """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
         from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
@@ -35,4 +35,4 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))
         except ConfigError as problem:
             findings.append(Finding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
-        return json_answer(look.findings_object(findings))
+        return json_answer(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))

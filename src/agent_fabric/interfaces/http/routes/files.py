@@ -13,12 +13,11 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope as Right
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
-from agent_fabric.interfaces.files_view import files_object
 from agent_fabric.interfaces.http.connection import roomy
-from agent_fabric.interfaces.http.file_schemas import RunFilesAnswer
 from agent_fabric.interfaces.http.locks import needs
 from agent_fabric.interfaces.http.openapi import operation, problems
 from agent_fabric.interfaces.http.sse import disconnected
+from agent_fabric.wire.runs import RUN_FILES
 
 PIECE_BYTES = 256 * 1024
 CONTENT: dict[str, Any] = {
@@ -35,14 +34,12 @@ def add_files(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/files",
-        **operation(
-            "runs", Right.RUNS_READ, "List the files that a run has made", RunFilesAnswer, fails=[404, 409, 503]
-        ),
+        **operation("runs", Right.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503]),
     )
     async def files(run_id: RunIdPath) -> Response:
         """What is in its workspace. The files of a project folder are not handed out: see its diff."""
         found = await fetch.list(await fabric.find(run_id))
-        return Response(dump_json(files_object(found)), media_type="application/json")
+        return Response(dump_json(RUN_FILES.dump(found)), media_type="application/json")
 
     @app.get(
         "/runs/{run_id}/files/{path:path}",

@@ -9,12 +9,12 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.identity_schemas import LoginRequest, Me, OwnPassword, Token
+from agent_fabric.interfaces.http.identity_schemas import LoginRequest, OwnPassword
 from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.routes.keys import add_keys
 from agent_fabric.interfaces.http.routes.users import add_users
-from agent_fabric.interfaces.identity_views import principal_object, token_object
+from agent_fabric.wire.identity import PRINCIPAL, TOKEN
 
 _NOT_KEPT = {"cache-control": "no-store"}
 
@@ -35,7 +35,7 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
             "identity",
             PUBLIC,
             "Log in with a name and a password",
-            Token,
+            TOKEN,
             body=takes(LoginRequest),
             fails=[401, 429, 503],
         ),
@@ -45,14 +45,14 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
         wish = await body_of(request, LoginRequest)
         issued = await identity.login(wish.username, wish.password.get_secret_value())
         _log.info("%s has logged in", issued.name)
-        answer = json_answer(token_object(issued))
+        answer = json_answer(TOKEN.dump(issued))
         answer.headers.update(_NOT_KEPT)
         return answer
 
-    @app.get("/api/v1/me", **operation("identity", Scope.RUNS_READ, "Show who is asking", Me, fails=[401]))
+    @app.get("/api/v1/me", **operation("identity", Scope.RUNS_READ, "Show who is asking", PRINCIPAL, fails=[401]))
     async def me(request: Request) -> Response:
         """Tell who the credential belongs to, and what it allows."""
-        return json_answer(principal_object(who_asks(request)))
+        return json_answer(PRINCIPAL.dump(who_asks(request)))
 
     @app.put(
         "/api/v1/me/password",

@@ -3,28 +3,19 @@
 from functools import partial
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.observability.metrics import CONTENT_TYPE
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
-from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.http.operation_schemas import (
-    AlertList,
-    BackupMade,
-    BackupRequest,
-    Readiness,
-    StoreStanding,
-)
+from agent_fabric.interfaces.http.openapi import gives, operation, takes
+from agent_fabric.interfaces.http.operation_schemas import BackupRequest
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.store_view import status_object
-
-JSON = "application/json"
+from agent_fabric.wire.operations import ALERTS, BACKUP, READINESS, STORE, AlertStatus, BackupMade
 
 
 def add_operations(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
@@ -42,8 +33,7 @@ def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
         What exactly is wrong is not told here, where anybody may ask: see the metrics and the alerts.
         """
         failing = sorted(await fabric.operations.check_readiness())
-        body = {"ready": not failing, "failing": failing}
-        return Response(dump_json(body), 503 if failing else 200, media_type=JSON)
+        return json_answer({"ready": not failing, "failing": failing}, 503 if failing else 200)
 
     add = partial(
         app.router.add_api_route, "/ready", ready, route_class_override=PlainRoute, openapi_extra=needs(PUBLIC)
@@ -52,8 +42,8 @@ def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
         methods=["GET"],
         summary="Tell whether work is welcome",
         tags=["health"],
-        response_model=Readiness,
-        responses={503: {"model": Readiness, "description": "Not now."}},
+        response_model=None,
+        responses=gives(READINESS) | gives(READINESS, status=503, text="Not now."),
     )
     add(methods=["HEAD"], include_in_schema=False)
 
@@ -74,32 +64,31 @@ def _add_metrics(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 
 def _add_alerts(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.get("/api/v1/alerts", **operation("operations", Scope.ADMIN, "Show alerts", AlertList))
+    @app.get("/api/v1/alerts", **operation("operations", Scope.ADMIN, "Show alerts", ALERTS))
     async def alerts() -> Response:
         """List all rules, and how each stands; those that fire come first."""
         standing = sorted(fabric.operations.watchers.alerts.standing(), key=lambda each: each[1].stage != "firing")
-        listed = [
-            {
-                "name": rule.name,
-                "status": alert.stage.value,
-                "severity": rule.severity.value,
-                "when": str(rule.when),
-                "for_s": rule.for_s,
-                "value": alert.value,
-                "since": since,
-            }
-            for rule, alert, since in standing
-        ]
-        return Response(dump_json({"alerts": listed}), media_type=JSON)
+        return json_answer(
+            ALERTS.dump(
+                AlertStatus(
+                    rule.name,
+                    alert.stage.value,
+                    rule.severity.value,
+                    str(rule.when),
+                    rule.for_s,
+                    alert.value,
+                    since,
+                )
+                for rule, alert, since in standing
+            )
+        )
 
 
 def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
-    @app.get(
-        "/api/v1/db", **operation("operations", Scope.ADMIN, "Show how the store stands", StoreStanding, fails=[503])
-    )
+    @app.get("/api/v1/db", **operation("operations", Scope.ADMIN, "Show how the store stands", STORE, fails=[503]))
     async def status(check: bool = False) -> Response:
         """Tell its size and what is in it; with `check`, read the whole file and look for damage."""
-        return Response(dump_json(status_object(await fabric.operations.status(check=check))), media_type=JSON)
+        return json_answer(STORE.dump(await fabric.operations.status(check=check)))
 
     @app.post(
         "/api/v1/db/backup",
@@ -107,7 +96,7 @@ def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
             "operations",
             Scope.ADMIN,
             "Make a backup",
-            BackupMade,
+            BACKUP,
             status=201,
             body=takes(BackupRequest, required=False),
             fails=[503, 507],
@@ -118,18 +107,8 @@ def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
 
         Keys and the local token are never in it.
         """
-        try:
-            asked = BackupRequest.model_validate_json(await request.body() or b"{}")
-        except ValidationError as problem:
-            errors = problem.errors(include_url=False, include_context=False, include_input=False)
-            raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+        asked = await body_of(request, BackupRequest, absent=BackupRequest())
         made = await fabric.operations.back_up(by=who_asks(request), workspaces=asked.workspaces)
-        body = {
-            "path": str(made.path),
-            "size_bytes": made.size_bytes,
-            "files": made.files,
-            "workspaces": made.workspaces,
-            "changed": len(made.changed),
-            "seconds": round(made.seconds, 3),
-        }
-        return Response(dump_json(body), 201, media_type=JSON)
+        seconds = round(made.seconds, 3)
+        backup = BackupMade(str(made.path), made.size_bytes, made.files, made.workspaces, len(made.changed), seconds)
+        return json_answer(BACKUP.dump(backup), 201)

@@ -17,14 +17,9 @@ from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.http.policy_schemas import (
-    CheckedCommand,
-    CommandToCheck,
-    PolicyInForce,
-    PolicySimulation,
-    RulesToTry,
-)
-from agent_fabric.interfaces.policy_views import checked_object, policy_object, simulation_object, with_added
+from agent_fabric.interfaces.http.policy_schemas import CommandToCheck, RulesToTry
+from agent_fabric.interfaces.policy_views import check_command, with_added
+from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 
 
 def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
@@ -32,10 +27,10 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     in_force = policy_of(fabric.local.records, fabric.config)
     simulate_policy = SimulatePolicy(fabric.catalogue, fabric.local.records.runs)
 
-    @app.get("/api/v1/policy", **operation("policy", Scope.RUNS_READ, "Show the rules in force", PolicyInForce))
+    @app.get("/api/v1/policy", **operation("policy", Scope.RUNS_READ, "Show the rules in force", POLICY))
     async def show() -> Response:
         """The same as `fabric policy show --json`."""
-        return json_answer(policy_object(in_force))
+        return json_answer(POLICY.dump(in_force))
 
     @app.post(
         "/api/v1/policy/check",
@@ -43,16 +38,15 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
             "policy",
             Scope.RUNS_READ,
             "Explain what the policy says about a command line",
-            CheckedCommand,
+            CHECKED_COMMAND,
             body=takes(CommandToCheck),
         ),
     )
     async def check(request: Request) -> Response:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
         wish = await body_of(request, CommandToCheck)
-        return json_answer(
-            checked_object(in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes)
-        )
+        checked = check_command(in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes)
+        return json_answer(CHECKED_COMMAND.dump(checked))
 
     @app.post(
         "/api/v1/policy/simulate",
@@ -60,7 +54,7 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
             "policy",
             Scope.RUNS_READ,
             "Decide about past calls once more, with more rules",
-            PolicySimulation,
+            SIMULATION,
             body=takes(RulesToTry),
             fails=[503],
         ),
@@ -74,4 +68,4 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
         except ConfigProblem as problem:
             raise ConfigError(problem.message, hint=problem.hint) from None
         result = await simulate_policy(in_force, after, since=time.time() - wish.since_s)
-        return json_answer(simulation_object(result))
+        return json_answer(SIMULATION.dump(result))

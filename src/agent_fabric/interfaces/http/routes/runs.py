@@ -23,19 +23,11 @@ from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.schemas import (
-    CancelRequest,
-    EventList,
-    Result,
-    ResumeRequest,
-    RunDetails,
-    RunList,
-    RunRequest,
-    Status,
-)
+from agent_fabric.interfaces.http.schemas import CancelRequest, Result, ResumeRequest, RunDetails, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.starting import begun, resumed
-from agent_fabric.interfaces.http.views import answer, detailed, listed, look_at, status_of
+from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
+from agent_fabric.wire.runs import EVENT_LIST, RUN_LIST, STATUS, RunList
 
 _NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
 LAST = 2**63 - 1
@@ -115,7 +107,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             "runs",
             Scope.RUNS,
             "Start a run and do not wait for it",
-            Status,
+            STATUS,
             status=202,
             body=takes(RunRequest),
             fails=refusals,
@@ -157,7 +149,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
-    @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RunList))
+    @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST))
     async def list_runs(
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
@@ -187,10 +179,10 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
             following = f"/runs?{urlencode(asked)}"
-        return json_answer({"runs": [listed(record) for record in page.records], "next": following})
+        return json_answer(RUN_LIST.dump(RunList(page.records, following)))
 
     @app.get(
-        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Tell which run was created last", Status, fails=[404])
+        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Tell which run was created last", STATUS, fails=[404])
     )
     async def newest() -> Response:
         """Runs that work for another one do not count."""
@@ -204,7 +196,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer(detailed(fabric, await look_at(fabric, found)))
 
     @app.get(
-        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Tell where a run stands", Status, fails=[404])
+        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Tell where a run stands", STATUS, fails=[404])
     )
     async def status(run_id: RunIdPath) -> Response:
         """`interrupted` means that nobody drives it although it has not ended."""
@@ -214,7 +206,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.get(
         "/runs/{run_id}/events",
         **operation(
-            "runs", Scope.RUNS_READ, "Show or follow a run's events", EventList, fails=[404], also={200: STREAM}
+            "runs", Scope.RUNS_READ, "Show or follow a run's events", EVENT_LIST, fails=[404], also={200: STREAM}
         ),
     )
     async def events(
@@ -260,7 +252,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             Result,
             body=takes(ResumeRequest, required=False),
             fails=refusals,
-            also=gives(Status, status=202, text="It is being driven, or waits for its turn."),
+            also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
         ),
     )
     async def resume(

@@ -9,10 +9,9 @@ from starlette.responses import Response
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.openapi import operation
-from agent_fabric.interfaces.http.schemas import FoundRuns, RunList
-from agent_fabric.interfaces.http.views import listed
+from agent_fabric.wire.runs import FOUND_RUNS, RUN_LIST, FoundRuns, RunList
 
 MAX_READ = 200
 """Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""
@@ -38,7 +37,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         "/runs/matching",
         **operation(
-            "runs", Scope.RUNS_READ, "Find runs by words of their task or summary, the best match first", RunList
+            "runs", Scope.RUNS_READ, "Find runs by words of their task or summary, the best match first", RUN_LIST
         ),
     )
     async def matching(
@@ -47,9 +46,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
     ) -> Response:
         """As `fabric logs search` finds them."""
         found = await fabric.catalogue.search(q, limit=limit)
-        return Response(
-            dump_json({"runs": [listed(each) for each in found], "next": None}), media_type="application/json"
-        )
+        return json_answer(RUN_LIST.dump(RunList(found, None)))
 
     @app.get(
         "/runs/search",
@@ -57,7 +54,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
             "runs",
             Scope.RUNS_READ,
             "Find settled runs by meaning, the best match first",
-            FoundRuns,
+            FOUND_RUNS,
             fails=[501, 502, 503, 504],
         ),
     )
@@ -70,5 +67,5 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
         """
         answer = await lazy.search(q, limit=limit, most_read=MAX_READ)
-        runs = [{**listed(each.record), "score": round(each.score, 4)} for each in answer.runs]
-        return Response(dump_json({"runs": runs, "unread": answer.unread}), media_type="application/json")
+        runs = [each._replace(score=round(each.score, 4)) for each in answer.runs]
+        return json_answer(FOUND_RUNS.dump(FoundRuns(runs, answer.unread)))

@@ -1,7 +1,6 @@
 """People who can log in."""
 
 import logging
-import time
 from typing import Annotated
 
 from fastapi import FastAPI, Path, Request
@@ -11,19 +10,10 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope, scope_from
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.identity_schemas import (
-    NewPassword,
-    NewUser,
-    RemovedUser,
-    Token,
-    TokenRequest,
-    UserDetails,
-    UserList,
-    UserUpdate,
-)
+from agent_fabric.interfaces.http.identity_schemas import NewPassword, NewUser, TokenRequest, UserUpdate
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.identity_views import removed_object, token_object, user_object
+from agent_fabric.wire.identity import REMOVED_USER, TOKEN, USER, USERS, KeyState, RemovedUser
 
 UserName = Annotated[str, Path(description="The name of a user.")]
 
@@ -34,10 +24,10 @@ def add_users(app: FastAPI, identity: Identity) -> None:
     """Add the routes. What they change counts at once."""
     users = identity.users
 
-    @app.get("/api/v1/users", **operation("identity", Scope.ADMIN, "List users", UserList, fails=[401]))
+    @app.get("/api/v1/users", **operation("identity", Scope.ADMIN, "List users", USERS, fails=[401]))
     async def list_users() -> Response:
         """Answer with everybody who can log in, by name."""
-        return json_answer({"users": [user_object(user) for user in await users.list()]})
+        return json_answer(USERS.dump(await users.list()))
 
     @app.post(
         "/api/v1/users",
@@ -45,7 +35,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
             "identity",
             Scope.ADMIN,
             "Add a user",
-            UserDetails,
+            USER,
             status=201,
             body=takes(NewUser),
             fails=[401, 409, 429, 503, 507],
@@ -57,12 +47,12 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         password = None if wish.password is None else wish.password.get_secret_value()
         user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
         _log.info("%s has added the user %s as %s", who.name, user.name, user.role.value)
-        return json_answer(user_object(user), status=201)
+        return json_answer(USER.dump(user), status=201)
 
-    @app.get("/api/v1/users/{name}", **operation("identity", Scope.ADMIN, "Show a user", UserDetails, fails=[401, 404]))
+    @app.get("/api/v1/users/{name}", **operation("identity", Scope.ADMIN, "Show a user", USER, fails=[401, 404]))
     async def show(name: UserName) -> Response:
         """Tell what somebody may."""
-        return json_answer(user_object(await users.get(name)))
+        return json_answer(USER.dump(await users.get(name)))
 
     @app.patch(
         "/api/v1/users/{name}",
@@ -70,7 +60,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
             "identity",
             Scope.ADMIN,
             "Change a user",
-            UserDetails,
+            USER,
             body=takes(UserUpdate),
             fails=[401, 404, 409, 503, 507],
         ),
@@ -81,11 +71,11 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         extra = None if wish.scopes is None else map(scope_from, wish.scopes)
         user = await users.change(name, role=wish.role, extra=extra, disabled=wish.disabled, by=who)
         _log.info("%s has changed the user %s", who.name, user.name)
-        return json_answer(user_object(user))
+        return json_answer(USER.dump(user))
 
     @app.delete(
         "/api/v1/users/{name}",
-        **operation("identity", Scope.ADMIN, "Remove a user", RemovedUser, fails=[401, 404, 409, 503, 507]),
+        **operation("identity", Scope.ADMIN, "Remove a user", REMOVED_USER, fails=[401, 404, 409, 503, 507]),
     )
     async def remove(name: UserName, request: Request) -> Response:
         """All of their tokens count no more; keys that they have made stay, and are listed in the answer.
@@ -95,7 +85,9 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         who = who_asks(request)
         await users.remove(name, by=who)
         _log.info("%s has removed the user %s", who.name, name)
-        return json_answer(removed_object(name, await identity.keys.made_by(name), now=time.time()))
+        return json_answer(
+            REMOVED_USER.dump(RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)]))
+        )
 
     @app.post(
         "/api/v1/users/{name}/password",
@@ -121,7 +113,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
             "identity",
             Scope.ADMIN,
             "Issue a token for a user's script",
-            Token,
+            TOKEN,
             status=201,
             body=takes(TokenRequest, required=False),
             fails=[401, 404, 503, 507],
@@ -133,6 +125,6 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         scopes = None if wish.scopes is None else map(scope_from, wish.scopes)
         issued = await identity.issue(name, by=who, scopes=scopes, lifetime_s=wish.lifetime_s)
         _log.info("%s has issued a token for the user %s", who.name, issued.name)
-        answer = json_answer(token_object(issued), status=201)
+        answer = json_answer(TOKEN.dump(issued), status=201)
         answer.headers["cache-control"] = "no-store"
         return answer

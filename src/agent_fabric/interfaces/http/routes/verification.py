@@ -9,8 +9,7 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.interfaces.http.routes.runs import RunIdPath
-from agent_fabric.interfaces.http.verification_schemas import RunVerification
-from agent_fabric.interfaces.verification_view import verification_object
+from agent_fabric.wire.runs import VERIFICATION
 
 
 def add_verification(app: FastAPI, fabric: ServerFabric) -> None:
@@ -19,8 +18,8 @@ def add_verification(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/verify",
-        **operation("runs", Scope.RUNS_READ, "Check again what a run claims", RunVerification, fails=[404, 503]),
+        **operation("runs", Scope.RUNS_READ, "Check again what a run claims", VERIFICATION, fails=[404, 503]),
     )
     async def verification(run_id: RunIdPath) -> Response:
         """Offline: its log, citations, quotes, files, pages and proof, from what was recorded alone."""
-        return json_answer(verification_object(await verify(await fabric.find(run_id))))
+        return json_answer(VERIFICATION.dump(await verify(await fabric.find(run_id))))

@@ -9,7 +9,7 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import SIGNED
 from agent_fabric.interfaces.http.openapi import operation
-from agent_fabric.interfaces.http.webhook_schemas import Accepted
+from agent_fabric.wire.operations import ACCEPTED, Accepted
 
 _BODY = {
     "requestBody": {
@@ -27,7 +27,7 @@ def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
     @app.post(
         "/api/v1/webhooks/{name}",
         **operation(
-            "webhooks", SIGNED, "Deliver something", Accepted, status=202, body=_BODY, fails=[401, 413, 429, 503, 507]
+            "webhooks", SIGNED, "Deliver something", ACCEPTED, status=202, body=_BODY, fails=[401, 413, 429, 503, 507]
         ),
     )
     async def deliver(
@@ -41,6 +41,6 @@ def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
         received = await fabric.webhooks(name, headers, await request.body())
         if received.answer is not None:
             return json_answer(received.answer)
-        shown = {"delivery": received.delivery_id, "run_id": received.run_id, "repeated": received.is_repeated}
+        accepted = Accepted(received.delivery_id, received.run_id, received.is_repeated)
         location = {} if received.run_id is None else {"location": f"/runs/{received.run_id}"}
-        return json_answer(shown, 202, location)
+        return json_answer(ACCEPTED.dump(accepted), 202, location)

@@ -25,7 +25,7 @@ from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath
-from agent_fabric.interfaces.http.schemas import CancelRequest, Status
+from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import state_of, status_of
 from agent_fabric.interfaces.http.workflow_schemas import (
@@ -41,6 +41,7 @@ from agent_fabric.interfaces.http.workflow_schemas import (
 from agent_fabric.interfaces.workflow_result import settled_object, workflow_object
 from agent_fabric.interfaces.workflow_views import checked_object, workflow_line
 from agent_fabric.interfaces.workflow_views import workflow_object as definition_object
+from agent_fabric.wire.runs import STATUS
 
 T = TypeVar("T")
 BASE = "/api/v1/workflows"
@@ -173,7 +174,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
             "workflows",
             Scope.WORKFLOWS,
             "Tell a workflow that something has happened",
-            Status,
+            STATUS,
             body=takes(SignalRequest),
             fails=[404, 409, 503, 507],
         ),

@@ -1,0 +1,60 @@
+"""Rules, and what they say about calls."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent_fabric.application.policy.simulate_policy import Change, Simulation
+from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.policy.engine import Judgement, RulePolicy
+from agent_fabric.domain.policy.rules import Rule
+from agent_fabric.domain.policy.verdicts import Ruling
+from agent_fabric.wire.shape import Shape
+
+
+class CheckedCommand(NamedTuple):
+    """What would become of a command line."""
+
+    decided: Ruling
+    policy_version: str
+    level: str
+    parts: Sequence[Judgement]
+
+
+RULING = Shape(Ruling, "verdict rule subject reason", name="RulingShown")
+CHECKED_COMMAND = Shape(
+    CheckedCommand,
+    "*decided alike=decided.alike policy_version level parts",
+    parts=[RULING, Shape(Judgement, "*decided said", name="CheckedPart", parts=[RULING])],
+)
+POLICY = Shape(
+    RulePolicy,
+    "version profile rules allowed_commands capabilities allowlist=floor agent_allowlists",
+    name="PolicyInForce",
+    about="What may happen without a question, what asks, and what never happens.",
+    parts=[
+        Shape(
+            Allowlists,
+            "commands paths domains",
+            name="AllowlistInForce",
+            about="The only commands, paths and domains that may be used; an empty list does not limit.",
+        ),
+        Shape(
+            Rule,
+            "id verdict reason origin *conditions",
+            name="RuleInForce",
+            about="One rule, with the conditions that it has: `tools`, `commands`, `paths`, `domains`, and others.",
+        ),
+    ],
+)
+SIMULATION = Shape(
+    Simulation,
+    name="PolicySimulation",
+    parts=[
+        Shape(
+            Change,
+            "run_id=past.run_id ts=past.ts tool=past.call.tool args=past.call.args what before after",
+            name="ChangedRuling",
+            parts=[RULING],
+        )
+    ],
+)
