@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.client.transport import Query, Transport, segment
-from agent_fabric.client.wire import json_from, started_run
+from agent_fabric.client.transport import Transport, segment
+from agent_fabric.client.wire import json_from, start_query, started_run
 from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -81,12 +81,7 @@ class Workflows:
             DefinitionNotFound: there is none of this name.
             InvalidInputs: the inputs do not fit what it takes.
         """
-        query: Query = {
-            "wait": False,
-            "model_key": model_key,
-            "network_allowed": network_allowed,
-            "encrypt": encrypt,
-        }
+        query = start_query(model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
         answer = await self._transport.post(f"{_named(name)}/execute", dict(inputs or {}), query)
         return await self._transport.understood(started_run, answer)
 

@@ -6,8 +6,8 @@ from typing import Any
 from agent_fabric.domain.agents.capabilities import servers_of, tools_of
 from agent_fabric.domain.agents.definition import AgentDefinition
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.infrastructure.agents.agent_files import FoundAgent
+from agent_fabric.wire.definitions import AGENT_PROBLEM
 
 
 def agent_line(found: FoundAgent) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def agent_line(found: FoundAgent) -> dict[str, Any]:
         "description": agent.description if agent else "",
         "file": str(found.path),
         "usable": agent is not None,
-        "problems": [problem_object(each) for each in found.problems],
+        "problems": [AGENT_PROBLEM.dump(each) for each in found.problems],
     }
 
 
@@ -32,20 +32,8 @@ def agent_object(found: FoundAgent) -> dict[str, Any]:
 def checked_object(found: Sequence[FoundAgent]) -> dict[str, Any]:
     """Return what is wrong with some files."""
     wrong = [each for each in found if each.definition is None]
-    problems = [problem_object(problem) for each in wrong for problem in each.problems]
+    problems = [AGENT_PROBLEM.dump(problem) for each in wrong for problem in each.problems]
     return {"valid": not wrong, "files": [str(each.path) for each in found], "problems": problems}
-
-
-def problem_object(problem: Problem) -> dict[str, Any]:
-    """Return what is wrong with a definition, and where."""
-    return {
-        "file": problem.file,
-        "line": problem.line or None,
-        "column": problem.column or None,
-        "path": list(problem.path),
-        "message": problem.message,
-        "hint": problem.hint,
-    }
 
 
 def _details(agent: AgentDefinition) -> dict[str, Any]:

@@ -1,21 +1,13 @@
 """Secrets as they are shown: names and dates, never values."""
 
-from typing import Any
+from typing import Annotated
 
 from agent_fabric.bootstrap.secrets import Rotation
 from agent_fabric.infrastructure.secrets.encrypted_file import StoredSecret
+from agent_fabric.wire.shape import Listing, Shape
 
-
-def secret_object(stored: StoredSecret) -> dict[str, Any]:
-    """Return what may be shown of a secret."""
-    return {
-        "name": stored.name,
-        "source": "file",
-        "created_at": stored.created_at,
-        "updated_at": stored.updated_at,
-    }
-
-
-def rotation_object(done: Rotation) -> dict[str, Any]:
-    """Return what a rotation did."""
-    return done._asdict()
+SECRET = Shape(StoredSecret, name="Secret", about="What may be known about a secret.", fixed={"source": "file"})
+SECRETS = Listing("secrets", SECRET, name="SecretList", about="All secrets that are kept here.")
+ROTATION = Shape(
+    Rotation, name="RotationDone", also={"keys": Annotated[list[str], "Short names of all keys, the newest first."]}
+)

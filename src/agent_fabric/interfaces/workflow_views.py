@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition, definition_from
 from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 
 
 def workflow_line(found: Found) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def workflow_line(found: Found) -> dict[str, Any]:
         "triggers": triggers_of(definition.triggers) if definition else [],
         "file": str(found.path),
         "usable": definition is not None,
-        "problems": [problem_object(each) for each in found.problems],
+        "problems": [WORKFLOW_PROBLEM.dump(each) for each in found.problems],
     }
 
 
@@ -38,7 +38,7 @@ def checked_object(found: Sequence[Found]) -> dict[str, Any]:
     return {
         "valid": not wrong,
         "files": [str(each.path) for each in found],
-        "problems": [problem_object(problem) for each in wrong for problem in each.problems],
+        "problems": [WORKFLOW_PROBLEM.dump(problem) for each in wrong for problem in each.problems],
         "notes": [each["note"] for each in noted],
         "noted": noted,
     }
@@ -46,39 +46,11 @@ def checked_object(found: Sequence[Found]) -> dict[str, Any]:
 
 def found_from(shown: Mapping[str, Any]) -> Found:
     """Return the workflow that a server has shown, with `workflow_object`."""
-    problems = tuple(problem_from(each) for each in shown["problems"])
+    problems = tuple(WORKFLOW_PROBLEM.load(each) for each in shown["problems"])
     if not shown["usable"]:
         return Found(path=Path(shown["file"]), plain={"name": shown["name"]}, problems=problems)
     plain = shown["definition"]
     return Found(path=Path(shown["file"]), plain=plain, definition=definition_from(plain), notes=tuple(shown["notes"]))
-
-
-def problem_from(shown: Mapping[str, Any]) -> Problem:
-    """Return the problem of which this is the `problem_object`; those of agents name no step."""
-    return Problem(
-        path=tuple(shown["path"]),
-        message=shown["message"],
-        hint=shown["hint"],
-        step=shown.get("step") or "",
-        file=shown["file"],
-        line=shown["line"] or 0,
-        column=shown["column"] or 0,
-        other_line=shown.get("other_line") or 0,
-    )
-
-
-def problem_object(problem: Problem) -> dict[str, Any]:
-    """Return what is wrong with a definition, and where."""
-    return {
-        "file": problem.file,
-        "line": problem.line or None,
-        "column": problem.column or None,
-        "other_line": problem.other_line or None,
-        "step": problem.step or None,
-        "path": list(problem.path),
-        "message": problem.message,
-        "hint": problem.hint,
-    }
 
 
 def triggers_of(triggers: Triggers) -> list[dict[str, Any]]:

@@ -1,9 +1,10 @@
 """Shapes as JSON Schema, for `/openapi.json` and the reference pages."""
 
 import ast
-import textwrap
+import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import cache
 from inspect import cleandoc, getsource
 from itertools import pairwise
 from pathlib import PurePath
@@ -124,12 +125,11 @@ def _doc(cls: type, attribute: str) -> str:
     return ""
 
 
+@cache
 def field_docs(cls: type) -> dict[str, str]:
     """Return the string under each field of a class, read from its source."""
-    (definition,) = ast.parse(textwrap.dedent(getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
     docs: dict[str, str] = {}
-    for field, text in pairwise(definition.body):
+    for field, text in pairwise(_classes_in(cls.__module__)[cls.__name__].body):
         if (
             isinstance(field, ast.AnnAssign)
             and isinstance(field.target, ast.Name)
@@ -138,3 +138,10 @@ def field_docs(cls: type) -> dict[str, str]:
         ):
             docs[field.target.id] = " ".join(str(text.value.value).split())
     return docs
+
+
+@cache
+def _classes_in(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a module; `inspect` would read it anew for each."""
+    tree = ast.parse(getsource(sys.modules[module]))
+    return {each.name: each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}

@@ -140,8 +140,10 @@ class Shape(Generic[T]):
         holder: Any = self.cls
         kind: Any = None
         for nth, step in enumerate(steps):
+            may_be_none = nth > 0 and _is_optional(kind)
             holder = self.cls if nth == 0 else _without_none(kind)
             kind = _type_of(holder, step)
+            kind = kind | None if may_be_none else kind
         return Key("" if merged else name, tuple(steps), said.endswith("?"), kind, holder)
 
 

@@ -59,6 +59,8 @@ class MeantModel:
     why: str
     """Why this model."""
     standing: Standing
+    """`ready`: it answers; `later`: something is started or fetched first; `elsewhere`: on another machine, which was
+    not asked; `blocked`: a run fails."""
     note: str = ""
     """What a person should know about it."""
     fix: str = ""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agent_fabric.domain.definitions.problems import Problem
 from agent_fabric.interfaces.cli.output import from_here, plain_lines
-from agent_fabric.interfaces.workflow_views import problem_from
+from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 from agent_fabric.wire.shape import Json
 
 
@@ -34,4 +34,4 @@ def joined(checks: Iterable[Json]) -> Json:
 
 
 def _seen_from_here(shown: Json) -> Problem:
-    return replace(problem_from(shown), file=from_here(shown["file"]))
+    return replace(WORKFLOW_PROBLEM.load(shown), file=from_here(shown["file"]))

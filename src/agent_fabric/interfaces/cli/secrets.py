@@ -25,7 +25,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
-from agent_fabric.interfaces.secret_views import rotation_object, secret_object
+from agent_fabric.interfaces.secret_views import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
 
 app = new_app("Keep secrets sealed, and change the keys: set, list, remove, rotate.")
@@ -76,7 +76,7 @@ def list_secrets(workspace: Workspace = None, server: Server = None, as_json: As
     url = server_of(workspace, server)
     if url is None:
         kept = _secrets(_root(workspace)).file.stored()
-        shown: Json = {"secrets": [secret_object(each) for each in kept]}
+        shown: Json = SECRETS.dump(kept)
     else:
         shown = with_client(url, lambda client: client.secrets.list())
     if as_json:
@@ -147,7 +147,7 @@ def rotate_keys(
     if drop_old and not yes and not _agreed():
         sys.stderr.write("Nothing was dropped.\n")
         return FAILED
-    done = rotation_object(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
+    done = ROTATION.dump(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
     keyring = secrets.keyring()
     here: Json = {**done, "dropped_old": drop_old, "keys": list(keyring.generations())}
     return _tell_rotated(here, str(keyring.place), as_json=as_json)

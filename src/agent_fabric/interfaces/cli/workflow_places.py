@@ -11,7 +11,8 @@ from agent_fabric.interfaces.cli.definition_problems import joined
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.cli.workflow_options import find, is_file
-from agent_fabric.interfaces.workflow_views import checked_object, found_from, problem_from, workflow_line
+from agent_fabric.interfaces.workflow_views import checked_object, found_from, workflow_line
+from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 from agent_fabric.wire.shape import Json
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def _found(client: "FabricClient", name: str) -> Found:
     checked = await _checked(client, name)
     if checked["valid"]:
         return replace(here, definition=definition_from(here.plain), problems=(), notes=tuple(checked["notes"]))
-    problems = tuple(problem_from(each) for each in checked["problems"])
+    problems = tuple(WORKFLOW_PROBLEM.load(each) for each in checked["problems"])
     return Found(path=here.path, plain=here.plain, problems=problems)
 
 

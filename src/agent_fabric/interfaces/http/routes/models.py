@@ -11,9 +11,10 @@ from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.model_schemas import Models, ProbedModel, ProbeRequest
+from agent_fabric.interfaces.http.model_schemas import ProbeRequest
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.model_views import models_object, probed_object
+from agent_fabric.wire.models import MODELS, PROBED_MODEL
 
 FRESH_S = 1.0
 """Whoever asks within this time gets the same answer: looking around costs a dozen requests to Ollama."""
@@ -45,7 +46,7 @@ def add_models(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         "/models",
         **operation(
-            "models", Scope.RUNS_READ, "Tell which model each key means today, and what else is at hand", Models
+            "models", Scope.RUNS_READ, "Tell which model each key means today, and what else is at hand", MODELS
         ),
     )
     async def models() -> Response:
@@ -64,7 +65,7 @@ def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
             "models",
             Scope.ADMIN,
             "Ask a model a few small questions",
-            ProbedModel,
+            PROBED_MODEL,
             body=takes(ProbeRequest, required=False),
             fails=[404, 501, 502, 503, 504],
         ),

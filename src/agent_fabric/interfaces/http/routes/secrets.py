@@ -17,8 +17,8 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
-from agent_fabric.interfaces.http.secret_schemas import RotationDone, Secret, SecretList, SecretValue
-from agent_fabric.interfaces.secret_views import rotation_object, secret_object
+from agent_fabric.interfaces.http.secret_schemas import SecretValue
+from agent_fabric.interfaces.secret_views import ROTATION, SECRET, SECRETS
 
 Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secret is called, as in `file:NAME`.")]
 
@@ -31,13 +31,13 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         "/api/v1/secrets",
         **operation(
-            "secrets", Scope.ADMIN, "List the secrets that are kept here, without their values", SecretList, fails=[503]
+            "secrets", Scope.ADMIN, "List the secrets that are kept here, without their values", SECRETS, fails=[503]
         ),
     )
     async def listed() -> Response:
         """The same as `fabric secrets list --json`."""
         stored = await asyncio.to_thread(file.stored)
-        return json_answer({"secrets": [secret_object(each) for each in stored]})
+        return json_answer(SECRETS.dump(stored))
 
     @app.put(
         "/api/v1/secrets/{name}",
@@ -45,10 +45,10 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
             "secrets",
             Scope.ADMIN,
             "Keep a secret, sealed",
-            Secret,
+            SECRET,
             body=takes(SecretValue),
             fails=[503],
-            also=gives(Secret, status=201, text="It is a new one."),
+            also=gives(SECRET, status=201, text="It is a new one."),
         ),
     )
     async def put(name: Name, request: Request) -> Response:
@@ -58,7 +58,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
         stored = {each.name: each for each in await asyncio.to_thread(file.stored)}
         if name not in stored:
             raise _missing(name)  # somebody was quick to remove it again
-        return json_answer(secret_object(stored[name]), 201 if is_new else 200)
+        return json_answer(SECRET.dump(stored[name]), 201 if is_new else 200)
 
     @app.delete(
         "/api/v1/secrets/{name}", **operation("secrets", Scope.ADMIN, "Forget a secret", status=204, fails=[404, 503])
@@ -75,14 +75,14 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
             "secrets",
             Scope.ADMIN,
             "Make a new key, and seal secrets and encrypted runs with it",
-            RotationDone,
+            ROTATION,
             fails=[409, 503],
         ),
     )
     async def rotated(request: Request) -> Response:
         """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
         done = await rotate(secrets, fabric.local.records.storage, by=who_asks(request))
-        return json_answer({**rotation_object(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
+        return json_answer({**ROTATION.dump(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 
 
 def _generations(secrets: Secrets) -> Sequence[str]:
