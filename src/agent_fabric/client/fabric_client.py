@@ -28,7 +28,6 @@ from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
-from agent_fabric.wire.identity import PRINCIPAL
 from agent_fabric.wire.shape import Json
 
 TIMEOUT_S = 60.0
@@ -177,7 +176,7 @@ class FabricClient:
 
     async def me(self) -> Principal:
         """Tell who we are to the server, and what we may."""
-        return await self._transport.understood(PRINCIPAL.load, await self._transport.get("/api/v1/me"))
+        return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
 
     async def login(self, username: str, password: str) -> Login:
         """Return a token for somebody who knows a password; this client itself goes on as who it was.

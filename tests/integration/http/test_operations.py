@@ -21,8 +21,8 @@ from agent_fabric.client import FabricClient
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.testing.scripted_model import Call, Script, Status
-from e2e.workflows.test_workflows import GREET
 from agent_fabric.wire.operations import STORE
+from e2e.workflows.test_workflows import GREET
 from integration.http.served import DONE, LOOK, PATIENCE_S, SCRIPT, Served, served, task
 from integration.http.test_workflows import define
 from integration.persistence.opened_store import store_of
