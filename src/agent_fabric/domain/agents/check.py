@@ -7,8 +7,8 @@ from typing import Any
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import DependencyKind, dependency_from
 from agent_fabric.domain.agents.shape import AGENT
+from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.parameters import declared_parameters
 from agent_fabric.domain.definitions.problems import Findings, Place, Problem, shown
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.expressions.references import references

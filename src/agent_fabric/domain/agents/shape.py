@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
 from agent_fabric.domain.agents.definition import FIRST_VERSION, DependencyKind, Role
+from agent_fabric.domain.definitions.declarations import PARAMETERS
 from agent_fabric.domain.definitions.fields import (
     ANYTHING,
     FLAG,
@@ -21,7 +22,6 @@ from agent_fabric.domain.definitions.fields import (
     texts,
     whole,
 )
-from agent_fabric.domain.definitions.parameters import PARAMETERS
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.definitions.schema import DRAFT, group_schema
 

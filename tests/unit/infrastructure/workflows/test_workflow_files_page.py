@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.domain.definitions.parameters import PARAMETER
+from agent_fabric.domain.definitions.declarations import PARAMETER
 from agent_fabric.domain.workflows.checks.action_rules import RULES
 from agent_fabric.domain.workflows.checks.shape import (
     EXECUTION,

@@ -6,8 +6,9 @@ Takes time in proportion to the size of the definition, whatever stands in it, a
 from collections.abc import Mapping
 from typing import Any
 
+from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.parameters import TYPES, declared_parameters
+from agent_fabric.domain.definitions.parameters import TYPES
 from agent_fabric.domain.definitions.problems import Findings, Place, Problem, shown
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.workflows.checks.action_check import ActionCheck

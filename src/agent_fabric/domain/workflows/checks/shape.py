@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agent_fabric.domain.definitions.declarations import PARAMETER, PARAMETERS
 from agent_fabric.domain.definitions.fields import (
     ANYTHING,
     FLAG,
@@ -23,7 +24,6 @@ from agent_fabric.domain.definitions.fields import (
     texts,
     whole,
 )
-from agent_fabric.domain.definitions.parameters import PARAMETER, PARAMETERS
 from agent_fabric.domain.workflows.definition import DEFAULT_PARALLEL_LIMIT, MAX_PARALLEL, BuiltIn, Mode
 
 MAX_STEPS: Final = 10_000

@@ -1,0 +1,76 @@
+"""How inputs and outputs are declared in files of workflows and agents.
+
+Apart from `parameters`, which every run imports: the description of files is only needed to check them.
+"""
+
+from typing import Final
+
+from agent_fabric.domain.definitions.fields import (
+    ANYTHING,
+    FLAG,
+    IDENTIFIER_TEXT,
+    LIST,
+    Either,
+    Entries,
+    Field,
+    Group,
+    one_of,
+    text,
+)
+from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.definitions.parameters import TYPES, unfit
+from agent_fabric.domain.definitions.problems import Findings, Place
+
+_TYPE_ALIASES: Final = {
+    **dict.fromkeys(("str", "text"), "string"),
+    **dict.fromkeys(("float", "double"), "number"),
+    **dict.fromkeys(("dict", "map", "mapping"), "object"),
+    "int": "integer",
+    "bool": "boolean",
+    "list": "array",
+    "json": "any",
+}
+_TYPE: Final = one_of(TYPES, usual=_TYPE_ALIASES)
+
+PARAMETER: Final = Group(
+    name="input",
+    doc="A declared value.",
+    fields={
+        "type": Field(kind=_TYPE, doc="Type of the value.", default="any"),
+        "description": Field(kind=text(least=0), doc="What it is, for people."),
+        "required": Field(kind=FLAG, doc="Whether a run cannot start without it.", default=False),
+        "default": Field(kind=ANYTHING, doc="The value when none is given.", nullable=True),
+        "enum": Field(kind=LIST, doc="The only values that it may have."),
+    },
+)
+PARAMETERS: Final = Entries(
+    of=Either(short=_TYPE, full=PARAMETER, hint="Write NAME: string, or NAME: {type: string}"),
+    keys=IDENTIFIER_TEXT,
+    hint="Write `name: string`, or `name:` with `type`, `description`, `required` and `default` below it.",
+)
+
+
+def declared_parameters(plain: object, place: Place, findings: Findings) -> dict[str, Parameter]:
+    """Return the parameters that are declared well enough to check others against; note defaults that do not fit."""
+    declared: dict[str, Parameter] = {}
+    for name, each in plain.items() if isinstance(plain, dict) else ():
+        about = {"type": each} if isinstance(each, str) else each if isinstance(each, dict) else {}
+        kind = about.get("type", "any")
+        choices = about.get("enum")
+        declared[name] = parameter = Parameter(
+            type=kind if isinstance(kind, str) and kind in TYPES else "any",
+            required=about.get("required") is True,
+            has_default="default" in about,
+            choices=tuple(choices) if isinstance(choices, list) else (),
+        )
+        at = place.below(name)
+        if choices == []:
+            findings.add(at.below("enum"), f"{at.name}.enum allows nothing", "Name the values, or leave it out.")
+        for index, choice in enumerate(parameter.choices):
+            for message in unfit(Parameter(type=parameter.type), choice, f"{at.name}.enum[{index}]"):
+                findings.add(at.below("enum", index), message)
+        if parameter.has_default:
+            for message in unfit(parameter, about["default"], f"{at.name}.default"):
+                hint = "Change the default, or the type." if not parameter.choices else ""
+                findings.add(at.below("default"), message, hint)
+    return declared
