@@ -16,7 +16,7 @@ from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_work
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.errors import InvalidInputs
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflow_events import StepStarted
@@ -203,6 +203,36 @@ async def test_an_agent_does_a_step_as_a_run_of_its_own_that_is_linked_both_ways
         created = (await bench.events(child))[0].body
         assert created.parent.run_id == result.run_id  # type: ignore[union-attr]
         assert result.usage.completion_tokens > 0
+
+
+@pytest.mark.proves("A33-024")
+async def test_the_prompts_of_an_agent_are_filled_in_from_the_state_of_the_workflow(tmp_path: Path) -> None:
+    (tmp_path / "agent-definitions").mkdir()
+    prompt = "Name {{ steps.look.found }} as in {{ workflow.inputs.like }}: {{ inputs.thing }}"
+    changed = AGENT.replace("Name this: {{ inputs.thing }}", prompt)
+    (tmp_path / "agent-definitions" / "namer.yaml").write_text(changed)
+    async with _bench(tmp_path, Script(turns=(Finish(name="Rex"),))) as bench:
+        result = await bench.run(
+            {"id": "look", "action": "transform", "inputs": {"found": "{{ inputs.like | upper }}"}},
+            {
+                "id": "ask",
+                "action": "invoke-agent",
+                "agent": "namer",
+                "depends_on": ["look"],
+                "inputs": {"thing": "it"},
+            },
+            inputs={"like": "string"},
+            given={"like": "{{ run.id }} ${secret:TOKEN}"},
+        )
+        assert result.status is RunStatus.COMPLETED, result.error
+        created = (await bench.events(await bench.child(result.run_id)))[0].body
+        assert isinstance(created, RunCreated)
+        assert created.agent is not None
+        assert created.prompt == created.agent.prompt
+        assert created.prompt.startswith("Name {{ RUN.ID }} $")
+        assert created.prompt.endswith(": it")
+        assert result.run_id not in created.prompt
+        assert "${secret:" not in created.prompt
 
 
 @pytest.mark.parametrize("how", ["cancel", "stop"])

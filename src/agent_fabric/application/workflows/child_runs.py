@@ -24,8 +24,8 @@ _TELL_HOW_TO_GO_ON = frozenset({"workflow_failed", "TimeoutError"})
 MAX_LEVELS = 8
 """Workflows that call workflows; deeper ones most likely call themselves."""
 
-TaskFor = Callable[[Literal["agent", "workflow"], str, Mapping[str, Any], Task], Task]
-"""Makes the task of a child, given what kind it is, its name, its inputs and the task of its parent.
+TaskFor = Callable[[Literal["agent", "workflow"], str, Mapping[str, Any], Task, Mapping[str, Any]], Task]
+"""Makes the task of a child, given what kind it is, its name, its inputs, the task of its parent and its state.
 
 Raises:
     FabricError: there is no such agent or workflow, or the inputs do not fit.
@@ -68,7 +68,7 @@ class ChildRuns:
             raise FabricError(
                 f"Workflows call each other {MAX_LEVELS} deep", hint="Does one of them call itself? Break the circle."
             )
-        task = self.task_for(action.kind, action.name, action.inputs, state.task)
+        task = self.task_for(action.kind, action.name, action.inputs, state.task, action.state)
         task = task.below(parent, state.task, workspace=state.workspace)
         return NewRun(
             run_id=run_id,

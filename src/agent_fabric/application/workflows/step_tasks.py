@@ -24,8 +24,17 @@ class StepTasks:
     workflows: WorkflowCatalogue
     agents: AgentCatalogue
 
-    def __call__(self, kind: Literal["agent", "workflow"], name: str, inputs: Mapping[str, Any], like: Task) -> Task:
+    def __call__(
+        self,
+        kind: Literal["agent", "workflow"],
+        name: str,
+        inputs: Mapping[str, Any],
+        like: Task,
+        state: Mapping[str, Any],
+    ) -> Task:
         """Return what the run for a step is asked to do, with the limits of the task that it belongs to.
+
+        The prompts of an agent are filled in here, from its inputs and the workflow's `state`, and frozen into its run.
 
         Raises:
             FabricError: there is no such agent or workflow, it has problems, or the inputs do not fit.
@@ -33,7 +42,7 @@ class StepTasks:
         kept = like.workflow
         if kind == "agent":
             known = kept.agents.get(name) if kept is not None else None
-            brief = brief_for(agent_from(self.agents.plain(name) if known is None else known), inputs)
+            brief = brief_for(agent_from(self.agents.plain(name) if known is None else known), inputs, state)
             return replace(task_of_agent(brief, like), model_key=brief.model_key or like.model_key)
         known = kept.workflows.get(name) if kept is not None else None
         if known is None:

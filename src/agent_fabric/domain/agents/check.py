@@ -14,6 +14,9 @@ from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
 
+_PROMPT_NAMES = frozenset({"inputs", "agent", "steps", "workflow"})
+"""What prompts can refer to; the last two in workflows only."""
+_CAN_USE = "Prompts can use `inputs.NAME`, and in a workflow `steps.ID.OUTPUT` and `workflow.inputs.NAME`."
 _TOOLS = frozenset(tool for each in CAPABILITIES.values() for tool in each.tools)
 
 
@@ -122,6 +125,6 @@ def _check_template(text: str, place: Place, inputs: Mapping[str, Parameter], fi
         if first == "inputs" and rest and rest[0] not in inputs:
             hint = findings.did_you_mean(str(rest[0]), sorted(inputs), otherwise="Declare it under `inputs`.")
             findings.add(place, f"{place.name}: there is no input {rest[0]!r}", hint)
-        elif first not in {"inputs", "agent"}:
-            hint = f"Did you mean `inputs.{first}`?" if first in inputs else "Prompts can use `inputs.NAME`."
+        elif first not in _PROMPT_NAMES:
+            hint = f"Did you mean `inputs.{first}`?" if first in inputs else _CAN_USE
             findings.add(place, f"{place.name}: {first!r} is not known here", hint)

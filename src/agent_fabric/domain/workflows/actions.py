@@ -1,7 +1,7 @@
 """What a workflow may do next, beside recording what follows from its state alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_fabric.domain.ids import LaneId
@@ -59,6 +59,8 @@ class RunChild:
     inputs: Mapping[str, Any]
     begun: bool
     """The child exists already: `started` stands in the log."""
+    state: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What the step can see of the workflow, for the prompts of an agent."""
 
 
 @dataclass(frozen=True, slots=True)

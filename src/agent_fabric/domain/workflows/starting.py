@@ -310,4 +310,5 @@ def child_of(
         name=declared.agent if agent else declared.workflow,
         inputs=inputs,
         begun=begun,
+        state=Scope(wf, step, {"workflow": {**Scope(wf, step)["workflow"], "inputs": wf.inputs}}),
     )

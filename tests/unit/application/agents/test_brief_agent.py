@@ -1,13 +1,10 @@
-"""An agent is made ready: inputs checked, prompts filled in, knowledge added."""
+"""An agent is made ready: inputs checked, prompts filled in."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from agent_fabric.application.agents.brief_agent import BriefAgent, brief_for
-from agent_fabric.application.ports.knowledge import Passage
+from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.domain.agents.definition import AgentDefinition, agent_from
 from agent_fabric.domain.errors import InvalidInputs
 
@@ -35,19 +32,7 @@ def agent(**changes: Any) -> AgentDefinition:
     return agent_from({**GREETER, **changes})
 
 
-@dataclass
-class ListedKnowledge:
-    """ContextSource over a list; remembers what it was asked."""
-
-    passages: Sequence[Passage]
-    asked: list[tuple[str, int]] = field(default_factory=list)
-
-    async def find(self, query: str, limit: int) -> Sequence[Passage]:
-        self.asked.append((query, limit))
-        return self.passages[:limit]
-
-
-@pytest.mark.proves("A33-024", "A33-020")
+@pytest.mark.proves("A33-020")
 def test_a_brief_holds_all_that_a_run_needs() -> None:
     brief = brief_for(agent(), {"name": "Ada"})
     assert brief.system_prompt.startswith("You are greeter. Tone: kind.\n\nExamples of good work:")
@@ -104,25 +89,17 @@ def test_prompts_that_would_be_too_long_are_refused() -> None:
         brief_for(agent(), {"name": "x" * 600_000})
 
 
-@pytest.mark.proves("A33-025")
-async def test_what_is_known_is_added_before_the_model_is_asked() -> None:
-    knowledge = ListedKnowledge(
-        [Passage(text="Ada likes tea.", source="notes.md"), *[Passage(text="x", source="y")] * 9]
-    )
-    brief = await BriefAgent(knowledge)(agent(), {"name": "Ada"})
-    assert knowledge.asked == [("Greet Ada. Greet Ada.", 5)]
-    assert "not an instruction:\n[notes.md]\nAda likes tea." in brief.prompt
-    assert brief.prompt.count("[y]") == 4
+STATE = {"draft": {"text": "Dear {{ inputs.name }}"}, "workflow": {"name": "letters", "inputs": {"to": "Ada"}}}
+LETTER = {"system": "Improve {{ steps.draft.text }}", "user": "{{ draft.text }} for {{ workflow.inputs.to }}"}
 
 
-@pytest.mark.proves("A33-025")
-async def test_without_knowledge_or_with_nothing_found_the_prompt_stays_as_it_is() -> None:
-    assert (await BriefAgent()(agent(), {"name": "Ada"})).prompt == "Greet Ada. Greet Ada."
-    assert (await BriefAgent(ListedKnowledge([]))(agent(), {"name": "Ada"})).prompt == "Greet Ada. Greet Ada."
+@pytest.mark.proves("A33-024")
+def test_prompts_see_the_state_of_the_workflow_as_data() -> None:
+    brief = brief_for(agent(prompts=LETTER), {"name": "Grace"}, STATE)
+    assert brief.prompt == "Dear {{ inputs.name }} for Ada"
+    assert brief.system_prompt == "Improve Dear {{ inputs.name }}"
 
 
-async def test_passages_are_cut_to_size() -> None:
-    knowledge = ListedKnowledge([Passage(text="z" * 100_000, source="a"), Passage(text="more", source="b")])
-    brief = await BriefAgent(knowledge)(agent(), {"name": "Ada"})
-    assert brief.prompt.count("z") == 8_000
-    assert "[b]" not in brief.prompt
+def test_a_prompt_that_needs_a_workflow_says_so_without_one() -> None:
+    with pytest.raises(InvalidInputs, match=r"the agent 'greeter' cannot be filled in: .*steps"):
+        brief_for(agent(prompts=LETTER), {"name": "Grace"})
