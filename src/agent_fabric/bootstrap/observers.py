@@ -49,18 +49,15 @@ def build_observers(config: FabricConfig, readers: Sequence[EventSink] = (), *, 
     """Join the watchers that the configuration asks for with further readers.
 
     `log_to_stderr` wants an operations log also where no file for it is configured.
-
-    Raises:
-        MissingExtra: traces are wanted, but not installed.
     """
     sinks = list(readers)
     logging = log_to_stderr or config.log.file is not None
+    log = _operations_log(config) if logging else None  # first: a warning about traces belongs in it
     tracing: Tracing | None = None
     if config.telemetry is not None and config.telemetry.enabled:
         from agent_fabric.infrastructure.observability.tracing import build_tracing  # noqa: PLC0415 - see above
 
         tracing = build_tracing(config.telemetry)
-    log = _operations_log(config) if logging else None
     if log is not None:
         sinks.append(log)
     if tracing is not None:

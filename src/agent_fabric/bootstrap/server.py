@@ -202,7 +202,6 @@ def build_server(
 
     Raises:
         StoreUnavailable: the store cannot be opened.
-        MissingExtra: traces are wanted, but not installed.
     """
     config = loaded.config
     bus = InProcessBus()

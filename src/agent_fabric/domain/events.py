@@ -391,6 +391,8 @@ class RunResumed:
 
     by: Literal["person", "server"]
     driver: str
+    root: RunId | None = None
+    """The run above all others that this one works for; None: it works for no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import RunUndrivable
 from agent_fabric.domain.events import RunResumed
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.state import RunState, result_of
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, root_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ class ResumeRun:
         if state.status.settled:
             await held.release()
             return result_of(state)
-        return ClaimedRun(held, state, () if fresh else (RunResumed(by=by, driver=self.driver),))
+        assert state.task is not None
+        resumed = RunResumed(by=by, driver=self.driver, root=root_of(state.task.parent))
+        return ClaimedRun(held, state, () if fresh else (resumed,))
 
     def _require_drivable(self, state: RunState) -> None:
         if state.unknown_kind:

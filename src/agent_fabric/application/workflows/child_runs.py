@@ -14,7 +14,7 @@ from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
-from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task
+from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflow_events import ChildFinished, StepWaited
 from agent_fabric.domain.workflows.actions import RunChild
@@ -62,7 +62,11 @@ class ChildRuns:
         run_id = action.started.child_run_id
         assert run_id is not None
         parent = Parent(
-            run_id=state.run_id, lane=action.lane, level=_level(state.task) + 1, untrusted=tuple(state.untrusted)
+            run_id=state.run_id,
+            lane=action.lane,
+            level=_level(state.task) + 1,
+            untrusted=tuple(state.untrusted),
+            root=root_of(state.task.parent) or state.run_id,
         )
         if parent.level > MAX_LEVELS:
             raise FabricError(

@@ -101,6 +101,8 @@ class Parent:
     """How many runs are above."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
+    root: RunId | None = None
+    """The run above all others; None: the parent, as in logs before 0.5."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,3 +209,8 @@ class RunResult:
     """The approvals that it waits for."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that it has read and nobody vouches for."""
+
+
+def root_of(parent: Parent | None) -> RunId | None:
+    """Return the run above all others, for a run with this parent; None: it has none."""
+    return None if parent is None else parent.root or parent.run_id

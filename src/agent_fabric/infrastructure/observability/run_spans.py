@@ -1,7 +1,9 @@
 """Makes OpenTelemetry spans of what runs record. The loop knows nothing of them.
 
 A run's trace has the run's id: `00000000-0000-4000-8000-000000000001` is trace `00000000000040008000000000000001`. So
-each is found by the other, and what a run did before and after it was resumed is one trace.
+each is found by the other, and what a run did before and after it was resumed is one trace. A run that does a step of a
+workflow is part of the trace of the run above all others, below the step's span. The id of that span is derived from
+the id of the run, so that processes need not know of each other.
 """
 
 import asyncio
@@ -9,13 +11,22 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.clock import Clock
@@ -40,6 +51,8 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.task import root_of
+from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepRetried, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import genai_names as names
 
 MAX_LIVE_RUNS: Final = 5_000
@@ -52,10 +65,12 @@ CLOSE_TIMEOUT_S: Final = 2.0
 Attributes = Mapping[str, Any]
 _MODEL: Final = ""
 """Stands for a lane's model call, where a tool call has its id."""
+_STEP: Final = "\0step"
+"""Stands for a lane's step, in the same place."""
 
 
 class RunSpans:
-    """EventSink that makes spans: one for each drive of a run, and in it one for each model call and tool call.
+    """EventSink that makes spans: one for each drive of a run, and in it one for each step, model call and tool call.
 
     They tell names, counts and times, never what was said or done.
     """
@@ -110,9 +125,10 @@ class RunSpans:
     def _take(self, run_id: RunId, event: Event) -> None:  # noqa: C901 - one branch for each kind
         body = event.body
         if isinstance(body, RunCreated):
-            self._begin(run_id, event.ts, {names.MODEL_KEY: body.model_key, names.SANDBOX: body.sandbox})
+            about = {names.MODEL_KEY: body.model_key, names.SANDBOX: body.sandbox}
+            self._begin(run_id, root_of(body.parent), event.ts, about)
         elif isinstance(body, RunResumed):
-            self._begin(run_id, event.ts, {names.RESUMED_BY: body.by})
+            self._begin(run_id, body.root, event.ts, {names.RESUMED_BY: body.by})
         run = self._runs.pop(run_id, None)
         if run is None:
             return  # let go of, since there were too many
@@ -137,6 +153,8 @@ class RunSpans:
                 if (event.lane, body.call_id) not in run.calls:  # in doubt: its beginning was seen by another driver
                     run.begin_call(event, body.call_id, "fabric.tool_call", _of_call(body.tool, body.call_id))
                 run.end_call(event, body.call_id, error=body.error_type)
+            case StepStarted() | ChildFinished() | StepRetried() | StepFinished():
+                run.take_step(event, body)
             case SecurityViolated():
                 told = {names.EVENT_TYPE: body.event_type, names.TOOL_NAME: body.tool}
                 run.span.add_event("fabric.security_event", told, _ns(event.ts))
@@ -153,10 +171,10 @@ class RunSpans:
             case _:
                 pass  # of no length
 
-    def _begin(self, run_id: RunId, ts: float, attributes: Attributes) -> None:
+    def _begin(self, run_id: RunId, root: RunId | None, ts: float, attributes: Attributes) -> None:
         self._end(run_id, ts, "abandoned")  # by a driver that could not say so
-        self._ids.trace_id = _trace_id(run_id)
-        self._runs[run_id] = _LiveRun(self._tracer, run_id, ts, attributes)
+        self._ids.trace_id = _trace_id(root or run_id)
+        self._runs[run_id] = _LiveRun(self._tracer, self._ids, run_id, root, ts, attributes)
         if len(self._runs) > MAX_LIVE_RUNS:
             self._end(next(iter(self._runs)), ts, "abandoned")
 
@@ -169,15 +187,22 @@ class RunSpans:
 class _LiveRun:
     """One drive of a run: its span, and those of the calls that are under way."""
 
-    def __init__(self, tracer: Tracer, run_id: RunId, ts: float, attributes: Attributes) -> None:
+    def __init__(
+        self, tracer: Tracer, ids: "_TraceIds", run_id: RunId, root: RunId | None, ts: float, attributes: Attributes
+    ) -> None:
         self._tracer = tracer
+        self._ids = ids
         self._run_id = run_id
+        self._began_at = ts
         about = {names.OPERATION: names.INVOKE_AGENT, names.RUN_ID: run_id}
+        above = Context() if root is None else _in_step(root, run_id)
         self.span = tracer.start_span(
-            "fabric.execute_task", Context(), attributes={**about, **attributes}, start_time=_ns(ts)
+            "fabric.execute_task", above, attributes={**about, **attributes}, start_time=_ns(ts)
         )
         self._inside = set_span_in_context(self.span, Context())
         self.calls: dict[tuple[LaneId | None, str], Span] = {}
+        self._awaited: set[LaneId | None] = set()
+        """Steps whose work another run does."""
         self._usage = Usage(0, 0)
 
     def begin_call(
@@ -189,14 +214,44 @@ class _LiveRun:
             {names.RUN_ID: self._run_id} if event.lane is None else {names.RUN_ID: self._run_id, names.LANE: event.lane}
         )
         self.calls[event.lane, call] = self._tracer.start_span(
-            name, self._inside, kind, {**attributes, **place}, start_time=_ns(event.ts)
+            name, self._above(event.lane, call), kind, {**attributes, **place}, start_time=_ns(event.ts)
         )
         if len(self.calls) > MAX_LIVE_CALLS:
             _end(self.calls.pop(next(iter(self.calls))), event.ts, {names.OUTCOME: "abandoned"})
 
+    def take_step(self, event: Event, body: StepStarted | ChildFinished | StepRetried | StepFinished) -> None:
+        """Open or close the span of the step of the event's lane."""
+        match body:
+            case StepStarted():
+                self._begin_step(event, body.step_id, body.child_run_id, _of_step(body))
+            case ChildFinished():
+                if (event.lane, _STEP) not in self.calls:  # its beginning was seen by another driver
+                    self._begin_step(event._replace(ts=self._began_at), body.step_id, body.child_run_id, {})
+            case StepRetried():
+                self.end_call(event, _STEP, {names.OUTCOME: "retried"}, error=body.error_type or "StepFailed")
+            case StepFinished():
+                error = "" if body.status is not StepStatus.FAILED else body.error_type or "StepFailed"
+                self.end_call(event, _STEP, {names.OUTCOME: body.status.value}, error=error)
+            case unknown:
+                assert_never(unknown)
+
+    def _begin_step(self, event: Event, step_id: str, child: RunId | None, attributes: Attributes) -> None:
+        self._ids.span_id = 0 if child is None else _step_span_id(child)
+        self.begin_call(event, _STEP, "fabric.workflow_step", {names.STEP_ID: step_id, **attributes})
+        if child is not None:
+            self._awaited.add(event.lane)
+
+    def _above(self, lane: LaneId | None, call: str) -> Context:
+        """Return the step that a call belongs to, or the list that a step is repeated for; else the run."""
+        place = lane if call != _STEP else LaneId(lane.rpartition("[")[0]) if lane else None
+        step = self.calls.get((place, _STEP))
+        return self._inside if step is None else set_span_in_context(step, Context())
+
     def end_call(self, event: Event, call: str, attributes: Attributes | None = None, *, error: str = "") -> None:
         """Close the span of a call, if there is one."""
         span = self.calls.pop((event.lane, call), None)
+        if call == _STEP:
+            self._awaited.discard(event.lane)
         if span is not None:
             _end(span, event.ts, attributes or {}, error)
 
@@ -210,18 +265,24 @@ class _LiveRun:
 
     def end(self, ts: float, outcome: str, error: str) -> None:
         """Close everything."""
-        for span in self.calls.values():
-            _end(span, ts, {names.OUTCOME: outcome})
+        for (lane, call), span in self.calls.items():
+            if call != _STEP or lane not in self._awaited:  # the driver that sees the child's end makes that span
+                _end(span, ts, {names.OUTCOME: outcome})
         _end(self.span, ts, {names.OUTCOME: outcome, **_of_usage(self._usage)}, error)
 
 
 class _TraceIds(RandomIdGenerator):
-    """Gives a trace the id that was set for it."""
+    """Gives a trace the id that was set for it, and the next span its id if one was set."""
 
     trace_id = 0
+    span_id = 0
 
     def generate_trace_id(self) -> int:
         return self.trace_id
+
+    def generate_span_id(self) -> int:
+        span_id, self.span_id = self.span_id, 0
+        return span_id or super().generate_span_id()
 
 
 def _trace_id(run_id: RunId) -> int:
@@ -229,6 +290,18 @@ def _trace_id(run_id: RunId) -> int:
         return uuid.UUID(run_id).int
     except ValueError:
         return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:16])
+
+
+def _step_span_id(child: RunId) -> int:
+    """Return the id of the span of the step whose work a run does."""
+    return int.from_bytes(hashlib.sha256(f"step of {child}".encode()).digest()[:8]) or 1
+
+
+def _in_step(root: RunId, run_id: RunId) -> Context:
+    above = SpanContext(
+        _trace_id(root), _step_span_id(run_id), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
+    )
+    return set_span_in_context(NonRecordingSpan(above), Context())
 
 
 def _resource() -> Resource:
@@ -256,6 +329,10 @@ def _of_answer(body: ModelAnswered) -> Attributes:
     if body.usage_estimated:
         told[names.USAGE_ESTIMATED] = True
     return told
+
+
+def _of_step(body: StepStarted) -> Attributes:
+    return {names.ACTION: body.action, names.ATTEMPT: body.attempt}
 
 
 def _of_usage(usage: Usage) -> Attributes:

@@ -1,10 +1,15 @@
-"""OpenTelemetry traces of runs, for those who ask for them and have the extra installed."""
+"""OpenTelemetry traces of runs, where they are configured and the extra is installed."""
 
-from typing import Protocol
+import logging
+from functools import cache
+from typing import Final, Protocol
 
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.domain.errors import MissingExtra
+
+_LOG: Final = logging.getLogger("agent_fabric.tracing")
+"""Python's own: it reaches the operations log, and the terminal where there is none."""
 
 
 class Tracing(EventSink, Protocol):
@@ -16,11 +21,7 @@ class Tracing(EventSink, Protocol):
 
 
 def build_tracing(config: TelemetryConfig | None) -> Tracing | None:
-    """Return what makes traces, or None where they are not wanted.
-
-    Raises:
-        MissingExtra: they are wanted, but the extra is not installed.
-    """
+    """Return what makes traces; None where they are not wanted, or not installed, which is logged once."""
     if config is None or not config.enabled:
         return None
     try:
@@ -32,4 +33,11 @@ def build_tracing(config: TelemetryConfig | None) -> Tracing | None:
     except ImportError as problem:
         if not (problem.name or "").startswith("opentelemetry"):
             raise
-        raise MissingExtra("telemetry", needed_for="Tracing") from problem
+        _warn_of_missing_extra()
+        return None
+
+
+@cache
+def _warn_of_missing_extra() -> None:
+    missing = MissingExtra("telemetry", needed_for="Tracing")
+    _LOG.warning("%s; runs go on without traces. %s", missing.message, missing.hint)

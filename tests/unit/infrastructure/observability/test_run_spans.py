@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from agent_fabric.config.schema.telemetry import TelemetryConfig
-from agent_fabric.domain.errors import MissingExtra
 from agent_fabric.domain.events import (
     Body,
     Event,
     ModelFailed,
+    RunCreated,
     RunFailed,
     RunInterrupted,
     RunResumed,
@@ -25,6 +26,8 @@ from agent_fabric.domain.events import (
     ToolErred,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.runs.task import Parent
+from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted, StepStatus
 from agent_fabric.infrastructure.observability import run_spans
 from agent_fabric.infrastructure.observability.run_spans import RunSpans
 from agent_fabric.infrastructure.observability.tracing import build_tracing
@@ -316,13 +319,95 @@ def test_without_a_wish_for_traces_there_is_nothing(config: TelemetryConfig | No
         ),
     ],
 )
-def test_a_wish_without_the_extra_is_explained(
-    missing: str, config: TelemetryConfig, monkeypatch: pytest.MonkeyPatch
+def test_without_the_extra_runs_go_on_and_it_is_said_once(
+    missing: str, config: TelemetryConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("agent_fabric.infrastructure.observability.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     fresh = importlib.import_module("agent_fabric.infrastructure.observability.tracing")
-    with pytest.raises(MissingExtra, match="Tracing needs an optional part") as caught:
-        fresh.build_tracing(config)
-    assert caught.value.hint == 'Install it with: pip install "agent-fabric[telemetry]"'
+    assert [fresh.build_tracing(config), fresh.build_tracing(config)] == [None, None]
+    assert [record.getMessage() for record in caplog.records] == [
+        "Tracing needs an optional part that is not installed; runs go on without traces. "
+        'Install it with: pip install "agent-fabric[telemetry]"'
+    ]
+
+
+STEP = LaneId("greet")
+CHILD = RunId("00000000-0000-4000-8000-0000000000c1")
+GRANDCHILD = RunId("00000000-0000-4000-8000-0000000000c2")
+BEGUN = StepStarted(step_id="greet", action="invoke-agent", attempt=1, inputs={}, child_run_id=CHILD)
+DONE = ChildFinished(step_id="greet", child_run_id=CHILD, run_status="completed")
+ENDED = StepFinished(step_id="greet", attempt=1, status=StepStatus.SUCCESS)
+
+
+def below(parent: RunId) -> RunCreated:
+    assert isinstance(CREATED, RunCreated)
+    return replace(CREATED, parent=Parent(run_id=parent, lane=STEP, root=RUN))
+
+
+def place(span: ReadableSpan) -> tuple[int, int | None]:
+    """Return the trace of a span and the span above it."""
+    assert span.context is not None
+    return span.context.trace_id, None if span.parent is None else span.parent.span_id
+
+
+def span_id(span: ReadableSpan) -> int:
+    assert span.context is not None
+    return int(span.context.span_id)
+
+
+@pytest.mark.proves("A33-110", "A33-147")
+def test_a_step_is_a_span_with_its_calls_inside(traced: Traced) -> None:
+    run = replace(BEGUN, action="run-command", child_run_id=None)
+    traced.publish(CREATED, lane=None)
+    traced.publish(run, TOOL, returned(1), ENDED, lane=STEP)
+    again = replace(run, attempt=2)
+    failed = replace(ENDED, attempt=2, status=StepStatus.FAILED, error_type="TimeoutError")
+    traced.publish(again, failed, lane=LaneId("greet[0].inner"))
+    traced.publish(COMPLETED, lane=None)
+    tool, step, inner, root = traced.spans
+    assert (step.name, place(step)) == ("fabric.workflow_step", (place(root)[0], span_id(root)))
+    assert place(tool)[1] == span_id(step)
+    assert about(step) == {
+        "fabric.run_id": RUN,
+        "fabric.lane": "greet",
+        "fabric.step_id": "greet",
+        "fabric.action": "run-command",
+        "fabric.attempt": 1,
+        "fabric.outcome": "success",
+    }
+    assert (inner.status.status_code, about(inner)["error.type"]) == (StatusCode.ERROR, "TimeoutError")
+
+
+@pytest.mark.proves("A33-110", "A33-147")
+def test_the_run_that_does_a_step_is_in_the_trace_of_the_workflow_below_the_step() -> None:
+    one, other = Traced(), Traced()  # as in two processes
+    one.publish(CREATED, lane=None)
+    one.publish(BEGUN, lane=STEP)
+    other.publish(below(RUN), asked(0, 2), answered(content="hi"), run_id=CHILD)
+    other.publish(below(CHILD), COMPLETED, run_id=GRANDCHILD)
+    other.publish(COMPLETED, run_id=CHILD)
+    one.publish(DONE, ENDED, lane=STEP)
+    one.publish(COMPLETED, lane=None)
+    step, root = one.spans
+    call, deepest, child = other.spans
+    assert place(child) == (place(root)[0], span_id(step))
+    assert place(call) == (place(root)[0], span_id(child))
+    assert place(deepest)[0] == place(root)[0]
+
+
+@pytest.mark.proves("A33-147")
+def test_the_span_of_a_step_is_made_once_by_the_driver_that_sees_its_end() -> None:
+    first, second = Traced(), Traced()
+    first.publish(CREATED, lane=None)
+    first.publish(BEGUN, lane=STEP)
+    first.publish(RunInterrupted(reason="stop"), lane=None)
+    assert [span.name for span in first.spans] == ["fabric.execute_task"]
+    second.publish(RunResumed(by="server", driver="d"), lane=None)
+    second.publish(RunResumed(by="server", driver="d", root=RUN), COMPLETED, run_id=CHILD, lane=None)
+    second.publish(DONE, ENDED, lane=STEP)
+    second.publish(COMPLETED, lane=None)
+    child, step, root = second.spans
+    assert place(child) == (place(root)[0], span_id(step))
+    assert place(step) == (place(first.spans[0])[0], span_id(root))

@@ -298,7 +298,13 @@ STEPS: dict[str, Any] = {
     "next_seq": 27,
     "unknown_kind": "",
     "inputs": {"topic": "a"},
-    "parent": {"run_id": "00000000-0000-4000-8000-000000000002", "lane": "outer", "level": 1, "untrusted": ()},
+    "parent": {
+        "run_id": "00000000-0000-4000-8000-000000000002",
+        "lane": "outer",
+        "level": 1,
+        "untrusted": (),
+        "root": None,
+    },
     "steps": {
         "fetch": ("success", 2),
         "pause": ("success", 1),
