@@ -10,6 +10,13 @@ from urllib.parse import urlsplit
 from agent_fabric.domain.messages import ToolDialect
 
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([KMBT])?", re.IGNORECASE | re.ASCII)
+_SIZE_IN_NAME = re.compile(
+    r"(?<![a-z0-9.])(?:(\d{1,3})x)?(\d{1,4}(?:\.\d{1,3})?)([bm])(?![a-z0-9])", re.IGNORECASE | re.ASCII
+)
+_NO_CHAT = re.compile(
+    r"embed|rerank|(?<![a-z])(?:bge|gte|e5|minilm|whisper|tts|clip|flux|sdxl|image|moderation|reranker)(?![a-z])",
+    re.IGNORECASE,
+)
 _UNITS = {"K": 1e-6, "M": 1e-3, "B": 1.0, "T": 1e3}
 _LIBRARY = ("registry.ollama.ai/", "library/")
 """What Ollama leaves out of a name because it goes without saying."""
@@ -48,6 +55,23 @@ def parameters_from(text: str) -> float | None:
     if match is None:
         return None
     return float(match[1]) * _UNITS[(match[2] or "B").upper()]
+
+
+def parameters_in_name(name: str) -> float | None:
+    """Return the size that a name tells, as `qwen2.5-7b-instruct` or `mixtral-8x7b` do; None when it tells none."""
+    found = _SIZE_IN_NAME.findall(name)
+    return max((float(times or 1) * float(size) * _UNITS[unit.upper()] for times, size, unit in found), default=None)
+
+
+def is_no_chat_model(name: str) -> bool:
+    """Tell whether a name or a kind is that of a model for something else: embeddings, ranking, speech, pictures."""
+    return _NO_CHAT.search(name) is not None
+
+
+def smallest_chat_model(cards: Sequence[ModelCard]) -> ModelCard | None:
+    """Return the smallest model that can chat; of those whose size is not known, the first."""
+    usable = [card for card in cards if card.chats]
+    return min(usable, key=lambda card: card.parameters_b or float("inf"), default=None)
 
 
 def same_model(one: str, other: str) -> bool:

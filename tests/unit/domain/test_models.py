@@ -10,8 +10,10 @@ from agent_fabric.domain.models import (
     find_model,
     is_loopback,
     parameters_from,
+    parameters_in_name,
     same_model,
     select_model,
+    smallest_chat_model,
     tool_callers,
 )
 
@@ -111,3 +113,28 @@ def test_tokens_that_a_server_still_knew_never_make_a_call_cheaper_than_nothing(
     price = ModelPrice(input=4, output=8, cached_input=1)
     assert price.of(Usage(1_000_000, 0, cached_tokens=500_000)) == 2.5
     assert price.of(Usage(1_000, 0, cached_tokens=1_000_000)) == 1.004, "the server did not count what it knew"
+
+
+@pytest.mark.proves("AF-086", "AF-079")
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("qwen2.5-7b-instruct", 7.0),
+        ("Qwen2.5-Coder-1.5B-Instruct-GGUF", 1.5),
+        ("mixtral-8x7b", 56.0),
+        ("gemma-3-270m-it", 0.27),
+        ("qwen3-30b-a3b", 30.0),
+        ("gpt-4.1", None),
+        ("v2.5base", None),
+    ],
+)
+def test_sizes_are_read_from_names(name: str, size: float | None) -> None:
+    assert parameters_in_name(name) == (None if size is None else pytest.approx(size))
+
+
+@pytest.mark.proves("AF-086")
+def test_the_smallest_chat_model_is_the_first_where_no_size_is_known() -> None:
+    unknown = [ModelCard(name="second"), ModelCard(name="first")]
+    assert smallest_chat_model(unknown) == unknown[0]
+    assert smallest_chat_model([*unknown, LARGE]) == LARGE
+    assert smallest_chat_model([EMBEDDER]) is None

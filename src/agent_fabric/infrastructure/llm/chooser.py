@@ -9,7 +9,7 @@ from agent_fabric.application.ports.llm import ChosenModel, Notice
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard, same_model, select_model
+from agent_fabric.domain.models import ModelCard, same_model, select_model, smallest_chat_model
 from agent_fabric.infrastructure.llm.egress import is_here
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 
@@ -33,8 +33,8 @@ _SMALL_B = 4.0
 class ServerModels(Protocol):
     """What an OpenAI-compatible server has."""
 
-    async def names(self, address: ServerAddress) -> Sequence[str] | None:
-        """Return the names of its models; None when it does not tell."""
+    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
+        """Return its models; None when it does not tell."""
         ...
 
 
@@ -129,12 +129,20 @@ class ConfiguredModels:
 
     async def _generic(self, key: str, config: ModelConfig) -> ChosenModel:
         assert config.base_url is not None
-        name, why = config.model, "configured"
-        if name is None:
-            about = _settings(key, config, "generic", config.base_url, ModelCard(name=""))
-            names = await self.generic.names(ServerAddress.of(about)) if self._may_ask(about) else None
-            name = names[0] if names else "default"  # many servers have one model and do not look at its name
-            why = "the first that the server has" if names else "the server does not tell what it has"
+        name, why = config.model or "default", "configured"
+        about = _settings(key, config, "generic", config.base_url, ModelCard(name=""))
+        # A configured model of another machine is taken as it is: that costs no request, and some list only a part.
+        asks = self._may_ask(about) if config.model is None else is_here(about)
+        listed = await self.generic.listed(ServerAddress.of(about)) if asks else None
+        if config.model is None:
+            chosen = smallest_chat_model(listed or ())
+            name = name if chosen is None else chosen.name
+            why = "the smallest that the server has" if chosen else "the server does not tell what it has"
+        elif listed and len(listed) > 1 and config.model not in {each.name for each in listed}:
+            # A server with one model serves it under any name.
+            chosen = smallest_chat_model(listed)
+            if chosen is not None:
+                name, why = chosen.name, f"the server lacks {config.model}; this is the smallest that it has"
         card = self.cards.improve(ModelCard(name=name), config.base_url)
         return ChosenModel(_settings(key, config, "generic", config.base_url, card), why)
 

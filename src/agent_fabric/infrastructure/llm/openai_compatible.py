@@ -13,6 +13,7 @@ from agent_fabric.domain.dialects.shape import shape
 from agent_fabric.domain.dialects.understand import understand
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
+from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
@@ -24,7 +25,7 @@ from agent_fabric.infrastructure.llm.model_http import (
 from agent_fabric.infrastructure.llm.openai_wire import (
     StreamedAnswer,
     encode_request,
-    model_names,
+    listed_models,
     parse_response,
 )
 
@@ -78,11 +79,11 @@ class OpenAICompatibleBackend:
             client = self._clients[key] = OpenAICompatibleClient(http, settings.dialect, settings.strict_native)
         return client
 
-    async def names(self, address: ServerAddress) -> Sequence[str] | None:
-        """Return the names of a server's models; None when it does not tell."""
+    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
+        """Return a server's models; None when it does not tell."""
         http = ModelHttp(self._session(), address, self._resolve)
         try:
-            return model_names(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=_LISTING_TIMEOUT_S))
+            return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=_LISTING_TIMEOUT_S))
         except ModelError:
             return None
 

@@ -13,6 +13,7 @@ import orjson
 from agent_fabric.domain.dialects.shape import Shaped
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.messages import LLMResponse, Message, Role, Usage
+from agent_fabric.domain.models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.wire_values import (
     call_of,
@@ -174,14 +175,34 @@ class StreamedAnswer:
         )
 
 
-def model_names(data: bytes) -> list[str]:
-    """Read a list of models.
+def listed_models(data: bytes) -> list[ModelCard]:
+    """Read a list of models, with their sizes as far as the list or the names tell them.
 
     Raises:
         ModelAnswerUnusable: it is none.
     """
     listed = list_of(object_of(json_of(data), "the list of models").get("data"), "the list of models")
-    return [name for each in listed if isinstance(each, dict) and isinstance(name := each.get("id"), str) and name]
+    return [
+        ModelCard(name=name, parameters_b=_parameters_b(each, name), chats=_chats(each, name))
+        for each in listed
+        if isinstance(each, dict) and isinstance(name := each.get("id"), str) and name
+    ]
+
+
+def _parameters_b(listed: Mapping[str, Any], name: str) -> float | None:
+    """Return a size as llama.cpp (`meta.n_params`), Ollama (`details.parameter_size`) or the name tells it."""
+    meta, details = listed.get("meta"), listed.get("details")
+    count = meta.get("n_params") if isinstance(meta, dict) else None
+    if isinstance(count, int) and count > 0:
+        return count / 1e9
+    size = details.get("parameter_size") if isinstance(details, dict) else None
+    told = parameters_from(size) if isinstance(size, str) else None
+    return parameters_in_name(name) if told is None else told
+
+
+def _chats(listed: Mapping[str, Any], name: str) -> bool:
+    kind = listed.get("type")
+    return not is_no_chat_model(kind if isinstance(kind, str) else "") and not is_no_chat_model(name)
 
 
 def error_text(data: bytes) -> str:

@@ -30,7 +30,7 @@ from agent_fabric.infrastructure.llm.cards import CardFile
 from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
-from agent_fabric.infrastructure.llm.openai_wire import model_names
+from agent_fabric.infrastructure.llm.openai_wire import listed_models
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.servers.spec import RunningServer
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
@@ -64,12 +64,12 @@ class LoopbackServers:
         found = await self.ollama(base_url, address)
         return found.models if found.running else None
 
-    async def names(self, address: ServerAddress) -> Sequence[str] | None:
+    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         if not _is_here(address.base_url):
             return None
         http = ModelHttp(self.session(), address, self.resolve)
         try:
-            return model_names(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
+            return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
         except ModelError:
             return None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -30,7 +31,7 @@ class Machine:
     """A machine with, or without, an Ollama."""
 
     ollama: Sequence[ModelCard] | None = None
-    listed: Sequence[str] | None = None
+    serves: Sequence[ModelCard] | None = None
     ensure: bool = True
     offline: bool = False
     managed: ModelCard | None = None
@@ -43,9 +44,9 @@ class Machine:
         self.asked.append(base_url)
         return self.ollama
 
-    async def names(self, address: ServerAddress) -> Sequence[str] | None:
+    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         self.asked.append(address.base_url)
-        return self.listed
+        return self.serves
 
     async def card(self) -> ModelCard:
         assert self.managed is not None
@@ -159,11 +160,23 @@ async def test_the_port_of_ollama_means_ollama() -> None:
     assert (await Machine([BIG]).choose(quality=config)).settings.backend == "ollama"
 
 
-@pytest.mark.proves("AF-078")
+@pytest.mark.proves("AF-078", "AF-086")
 async def test_a_server_without_a_model_name_is_asked_what_it_has() -> None:
     config = {"base_url": "http://gpu:8000/v1"}
-    assert (await Machine(listed=["served"]).choose(quality=config)).settings.model == "served"
-    assert (await Machine(listed=None).choose(quality=config)).settings.model == "default"
+    machine = Machine(serves=[EMBEDDER, BIG, SMALL])
+    assert await machine.choose(quality=config) == (ANY, "the smallest that the server has")
+    assert (await machine.choose(quality=config)).settings.model == SMALL.name
+    assert (await Machine(serves=None).choose(quality=config)).settings.model == "default"
+
+
+@pytest.mark.proves("AF-078", "AF-086")
+async def test_a_server_here_that_lacks_the_configured_model_is_asked_for_its_smallest() -> None:
+    here = {"base_url": "http://127.0.0.1:8000/v1", "model": "gone"}
+    settings, why = await Machine(serves=[EMBEDDER, BIG, SMALL]).choose(quality=here)
+    assert (settings.model, why) == (SMALL.name, "the server lacks gone; this is the smallest that it has")
+    assert (await Machine(serves=[BIG, SMALL]).choose(quality={**here, "model": BIG.name})).why == "configured"
+    assert (await Machine(serves=[BIG]).choose(quality=here)).settings.model == "gone"
+    assert (await Machine(serves=None).choose(quality=here)).settings.model == "gone"
 
 
 async def test_a_key_that_says_nothing_follows_the_model_that_does_the_work() -> None:
@@ -238,7 +251,7 @@ async def test_without_a_llama_server_of_our_own_the_hint_says_how_to_have_one()
     ],
 )
 async def test_offline_not_even_the_list_of_models_is_asked_for_elsewhere(config: dict[str, Any]) -> None:
-    machine = Machine([BIG], ["m"], offline=True)
+    machine = Machine([BIG], [SMALL], offline=True)
     settings, _ = await machine.choose(quality=config)
     assert (machine.asked, settings.base_url) == ([], config["base_url"])
 
