@@ -178,7 +178,7 @@ def build_local(
     signing = reference_in(config.identity.jwt_secret or "")
     never = () if signing is None else (signing.name,)  # or a workflow could make itself a token
     secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
-    models, web = LazyModels(config, secrets.chain.resolve), LazyWeb(config.web)
+    models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {}, secrets)
 
     research = ResearchParts(

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from agent_fabric.application.ports.llm import ChatClients
 from agent_fabric.application.ports.secrets import Resolve
@@ -20,6 +21,7 @@ from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenA
 from agent_fabric.infrastructure.llm.queue import Queues
 from agent_fabric.infrastructure.llm.recent_choices import RecentChoices
 from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
+from agent_fabric.infrastructure.llm.switched_model import SwitchedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,10 @@ class ModelStack:
         await self.session.aclose()
 
 
-def build_model_stack(config: FabricConfig, resolve: Resolve) -> ModelStack:
+def build_model_stack(config: FabricConfig, resolve: Resolve, root: Path | None = None) -> ModelStack:
     """Join the parts as the configuration says; `resolve` gives the keys that are not in the environment.
+
+    `root` is the fabric folder, whose last switch of the managed model counts; None: what is configured counts.
 
     Raises:
         ConfigError: `cloud_fallback` names a model that is not at an address.
@@ -79,8 +83,11 @@ def build_model_stack(config: FabricConfig, resolve: Resolve) -> ModelStack:
     }
     managed = None
     if config.managed_llama is not None:
-        llama = ManagedLlama(config.managed_llama, environ=os.environ)
-        managed = backends["managed"] = ManagedBackend(llama, session, queues, ensure=config.local_llm_ensure_available)
+        switched = None if root is None else SwitchedModel(config.managed_llama, root, os.environ)
+        llama = ManagedLlama(config.managed_llama if switched is None else switched.read(), environ=os.environ)
+        managed = backends["managed"] = ManagedBackend(
+            llama, session, queues, ensure=config.local_llm_ensure_available, switched=switched
+        )
     clients: ChatClients = BackendClients(backends, queues)
     if config.offline:
         clients = OfflineChatClients(clients)

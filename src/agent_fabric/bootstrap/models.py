@@ -5,6 +5,7 @@ event, and a run that resumes a settled one never needs it.
 """
 
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.llm import ChatClient, ChosenModel, Notice
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 class LazyModels:
     """ChatClients and ModelChooser that stand in until they are used."""
 
-    def __init__(self, config: FabricConfig, resolve: Resolve) -> None:
+    def __init__(self, config: FabricConfig, resolve: Resolve, root: Path) -> None:
         self._config = config
+        self._root = root
         self._resolve = resolve
         self._stack: ModelStack | None = None
 
@@ -33,7 +35,7 @@ class LazyModels:
                 build_model_stack,
             )
 
-            self._stack = build_model_stack(self._config, self._resolve)
+            self._stack = build_model_stack(self._config, self._resolve, self._root)
         return self._stack
 
     def turn(

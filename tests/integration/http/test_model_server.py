@@ -108,6 +108,23 @@ async def test_a_switch_waits_for_the_answer_that_is_being_written_and_no_run_is
         assert failed == []
 
 
+@pytest.mark.proves("FC-006", "C09")
+async def test_a_switch_survives_a_restart_of_the_server_until_the_configuration_changes(tmp_path: Path) -> None:
+    first, second = weights(tmp_path, "first"), weights(tmp_path, "second")
+    async with owning(tmp_path, first) as (server, _):
+        assert (await server.client.put(PATH, json={"model": second, "parallel": 2})).status_code == 200
+    async with owning(tmp_path, first) as (server, _):
+        now = await status(server)
+        assert (Path(now["model"]).stem, now["options"]["parallel"]) == ("second", 2)
+        assert (await server.client.post("/run", json=task())).json()["summary"] == "done by second"
+    async with owning(tmp_path, first, context_window=4096) as (server, _):
+        assert Path((await status(server))["model"]).stem == "first"
+    async with owning(tmp_path, first) as (server, _):
+        assert (await server.client.put(PATH, json={"model": first, "parallel": 1})).status_code == 200
+    async with owning(tmp_path, first) as (server, _):
+        assert Path((await status(server))["model"]).stem == "first"
+
+
 @pytest.mark.proves("FC-006")
 async def test_a_model_that_does_not_start_is_a_problem_with_its_reason_and_the_old_one_is_back(tmp_path: Path) -> None:
     async with owning(tmp_path, weights(tmp_path, "first")) as (server, managed):

@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama, ManagedStatus
 from agent_fabric.infrastructure.llm.servers.spec import quiet
+from agent_fabric.infrastructure.llm.switched_model import SwitchedModel
 from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -29,8 +30,20 @@ _BILLION = 1e9
 class ManagedBackend:
     """Backend of one llama-server, and the one place through which it is changed while runs use it."""
 
-    def __init__(self, llama: ManagedLlama, session: HttpSession, queues: Queues, *, ensure: bool) -> None:
-        """Nothing is started yet; with `ensure` false nothing ever is, unless a person restarts or switches it."""
+    def __init__(
+        self,
+        llama: ManagedLlama,
+        session: HttpSession,
+        queues: Queues,
+        *,
+        ensure: bool,
+        switched: SwitchedModel | None = None,
+    ) -> None:
+        """Nothing is started yet; with `ensure` false nothing ever is, unless a person restarts or switches it.
+
+        `switched` keeps a switch for the next start.
+        """
+        self._switched = switched
         self.llama = llama
         self._queues = queues
         self._ensure = ensure
@@ -88,6 +101,8 @@ class ManagedBackend:
                 )
             with self._line_held():
                 await self.llama.switch(config, notice)
+            if (switched := self._switched) is not None:
+                await on_own_thread(lambda: switched.write(config))
 
     async def restart(self, notice: Notice = quiet) -> None:
         """End the server and start it as it was, when all running answers are written.
