@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class LazyModels:
     """ChatClients and ModelChooser that stand in until they are used."""
 
-    def __init__(self, config: FabricConfig, resolve: Resolve, root: Path) -> None:
+    def __init__(self, config: FabricConfig, resolve: Resolve, root: Path | None = None) -> None:
         self._config = config
         self._root = root
         self._resolve = resolve
