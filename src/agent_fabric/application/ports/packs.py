@@ -30,6 +30,31 @@ class SpecialistPack(Protocol):
         """How its tasks end."""
         ...
 
+    @property
+    def compact_prompt(self) -> str | None:
+        """The system prompt for models that are small or slow; None: the same one."""
+        ...
+
+    @property
+    def compact_tools(self) -> Sequence[ToolSpec] | None:
+        """The tools for such models; None: all."""
+        ...
+
+    @property
+    def hidden_tools(self) -> Sequence[ToolSpec]:
+        """Tools that are not offered, but answer if a model calls them all the same."""
+        ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What a person should know about it; complete once the pack is open."""
+        ...
+
+    @property
+    def sandbox_level(self) -> str:
+        """Level of the sandbox that its commands run in, which policy judges by; empty: that of the run."""
+        ...
+
     async def aopen(self) -> None:
         """Start what the tools need. `aclose` is called even when this fails half way."""
         ...

@@ -182,7 +182,6 @@ class Perform:
         except (RecruitError, ConfigError) as problem:
             return (_given_up(state, action.specialist_id, problem),)
         prompt, tools, finish = _instructions(pack, compact=settings.compact)
-        notices: Sequence[str] = getattr(pack, "notices", ())  # packs of others need not have any
         return (
             PackStarted(
                 specialist_id=action.specialist_id,
@@ -193,7 +192,7 @@ class Perform:
                 finish=finish,
                 model=settings,
                 model_reason=why,
-                notices=tuple(notices),
+                notices=tuple(pack.notices),
             ),
         )
 
@@ -210,11 +209,10 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
     tools, finish = tuple(pack.tool_definitions), pack.finish
     if not compact:
         return pack.system_prompt, tools, finish
-    prompt = getattr(pack, "compact_prompt", None)  # packs of others need not have one
-    few = getattr(pack, "compact_tools", None)
+    few = pack.compact_tools
     *tools_in_short, ending = in_few_words((*(tools if few is None else few), finish.as_tool()))
     finish = replace(finish, description=ending.description, parameters=ending.parameters)
-    return prompt if isinstance(prompt, str) else pack.system_prompt, tuple(tools_in_short), finish
+    return pack.compact_prompt or pack.system_prompt, tuple(tools_in_short), finish
 
 
 def _site(state: RunState, lane: Lane) -> CallSite:

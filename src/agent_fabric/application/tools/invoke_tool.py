@@ -87,7 +87,7 @@ class InvokeTool:
         problems = problems_with(args, spec.parameters)
         if problems:
             return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
-        sandbox = getattr(pack, "sandbox_level", "") or self.sandbox_level  # a container pack brings its own box
+        sandbox = pack.sandbox_level or self.sandbox_level  # a container pack brings its own box
         ruling = self.policy.judge(proposed(spec, args, site, sandbox))
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
@@ -349,8 +349,7 @@ def _agreed_to(site: CallSite) -> dict[str, Any] | None:
 
 def _hidden(pack: SpecialistPack, name: str) -> ToolSpec | None:
     """Find a tool that is not offered but answers all the same, such as a web tool while the network is off."""
-    hidden: Sequence[ToolSpec] = getattr(pack, "hidden_tools", ())  # not every pack has any
-    return next((spec for spec in hidden if spec.name == name), None)
+    return next((spec for spec in pack.hidden_tools if spec.name == name), None)
 
 
 def _executor_of(pack: SpecialistPack) -> ToolExecutor:

@@ -16,6 +16,11 @@ class BaseSpecialistPack:
     Subclass it only to start and stop things around a run; everything else is an argument.
     """
 
+    notices: Sequence[str] = ()
+    """What a person should know about it."""
+    sandbox_level: str = ""
+    """Level of the sandbox that its commands run in; empty: that of the run."""
+
     def __init__(
         self,
         *,
@@ -29,11 +34,11 @@ class BaseSpecialistPack:
         self.system_prompt = system_prompt
         self.compact_prompt = compact_prompt
         """The system prompt for models that are small or slow; None: the same one."""
-        self.compact_tools = compact_tools
+        self.compact_tools: Sequence[ToolSpec] | None = compact_tools
         """The tools that such models get, since the fewer they have, the better they choose; None: all."""
         offered = [tool if isinstance(tool, tuple) else object_tool(tool).within() for tool in tools]
-        self.tool_definitions: tuple[ToolSpec, ...] = tuple(spec for spec, _ in offered)
-        self.hidden_tools: tuple[ToolSpec, ...] = tuple(spec for spec, _ in hidden)
+        self.tool_definitions: Sequence[ToolSpec] = tuple(spec for spec, _ in offered)
+        self.hidden_tools: Sequence[ToolSpec] = tuple(spec for spec, _ in hidden)
         """Tools that are not offered in this run, but answer if a model calls them all the same."""
         self.finish = finish
         self._tools = {spec.name: function for spec, function in (*offered, *hidden)}

@@ -12,6 +12,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
+from agent_fabric.infrastructure.packs.wrapped import OPTIONAL, CompletedPack
 
 _PACK_HAS = ("system_prompt", "tool_definitions", "finish", "aopen", "aclose", "execute_tool")
 
@@ -75,5 +76,5 @@ def _checked(pack: Any) -> SpecialistPack:
     twice = repeated_names(pack.tool_definitions)
     if twice:
         raise ValueError(f"more than one tool is named {', '.join(map(repr, twice))}")
-    found: SpecialistPack = pack
+    found: SpecialistPack = pack if all(hasattr(pack, name) for name in OPTIONAL) else CompletedPack(pack)
     return found

@@ -10,11 +10,7 @@ from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
 
 
 class WrappedPack:
-    """SpecialistPack and ToolExecutor that is another one in everything; a subclass says in what it differs.
-
-    What a pack need not have (prompts and tools for small models, hidden tools, notices, a box of its own) is passed
-    through from where it is, however many packs stand around each other.
-    """
+    """SpecialistPack and ToolExecutor that is another one in everything; a subclass says in what it differs."""
 
     added: tuple[ToolSpec, ...] = ()
     """Tools that it offers beside those of the inner pack."""
@@ -30,8 +26,7 @@ class WrappedPack:
     @property
     def compact_prompt(self) -> str | None:
         """The same for models that are small or slow; None: no other one."""
-        prompt: str | None = getattr(self._inner, "compact_prompt", None)
-        return prompt
+        return self._inner.compact_prompt
 
     @property
     def tool_definitions(self) -> Sequence[ToolSpec]:
@@ -40,27 +35,24 @@ class WrappedPack:
 
     @property
     def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """The few tools for models that are small or slow, and the added ones: somebody asked for them. None: all."""
-        few: Sequence[ToolSpec] | None = getattr(self._inner, "compact_tools", None)
+        """The few tools for models that are small or slow, and the added ones, which were asked for. None: all."""
+        few = self._inner.compact_tools
         return None if few is None else (*few, *self.added)
 
     @property
     def hidden_tools(self) -> Sequence[ToolSpec]:
         """Tools that are not offered, but answer if a model calls them all the same."""
-        hidden: Sequence[ToolSpec] = getattr(self._inner, "hidden_tools", ())
-        return hidden
+        return self._inner.hidden_tools
 
     @property
     def notices(self) -> Sequence[str]:
         """What a person should know; complete once the pack is open."""
-        notices: Sequence[str] = getattr(self._inner, "notices", ())
-        return notices
+        return self._inner.notices
 
     @property
     def sandbox_level(self) -> str:
         """Level of the box that its commands run in; empty: that of the run."""
-        level: str = getattr(self._inner, "sandbox_level", "")
-        return level
+        return self._inner.sandbox_level
 
     @property
     def finish(self) -> FinishSpec:
@@ -82,3 +74,50 @@ class WrappedPack:
             KeyError: it has none of this name.
         """
         return await cast("ToolExecutor", self._inner).execute_tool(name, args, context)
+
+
+OPTIONAL: Mapping[str, Any] = {
+    "compact_prompt": None,
+    "compact_tools": None,
+    "hidden_tools": (),
+    "notices": (),
+    "sandbox_level": "",
+}
+"""Members that packs of others need not have, with what they then are."""
+
+
+class CompletedPack(WrappedPack):
+    """A pack of others with the members that it lacks."""
+
+    @property
+    def compact_prompt(self) -> str | None:
+        """Its own, if it has one."""
+        prompt: str | None = self._own("compact_prompt")
+        return prompt
+
+    @property
+    def compact_tools(self) -> Sequence[ToolSpec] | None:
+        """Its own, if it has any."""
+        tools: Sequence[ToolSpec] | None = self._own("compact_tools")
+        return tools
+
+    @property
+    def hidden_tools(self) -> Sequence[ToolSpec]:
+        """Its own, if it has any."""
+        tools: Sequence[ToolSpec] = self._own("hidden_tools")
+        return tools
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """Its own, if it has any."""
+        notices: Sequence[str] = self._own("notices")
+        return notices
+
+    @property
+    def sandbox_level(self) -> str:
+        """Its own, if it has one."""
+        level: str = self._own("sandbox_level")
+        return level
+
+    def _own(self, name: str) -> Any:
+        return getattr(self._inner, name, OPTIONAL[name])

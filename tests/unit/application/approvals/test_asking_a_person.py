@@ -310,7 +310,7 @@ async def test_what_was_agreed_to_in_one_box_is_asked_again_in_another() -> None
 
     def unboxed(_: str) -> BaseSpecialistPack:
         pack = outside.pack("")
-        pack.sandbox_level = "none at all"  # type: ignore[attr-defined]  # as packs with a box of their own have it
+        pack.sandbox_level = "none at all"
         return pack
 
     policy = PermissivePolicy(frozenset({"send"}))

@@ -294,3 +294,30 @@ def test_a_builder_that_gives_no_pack_is_named_with_the_reason(
         build_imported(ME, "somebodys:build", "/w", True, sandbox=UnconfinedSandbox(tmp_path, RUN), run_id=RUN)
     assert "somebodys:build" in caught.value.message
     assert reason in caught.value.message
+
+
+class OldPack:
+    """A pack with the members that every pack must have, and no more."""
+
+    system_prompt = "p"
+    tool_definitions = (OWN,)
+    finish = make_finish_tool_def({})
+
+    async def aopen(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def execute_tool(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        return ToolResult(output={"name": name})
+
+
+async def test_a_pack_without_the_optional_members_gets_their_defaults(tmp_path: Path, module: ModuleType) -> None:
+    vars(module)["build"] = lambda workspace, network_allowed: OldPack()
+    box = UnconfinedSandbox(tmp_path, RUN)
+    pack = build_imported(ME, "somebodys:build", "/w", False, sandbox=box, run_id=RUN)
+    assert (pack.compact_prompt, pack.compact_tools, pack.sandbox_level) == (None, None, "")
+    assert (tuple(pack.hidden_tools), tuple(pack.notices), tuple(pack.tool_definitions)) == ((), (), (OWN,))
+    around = with_tools(pack, ME, ["somebodys:shout"], box)
+    assert (await around.execute_tool("own", {}, CONTEXT)).output == {"name": "own"}
+    vars(module)["build"] = lambda workspace, network_allowed: type("Boxed", (OldPack,), {"sandbox_level": "A"})()
+    assert build_imported(ME, "somebodys:build", "/w", False, sandbox=box, run_id=RUN).sandbox_level == "A"
