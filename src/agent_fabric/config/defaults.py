@@ -1,4 +1,4 @@
-"""What holds when nobody configured anything: a local model and the built-in specialists."""
+"""The built-in configuration: a local model and the built-in specialists."""
 
 from typing import Any
 

@@ -92,7 +92,7 @@ def _only_file(folder: Path) -> Path | None:
 
 def _read(path: Path) -> bytes:
     try:
-        # Not blocking: opening a named pipe would otherwise wait until somebody writes into it.
+        # Not blocking: opening a named pipe would otherwise wait for a writer.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigProblem(f"{path} is not a regular file")

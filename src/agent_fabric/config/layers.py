@@ -34,7 +34,7 @@ class Layers:
         return Layers(self.settings, self.origins, {**self.left_out, specialist_id: reason})
 
     def origin_of(self, path: tuple[str | int, ...]) -> str | None:
-        """Return who set what is at `path`, None if nobody but the defaults did."""
+        """Return the origin of what is at `path`; None for a default."""
         current: Any = self.origins
         for part in path:
             if not isinstance(current, Mapping):
@@ -56,7 +56,7 @@ class Layers:
         raise combine(problems, count=count)
 
     def _usable(self) -> Mapping[str, Any]:
-        """Leave out what was set for a specialist that is itself left out: it is no mistake of whoever set it."""
+        """Leave out settings of a specialist that is itself left out: they are not a mistake."""
         specialists = self.settings.get("specialists")
         gone = self.left_out.keys() - default_settings()["specialists"].keys()
         if not gone or not isinstance(specialists, Mapping):

@@ -21,7 +21,7 @@ class Offer(NamedTuple):
 
 
 def with_packages(layers: Layers, offers: Sequence[Offer]) -> Layers:
-    """Put what packages offer over what is built in; an offer that cannot be used is left out, and harms nobody."""
+    """Put what packages offer over what is built in; an offer that cannot be used is left out."""
     packages: dict[str, list[str]] = {}
     for offer in offers:
         packages.setdefault(offer.specialist_id, []).append(offer.package)

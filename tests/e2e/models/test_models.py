@@ -99,7 +99,7 @@ async def test_without_any_server_the_list_is_quick_and_says_so(tmp_path: Path) 
     helped = await fabric(tmp_path)("models", "list", "--help")
     ended = await fabric(tmp_path)("models", "list")
     assert ended.code == 0
-    assert "Ollama: nobody answers at http://127.0.0.1:9/v1." in ended.out
+    assert "Ollama: no answer from http://127.0.0.1:9/v1." in ended.out
     assert "cannot be used" in ended.out
     assert ended.seconds < max(5.0, 3 * helped.seconds), "on a busy machine; alone it takes less than one second"
 

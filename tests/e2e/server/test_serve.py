@@ -64,7 +64,7 @@ async def test_an_address_that_others_could_reach_is_refused_while_nobody_may_co
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
     ended = await fabric("serve", "--host", host)
     assert ended.code == 2
-    assert "nobody may come in" in ended.err
+    assert "no user or API key exists yet" in ended.err
     assert "fabric users add" in ended.err
     assert "Traceback" not in ended.err
 

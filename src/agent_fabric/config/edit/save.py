@@ -98,7 +98,7 @@ def _replace(path: Path, before: str, after: str) -> Path:
     backup = real.with_name(real.name + ".bak")
     shutil.copy2(real, backup)
     if read_text(real) != before:
-        raise ConfigProblem(f"{path} was changed by somebody else in this moment", hint="Try again.")
+        raise ConfigProblem(f"{path} was changed by another process at this moment", hint="Try again.")
     _write(real, after, stat.S_IMODE(real.stat().st_mode))
     return backup
 

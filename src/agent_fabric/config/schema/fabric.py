@@ -64,13 +64,13 @@ class FabricConfig(BaseModel):
     managed_llama: ManagedLlamaConfig | None = None
     """A llama-server that fabric starts and owns, for models with `backend: managed`; not set: none."""
     budget: BudgetConfig = BudgetConfig()
-    """What one run may use before it is stopped."""
+    """The most that one run may use."""
     shell: ShellConfig = ShellConfig()
     """What the shell tool allows."""
     sandbox: SandboxConfig = SandboxConfig()
-    """The box in which commands run."""
+    """The sandbox in which commands run."""
     policy: PolicyConfig = PolicyConfig()
-    """What may happen without a question, what asks, and what never happens."""
+    """Which calls are allowed, which need an approval, and which are blocked."""
     egress: EgressConfig = EgressConfig()
     """Which hosts commands may reach where `shell.network` is `allowlist`."""
     web: WebConfig = WebConfig()
@@ -78,17 +78,17 @@ class FabricConfig(BaseModel):
     browser: BrowserConfig = BrowserConfig()
     """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
-    """How `fabric serve` listens and how much it takes on."""
+    """Address, TLS, and the number of concurrent runs of `fabric serve`."""
     cli: CliConfig = CliConfig()
     """How the command line works."""
     secrets: SecretsConfig = SecretsConfig()
     """Where secrets are kept, and which of them workflows may use."""
     limits: LimitsConfig = LimitsConfig()
-    """How much whoever asks over the network may ask for."""
+    """Per-caller limits of the server."""
     webhooks: Mapping[EntryKey, WebhookConfig] = {}
-    """Senders whose deliveries are taken at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
+    """Senders whose deliveries are accepted at `POST /api/v1/webhooks/NAME`, each under a name of your choice."""
     identity: IdentityConfig = IdentityConfig()
-    """Who may use the server, and how they show who they are."""
+    """Authentication: tokens, passwords, API keys, identity provider."""
     encryption: Encryption = ENCRYPTION
     """Which runs are stored encrypted: `sessions` those that answer a person in a chat, `all` every run, `off` only
     those for which it is asked (`fabric run --encrypt`)."""
@@ -103,11 +103,11 @@ class FabricConfig(BaseModel):
     telemetry: TelemetryConfig | None = None
     """Where OpenTelemetry traces go; not set: nowhere."""
     log: LogConfig = LogConfig()
-    """What operators are told, and where."""
+    """The operations log: level, format, file."""
     alerts: Alerts = ()
-    """When people are told that something is wrong, beyond the rules that are built in."""
+    """Alert rules, in addition to the built-in ones."""
     retention: RetentionConfig = RetentionConfig()
-    """What a server takes away by itself."""
+    """Which settled runs the server deletes by itself."""
 
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:

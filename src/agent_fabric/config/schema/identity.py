@@ -40,7 +40,7 @@ class ProviderConfig(BaseModel):
     jwks: Annotated[str, AfterValidator(_key_set)]
     """Where its public keys are: an https:// address, or the absolute path of a file."""
     scope_claim: Text = "scope"
-    """The claim that says what somebody may: words separated by blanks, or a list."""
+    """The claim with the scopes of a user: words separated by blanks, or a list."""
     scopes: Mapping[Text, ScopeName] = {}
     """The scope that each word of that claim stands for, such as `fabric-operators: runs` or `interns: tools:read`.
     Other words grant nothing."""

@@ -42,7 +42,7 @@ class ServerConfig(BaseModel):
     model_config = SETTINGS
 
     host: Text = "127.0.0.1"
-    """Address to listen on. One that other machines can reach is refused until there is somebody who may come in."""
+    """Address to listen on. One that other machines can reach is refused until a user or an API key exists."""
     port: int = Field(default=8787, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one."""
     hosts: Texts = ()

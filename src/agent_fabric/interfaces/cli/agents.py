@@ -134,7 +134,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
     here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
+        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
     ] = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
@@ -142,7 +142,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run an agent with inputs, as a run that survives anything.
+    """Run an agent with inputs, as a durable run.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, inputs or definition, 3 waiting for someone, 130 interrupted.
 

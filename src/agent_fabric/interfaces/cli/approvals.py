@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import Answered, Place, Server, at_place
 from agent_fabric.wire.approvals import APPROVAL
 
-app = new_app("Answer what runs ask: list, show, approve, deny, done.")
+app = new_app("Answer approval requests: list, show, approve, deny, done.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The approval, or the beginning of its id.")]
 Reason = Annotated[str, typer.Option(help="Why; the model is told when it is denied, the log always.")]
@@ -35,7 +35,7 @@ def list_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """List what waits for an answer, the oldest first."""
+    """List pending approvals, the oldest first."""
 
     async def go(place: Place) -> list[ApprovalCard]:
         run = None if run_id is None else await place.catalogue.find(run_id)
@@ -57,7 +57,7 @@ def list_(
 
 @app.command()
 def show(approval: Id, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Show one with everything that is known about it."""
+    """Show an approval in full."""
 
     async def go(place: Place) -> ApprovalCard:
         return await place.approvals.find(approval)
@@ -87,7 +87,7 @@ def approve(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Let it run: once, for the whole run, or with other arguments. Or say yes to a workflow that asks."""
+    """Approve a call: once, for the whole run, or with other arguments. Or answer yes to a workflow."""
     reach = Reach.RUN if for_run else Reach.ONCE
     return _answer(
         workspace,
@@ -106,7 +106,7 @@ def approve(
 def deny(
     approval: Id, reason: Reason = "", workspace: Workspace = None, server: Server = None, as_json: AsJson = False
 ) -> int:
-    """Do not let it run; the model is told why and goes on."""
+    """Deny a call; the model is told why and the run continues."""
     return _answer(workspace, server, approval, Decision.DENY, reason, as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""`fabric audit`: who did what, and whether the record is whole."""
+"""`fabric audit`: the audit log, and its integrity."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
 
-app = new_app("See who did what, and check that the record is whole: list, verify.")
+app = new_app("Show the audit log and verify its integrity: list, verify.")
 
 
 class Kind(StrEnum):
@@ -84,7 +84,7 @@ def verify(
 ) -> int:
     """Check that no event was changed, no log cut and no run removed unnoticed.
 
-    Note the head down where nobody here can change it: with `--expect` it also shows a record made anew as a whole.
+    Note the head down on another machine: with `--expect` a record that was rewritten as a whole is detected, too.
 
     Exit codes: 0 all is as it was recorded, 1 it is not.
     """

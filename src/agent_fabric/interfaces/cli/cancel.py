@@ -13,7 +13,7 @@ from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import Place, Server, at_place
 from agent_fabric.interfaces.result import result_object
 
-app = new_app("End a run.")
+app = new_app("Cancel a run.")
 
 
 @app.command()

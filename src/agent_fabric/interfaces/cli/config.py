@@ -29,7 +29,7 @@ def config() -> None:
 
 @app.command()
 def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
-    """Trust a fabric folder that you did not make yourself: obey its configuration and go on with its runs."""
+    """Trust a fabric folder that was made elsewhere: use its configuration and resume its runs."""
     require_a_person()
     root = fabric_root(workspace)
     variables = sorted(read_dotenv(root))

@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.output import plain, print_json, print_warning,
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.wire.operations import STORE
 
-app = new_app("Look after the store: status, backup, restore.")
+app = new_app("Manage the store: status, backup, restore.")
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -33,7 +33,7 @@ def status(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Tell how large the store is, what is in it, and who uses it.
+    """Show the size of the store, what is in it, and which processes use it.
 
     Exit codes: 0 all is well, 1 it is damaged.
     """

@@ -30,7 +30,7 @@ from agent_fabric.wire.operations import DIAGNOSIS, Diagnosis
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient, Health
 
-app = new_app("Check whether a task could run here.")
+app = new_app("Diagnose the installation.")
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 

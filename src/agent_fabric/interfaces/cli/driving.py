@@ -16,14 +16,14 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.interfaces.cli.asking import ask_person, somebody_is_there
+from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.foreground import Foreground, Job, OnCreated, Ready
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
 from agent_fabric.interfaces.cli.output import print_error, print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
 from agent_fabric.interfaces.result import error_object, result_object
 
-_PATIENCE_S = 1.0
+_CLEANUP_TIMEOUT_S = 1.0
 """How long the cleaning up may take before another press of Ctrl-C ends the process on the spot."""
 
 EXIT_CODES = {
@@ -48,7 +48,7 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
     stop = _Stop()
 
     async def go() -> _Outcome:
-        async with job(view, not as_json and somebody_is_there()) as ready:
+        async with job(view, not as_json and is_interactive()) as ready:
             fabric = ready.fabric
             task = asyncio.ensure_future(_answered(ready, seen.append, view, asks=not as_json))
             stop.cancels(task)
@@ -117,7 +117,7 @@ async def _steps_of(fabric: Foreground, result: RunResult) -> Mapping[str, Any] 
 
 
 async def _questions(fabric: Foreground, result: RunResult) -> Sequence[str]:
-    """Return what somebody has to answer before a run goes on, be it asked by a run that works for it."""
+    """Return the approvals that a run waits for, those of its child runs too."""
     steps = await _steps_of(fabric, result)
     return result.waiting_for if steps is None else steps["_meta"]["approvals"]
 
@@ -135,7 +135,7 @@ async def _answered(ready: Ready, on_created: OnCreated, view: LiveView | None, 
     """Drive a run, and ask the person at the terminal whenever it needs one."""
     fabric = ready.fabric
     result = await ready.begin(on_created)
-    while result.status is RunStatus.WAITING and asks and somebody_is_there():
+    while result.status is RunStatus.WAITING and asks and is_interactive():
         if view is not None:
             view.finish()
         questions = await _questions(fabric, result)
@@ -168,7 +168,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self.was_obeyed = False
-        """Whether somebody pressed, and the work was stopped for it."""
+        """Whether a signal has stopped the work."""
         self._first_press: float | None = None
         self._cancel: Callable[[], object] | None = None
 
@@ -198,5 +198,5 @@ class _Stop:
             self._first_press = now
             if self._cancel is not None:
                 self._cancel()
-        elif now - self._first_press > _PATIENCE_S:
+        elif now - self._first_press > _CLEANUP_TIMEOUT_S:
             os._exit(INTERRUPTED)  # a pack that does not close; the run can be resumed all the same

@@ -18,7 +18,7 @@ from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if
 from agent_fabric.wire.runs import RUN_FILES
 
-app = new_app("List and fetch the files that a run made.")
+app = new_app("List and download the files of a run.")
 
 
 @app.command()

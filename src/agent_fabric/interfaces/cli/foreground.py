@@ -1,4 +1,4 @@
-"""Runs that a command drives, or sees driven, while somebody looks on: on this machine, or at a server."""
+"""Runs in the foreground of a command: driven by this process, or by a server."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -53,7 +53,7 @@ class Foreground(Protocol):
         ...
 
     async def leave(self, run_id: RunId) -> RunResult:
-        """Tell how a run stands that nobody looks at any more because Ctrl-C was pressed; say what becomes of it."""
+        """Return the state of a run that Ctrl-C has detached; say what becomes of it."""
         ...
 
     async def run_dir(self, run_id: RunId) -> str:
@@ -66,7 +66,7 @@ class Ready(NamedTuple):
 
     fabric: Foreground
     begin: Callable[[OnCreated], Awaitable[RunResult]]
-    """Drives a run until it ends or waits for somebody."""
+    """Drives a run until it ends or waits for an answer."""
 
 
 Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]

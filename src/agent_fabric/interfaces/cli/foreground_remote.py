@@ -75,7 +75,7 @@ class RemoteForeground:
         return await self._place.answer(approval_id, answer)
 
     async def begin(self, started: Awaitable[RunId], on_created: OnCreated) -> RunResult:
-        """Start a run and look at it until it ends, or waits for somebody."""
+        """Start a run and follow it until it ends or waits for an answer."""
         run_id = await started
         on_created(run_id)
         return await self.go_on(run_id)
@@ -99,7 +99,7 @@ class RemoteForeground:
             async for each in happenings:
                 if isinstance(each, RunResult):
                     return each
-                if isinstance(each.body, RunWaited) and await self._needs_somebody(run_id, each.body):
+                if isinstance(each.body, RunWaited) and await self._needs_an_answer(run_id, each.body):
                     result = (await self.client.runs.show(run_id)).result
                     if result.status is RunStatus.WAITING:
                         return result
@@ -112,7 +112,7 @@ class RemoteForeground:
     async def run_dir(self, run_id: RunId) -> str:
         return await self._place.run_dir(run_id)
 
-    async def _needs_somebody(self, run_id: RunId, waited: RunWaited) -> bool:
+    async def _needs_an_answer(self, run_id: RunId, waited: RunWaited) -> bool:
         """Tell whether a waiting run stays where it is unless a person or something outside does its part."""
         if waited.until is None or (self._asks and waited.approvals):
             return True

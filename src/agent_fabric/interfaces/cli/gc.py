@@ -17,7 +17,7 @@ from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
 
-app = new_app("Take old runs away.")
+app = new_app("Delete old runs.")
 
 
 @app.command()
@@ -29,7 +29,7 @@ def gc(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Remove runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`."""
+    """Delete runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`."""
     age = seconds_in(older_than)
     url = server_of(workspace, server)
     if url is None:

@@ -61,12 +61,12 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
 
 
 def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
-    """Return a password that somebody types, a new one twice, unseen, or that a program sends.
+    """Return a password: typed at the terminal, a new one twice, or read from standard input.
 
     Never one of the command line, which every process of the machine can read.
 
     Raises:
-        ConfigError: there is nobody to ask, or they typed two different ones.
+        ConfigError: there is no terminal, or the two entries differ.
     """
     if from_stdin:
         return sys.stdin.readline(LONGEST_PASSWORD + 2).rstrip("\r\n")

@@ -22,7 +22,7 @@ from agent_fabric.wire.shape import Json
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
 
-app = new_app("Look after the keys of programs: list, create, revoke.")
+app = new_app("Manage API keys: list, create, revoke.")
 
 NEVER = "never"
 
@@ -34,7 +34,7 @@ def list_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """List keys, the newest first; the keys themselves are kept nowhere."""
+    """List API keys, the newest first. The keys themselves are not stored."""
     now = time.time()
 
     async def go(identity: Identity) -> list[Json]:
@@ -67,7 +67,7 @@ def create(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a key and print it, this once. Without --scope it can only look at runs."""
+    """Create an API key and print it, once. Without --scope it can only read runs."""
     require_a_person()
     lasts_s = None if expires == NEVER else seconds_in(expires)
 
@@ -101,7 +101,7 @@ def revoke(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Let a key open nothing any more, at once."""
+    """Revoke an API key, with immediate effect."""
     require_a_person()
 
     async def go(identity: Identity) -> Json:

@@ -42,11 +42,11 @@ def login(
     if not (insecure or is_local(address) or address.startswith("https://")):
         raise ConfigError(
             f"The password would go to {address} in the clear",
-            hint="Use its https:// address; or --insecure, if nobody else can listen on the way.",
+            hint="Use its https:// address; or --insecure, if the network between is private.",
         )
     name = _name() if user is None else user.strip()
     if not name:
-        raise ConfigError("Nobody is named who logs in", hint="Say who with --user NAME.")
+        raise ConfigError("No user is named", hint="Name one with --user NAME.")
     password = read_password(name, from_stdin=password_stdin, twice=False)
     if not password:
         raise ConfigError("There is no password", hint="Type it, or send it on standard input with --password-stdin.")

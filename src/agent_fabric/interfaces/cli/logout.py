@@ -26,7 +26,7 @@ def logout(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Forget the login for a server. Without --everywhere, its token counts until it ends, for whoever has it."""
+    """Forget the login for a server. Without --everywhere, its token stays valid until it expires."""
     require_a_person()
     address = named_server(server)
     logins = Logins(os.environ)

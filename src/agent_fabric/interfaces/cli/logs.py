@@ -26,14 +26,14 @@ from agent_fabric.interfaces.cli.place import Place, Server, at_place
 MANY = 100
 """Runs whose reading takes so long that a person wants to see it."""
 
-app = new_app("Look at runs: list, show, search, export.")
+app = new_app("Inspect runs: list, show, search, export.")
 
 Limit = Annotated[int, typer.Option(min=1, help="Most runs to show.")]
 
 
 @app.callback()
 def logs() -> None:
-    """Look at runs. Everything is read from the store, whatever happened to the log files."""
+    """Inspect runs. Everything is read from the store, whatever happened to the log files."""
 
 
 @app.command("list")

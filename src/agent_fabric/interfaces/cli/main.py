@@ -1,4 +1,4 @@
-"""`fabric`: finds the command, runs it, and turns whatever happens into words and an exit code.
+"""`fabric`: finds the command, runs it, and turns its outcome into an exit code.
 
 Only the command that was asked for is imported, so that `fabric --help` costs next to nothing.
 """
@@ -15,31 +15,31 @@ from agent_fabric import __version__
 COMPLETED, FAILED, USAGE, WAITING, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS = {
-    "run": "Do a task.",
-    "agents": "See and run agents: list, show, validate, run.",
-    "workflow": "See and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
-    "resume": "Go on with a run that stopped.",
-    "cancel": "End a run.",
-    "approvals": "Answer what runs ask: list, show, approve, deny, done.",
+    "run": "Run a task.",
+    "agents": "List, check and run agents: list, show, validate, run.",
+    "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
+    "resume": "Resume a run.",
+    "cancel": "Cancel a run.",
+    "approvals": "Answer approval requests: list, show, approve, deny, done.",
     "diff": "Show what a run changed.",
-    "undo": "Take back what a run changed.",
-    "files": "List and fetch the files that a run made.",
+    "undo": "Revert what a run changed.",
+    "files": "List and download the files of a run.",
     "serve": "Serve runs over HTTP.",
     "login": "Log in to a server.",
     "logout": "Log out of a server.",
-    "users": "Look after who can log in to the server: list, add, set, password, remove.",
-    "keys": "Look after the keys of programs: list, create, revoke.",
-    "token": "Look after tokens: show, rotate, issue.",
-    "audit": "See who did what, and check that the record is whole: list, verify.",
-    "gc": "Take old runs away.",
-    "db": "Look after the store: status, backup, restore.",
-    "verify": "Check again what a run claims.",
-    "doctor": "Check whether a task could run here.",
-    "logs": "Look at runs: list, show, search, export.",
-    "models": "See and choose models: list, pull, use, probe, rm, stop.",
-    "secrets": "Keep secrets sealed, and change the keys: set, list, remove, rotate.",
-    "mcp": "See and trust tool servers, and be one: list, inspect, trust, serve.",
-    "policy": "See what may happen and why: check, show, simulate.",
+    "users": "Manage the users of the server: list, add, set, password, remove.",
+    "keys": "Manage API keys: list, create, revoke.",
+    "token": "Manage tokens: show, rotate, issue.",
+    "audit": "Show the audit log and verify its integrity: list, verify.",
+    "gc": "Delete old runs.",
+    "db": "Manage the store: status, backup, restore.",
+    "verify": "Verify the claims of a run.",
+    "doctor": "Diagnose the installation.",
+    "logs": "Inspect runs: list, show, search, export.",
+    "models": "List and choose models: list, pull, use, probe, rm, stop.",
+    "secrets": "Manage secrets and the keys that seal them: set, list, remove, rotate.",
+    "mcp": "Manage MCP servers, and serve MCP: list, inspect, trust, serve.",
+    "policy": "Explain the policy: check, show, simulate.",
     "config": "Show the configuration and where it comes from.",
     "schema": "Print the JSON Schema of definition files.",
 }
@@ -69,14 +69,14 @@ Start here: fabric run "Write hello.py that prints the first ten primes, and run
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    _mend_streams()
+    _repair_streams()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough: `fabric logs show … | head`.
+        # The reader has closed the pipe: `fabric logs show … | head`.
         code = COMPLETED
         _silence(sys.stdout)
     except OSError as problem:
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _mend_streams() -> None:
+def _repair_streams() -> None:
     """Make sure that there is something to write to, and that no character can fail."""
     # Python leaves None where a stream was closed before it started.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
@@ -101,7 +101,7 @@ def _mend_streams() -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """Throw away what a stream still holds, so that the interpreter does not try once more at its end."""
+    """Discard what a stream still buffers, so that the interpreter does not flush it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -146,7 +146,7 @@ def _homeless(*, as_json: bool) -> int:
 
 
 def _unknown(name: str, *, as_json: bool) -> int:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for those who mistype
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a typing mistake
 
     near = get_close_matches(name, COMMANDS, n=1)
     hint = f"Did you mean `fabric {near[0]}`?" if near else "See `fabric --help`."

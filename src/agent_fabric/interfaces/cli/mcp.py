@@ -203,12 +203,12 @@ def _agreed(question: str, *, yes: bool) -> bool:
     """Ask the person; without one, only `--yes` agrees.
 
     Raises:
-        ConfigError: nobody can be asked.
+        ConfigError: there is no terminal.
     """
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise ConfigError("There is nobody to ask", hint="If you have looked at it, say so with --yes.")
+        raise ConfigError("No terminal to ask at", hint="If you have looked at it, say so with --yes.")
     return typer.confirm(question, err=True)
 
 

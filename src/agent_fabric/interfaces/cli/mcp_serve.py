@@ -71,7 +71,7 @@ async def _inside(root: Path, loaded: Loaded, *, may_answer: bool) -> None:
 
 
 async def _over_stdio(url: str, token: str | None, *, may_answer: bool) -> None:
-    """Talk to whoever started us until they leave."""
+    """Serve over standard input and output until the client closes them."""
     try:
         from agent_fabric.interfaces.mcp.over_stdio import tools_over_stdio  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as problem:

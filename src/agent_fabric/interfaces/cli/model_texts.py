@@ -99,7 +99,7 @@ def _ollama(found: Json) -> Iterator[str]:
     address = plain(found["base_url"])
     if not found["running"]:
         more = " It is installed: a run starts it." if found["startable"] else ""
-        yield f"Ollama: nobody answers at {address}.{more}"
+        yield f"Ollama: no answer from {address}.{more}"
         return
     yield f"Ollama {plain(found['version'] or '')} at {address}:" + ("" if found["models"] else " no models yet")
     width = max((len(plain(card["name"])) for card in found["models"]), default=0)

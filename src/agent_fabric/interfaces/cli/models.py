@@ -36,7 +36,7 @@ from agent_fabric.wire.shape import Json
 T = TypeVar("T")
 
 _HELP = """\
-See and choose models.
+List and choose models.
 
 \b
 Examples:
@@ -55,7 +55,7 @@ Key = Annotated[str | None, typer.Argument(metavar="KEY", help="A key of `models
 
 @app.callback()
 def models() -> None:
-    """See and choose models."""
+    """List and choose models."""
 
 
 @app.command("list")
@@ -254,11 +254,11 @@ def rm(
 
 @app.command()
 def stop(
-    everything: Annotated[bool, typer.Option("--all", help="Those that are in use as well.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also stop servers in use.")] = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:
-    """End embedded model servers that nobody uses; they would end by themselves after a while.
+    """Stop idle embedded model servers; they also stop by themselves after a while.
 
     Example: fabric models stop
     """

@@ -55,7 +55,7 @@ class Notices:
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            self._shown = False  # nobody looks any more
+            self._shown = False  # the terminal is gone
 
 
 def _barred(text: str, width: int) -> str:

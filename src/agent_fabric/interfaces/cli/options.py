@@ -20,9 +20,7 @@ Workspace = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value to standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the model says and what tools print.")]
-Encrypt = Annotated[
-    bool, typer.Option("--encrypt", help="Keep nothing of the run in the clear, whatever `encryption` says.")
-]
+Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, whatever `encryption` says.")]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
 
 
@@ -70,7 +68,7 @@ def own_root(workspace: str | None) -> Path:
 
     Raises:
         RunNotFound: there is none.
-        ConfigError: it came from somewhere else, and nobody has said that it can be trusted.
+        ConfigError: it was made elsewhere and is not trusted.
     """
     root = existing_root(workspace)
     require_made_here(root, audit_key(os.environ))

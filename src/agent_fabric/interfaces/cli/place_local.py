@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # few commands need these
 
 PIECE_BYTES = 256 * 1024
 FOLLOW_S = 0.3
-"""How often whoever follows a run looks again."""
+"""Interval at which a followed run is read again."""
 
 
 def local_place(workspace: str | None) -> AbstractAsyncContextManager[Place]:

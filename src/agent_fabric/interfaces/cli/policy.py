@@ -26,7 +26,7 @@ from agent_fabric.interfaces.policy_views import LEVELS, check_command, with_add
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
 
-app = new_app("See what may happen and why: check, show, simulate.")
+app = new_app("Explain the policy: check, show, simulate.")
 
 _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}

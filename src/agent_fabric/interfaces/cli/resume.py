@@ -1,4 +1,4 @@
-"""`fabric resume`: go on with a run."""
+"""`fabric resume`: resume a run."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, Verbose, Workspace, configuration, existing_root
 from agent_fabric.interfaces.cli.place import Server, server_of
 
-app = new_app("Go on with a run that stopped.")
+app = new_app("Resume a run.")
 
 
 @app.command()
@@ -25,7 +25,7 @@ def resume(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Go on where a run stands: killed, interrupted or waiting. A settled run shows its result and exit code."""
+    """Resume a killed, interrupted or waiting run where it stopped. A settled run shows its result and exit code."""
     if (run_id is None) == (not last):
         raise ConfigError("Say which run: its id, or --last", hint="See all runs with `fabric logs list`.")
     url = server_of(workspace, server)
@@ -34,7 +34,7 @@ def resume(
 
 
 def _here(run_id: str | None, workspace: str | None) -> Job:
-    """Let this machine go on with it."""
+    """Resume it in this process."""
     root = existing_root(workspace)
 
     async def work(fabric: LocalFabric, on_created: OnCreated) -> RunResult:
@@ -47,7 +47,7 @@ def _here(run_id: str | None, workspace: str | None) -> Job:
 
 
 def _there(run_id: str | None, url: str) -> Job:
-    """Let a server go on with it."""
+    """Let a server resume it."""
     from agent_fabric.interfaces.cli.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
         RemoteForeground,
         remote_job,

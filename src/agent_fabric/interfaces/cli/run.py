@@ -1,4 +1,4 @@
-"""`fabric run`: do a task."""
+"""`fabric run`: run a task."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 
-app = new_app("Do a task.")
+app = new_app("Run a task.")
 
 
 @app.command()
@@ -29,23 +29,23 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from standard input.")],
     pack: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME…]", help="The specialist, or several; by default they are chosen."),
+        typer.Option(metavar="NAME[,NAME…]", help="The specialist, or several; chosen automatically by default."),
     ] = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
     verbose: Verbose = False,
-    max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Most model answers of a specialist.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Maximum number of model answers of a specialist.")
+    ] = None,
     task_force_mode: Annotated[
         Mode | None, typer.Option(help="Whether several specialists work one after another or all at once.")
     ] = None,
-    priority: Annotated[
-        Priority, typer.Option(help="Who goes first when runs wait for the same model server.")
-    ] = Priority.INTERACTIVE,
+    priority: Annotated[Priority, typer.Option(help="Priority in the queue of a model server.")] = Priority.INTERACTIVE,
     explain_routing: Annotated[
-        bool, typer.Option("--explain-routing", help="Say why these specialists were chosen.")
+        bool, typer.Option("--explain-routing", help="Explain why these specialists were chosen.")
     ] = False,
     here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
+        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
     ] = False,
     encrypt: Encrypt = False,
     workspace: Workspace = None,
@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Do a task with a specialist, in a workspace of its own, as a run that survives anything.
+    """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
     """

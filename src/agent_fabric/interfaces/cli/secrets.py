@@ -28,7 +28,7 @@ from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with
 from agent_fabric.interfaces.secret_views import ROTATION, SECRETS
 from agent_fabric.wire.shape import Json
 
-app = new_app("Keep secrets sealed, and change the keys: set, list, remove, rotate.")
+app = new_app("Manage secrets and the keys that seal them: set, list, remove, rotate.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What it is called, as in `file:NAME`.")]
 
@@ -41,7 +41,7 @@ def set_secret(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Keep a secret, sealed, in the fabric folder. Its value is asked for, and shown nowhere.
+    """Store a secret, encrypted, in the fabric folder. Its value is asked for and never shown.
 
     Settings then refer to it as `file:NAME`, workflows as `{{ secrets.NAME }}`.
 
@@ -197,9 +197,7 @@ def _secrets(root: Path) -> Secrets:
 
 def _typed(name: str) -> str:
     if not sys.stdin.isatty():
-        raise ConfigError(
-            "there is nobody at the terminal to type a secret", hint="Send it to standard input, and add --stdin."
-        )
+        raise ConfigError("no terminal to ask for a secret", hint="Send it to standard input, and add --stdin.")
     try:
         value = getpass.getpass(f"Value of {plain(name)}: ")
         again = getpass.getpass("Once more: ")
@@ -221,7 +219,7 @@ def _from_stdin() -> str:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("There is nobody to ask", hint="If no other folder or backup needs old keys, say --yes.")
+        raise ConfigError("No terminal to ask at", hint="If no other folder or backup needs old keys, say --yes.")
     sys.stderr.write(
         "What is sealed with older keys in other fabric folders, or in backups, cannot be read afterwards.\n"
         "Run `fabric secrets rotate --workspace DIR` for each of them first.\n"

@@ -24,7 +24,8 @@ app = new_app("Serve runs over HTTP.")
 @app.command()
 def serve(
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; others than this machine's own need people or keys.")
+        str | None,
+        typer.Option(help="Address to listen on; one that other machines reach needs a user or an API key first."),
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = None,
     max_running: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs driven at the same time.")] = None,
@@ -33,7 +34,7 @@ def serve(
 ) -> int:
     """Serve runs over HTTP on http://127.0.0.1:8787, until Ctrl-C or SIGTERM.
 
-    Unfinished runs are taken up at the start. Runs that are under way at the end go on with the next start.
+    Unfinished runs are resumed at the start. Runs in progress at the end are resumed by the next server.
     """
     try:
         _serve({"host": host, "port": port, "max_running": max_running}, workspace, as_json=as_json)
@@ -52,7 +53,7 @@ def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool
 
     def tell(url: str) -> None:
         text = json.dumps({"url": url, "pid": os.getpid()}) if as_json else f"fabric serve: {url} ({root})"
-        with contextlib.suppress(OSError):  # whoever started us may not listen
+        with contextlib.suppress(OSError):  # the starter may have closed the pipe
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 

@@ -27,7 +27,7 @@ from agent_fabric.wire.shape import Json
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
 
-app = new_app("Look after tokens: show, rotate, issue.")
+app = new_app("Manage tokens: show, rotate, issue.")
 
 
 @app.command()
@@ -36,7 +36,7 @@ def show(
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> int:
-    """Say where the token of this folder is, with which programs of this machine use the server."""
+    """Show where the local token of this folder is. Programs on this machine use the server with it."""
     root = fabric_root(workspace)
     if reveal:
         require_a_person()
@@ -81,7 +81,7 @@ def issue(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Print a token for somebody's script: for all that they may, or with --scope for less."""
+    """Issue a token for a user's script: with all scopes of the user, or with --scope fewer."""
     require_a_person()
     lifetime_s = None if lifetime is None else seconds_in(lifetime)
     wanted = read_scopes(scopes)

@@ -15,7 +15,7 @@ from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Place, Server, at_place
 
-app = new_app("Take back what a run changed.")
+app = new_app("Revert what a run changed.")
 
 
 @app.command()
@@ -31,7 +31,7 @@ def undo(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Take back what a run changed, by tools and by commands. Where somebody has edited since, nothing is touched.
+    """Revert what a run changed, by tools and by commands. Files that were edited since are left alone.
 
     Exit codes: 0 done, 1 refused or only in part, 2 wrong usage or no such run.
     """

@@ -28,7 +28,7 @@ from agent_fabric.wire.shape import Json
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
 
-app = new_app("Look after who can log in to the server: list, add, set, password, remove.")
+app = new_app("Manage the users of the server: list, add, set, password, remove.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user.")]
 _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in Role)
@@ -36,7 +36,7 @@ _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in R
 
 @app.command("list")
 def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """List everybody who can log in."""
+    """List users."""
     url = server_of(workspace, server)
     users = (
         with_identity(workspace, _everybody) if url is None else with_client(url, lambda client: client.users.list())
@@ -61,7 +61,7 @@ def add(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Add somebody; the password is asked for. --scope gives them more than their role does."""
+    """Add a user; the password is asked for. --scope adds scopes to those of the role."""
     require_a_person()
     if no_password and password_stdin:
         raise ConfigError("--no-password and --password-stdin exclude each other", hint="Use one of the two.")
@@ -90,7 +90,7 @@ def set_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Change what somebody may; it counts at once, and they log in again. --scope gives more than the role does."""
+    """Change the role or scopes of a user, with immediate effect; the user logs in again. --scope adds to the role."""
     require_a_person()
     if scopes and no_scopes:
         raise ConfigError("--scope and --no-scopes exclude each other", hint="Use one of the two.")
@@ -125,7 +125,7 @@ def password(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Give somebody a new password; it is asked for. They log in again."""
+    """Set a new password; it is asked for. The user logs in again."""
     require_a_person()
     fresh = read_password(name, from_stdin=password_stdin)
 
@@ -143,7 +143,7 @@ def password(
 
 @app.command()
 def remove(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Remove somebody. Their tokens count no more; keys that they have made stay, and are told."""
+    """Remove a user. Their tokens are revoked; API keys that they created stay, and are listed."""
     require_a_person()
 
     async def go(identity: Identity) -> Json:

@@ -13,12 +13,12 @@ from agent_fabric.wire.runs import VERIFICATION
 
 _MARKS = {Standing.HOLDS: ("✓", "green"), Standing.FAILS: ("✗", "red"), Standing.OPEN: ("–", "dim")}
 
-app = new_app("Check again what a run claims.")
+app = new_app("Verify the claims of a run.")
 
 
 @app.command()
 def verify(run_id: RunIdArgument, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
-    """Check again, offline, what a run claims: its log, citations, quotes, files, pages and proof.
+    """Verify, offline, what a run claims: its log, citations, quotes, files, pages and proof.
 
     Exit codes: 0 every claim holds, 1 one does not or the run has not settled, 2 there is no such run.
     """

@@ -102,7 +102,7 @@ class LiveView:
             self._leave()
 
     def _leave(self) -> None:
-        """Nobody looks any more: the run goes on without us."""
+        """The terminal is gone: the run goes on without it."""
         self._stream = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - as every sink

@@ -57,7 +57,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that agents use.")] = None,
     network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
     here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` takes it back.")
+        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
     ] = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
@@ -65,7 +65,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a workflow, as a run that survives anything. A server runs those that it has itself, by their names.
+    """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
     Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for someone,
     130 interrupted.
@@ -139,7 +139,7 @@ def resume(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Go on with a workflow. What has succeeded is not done again.
+    """Resume a workflow. Steps that have succeeded are not repeated.
 
     One that has not ended goes on where it stands. One that has failed, or with --from or --current any, is gone on
     with in a new run that keeps the earlier results. With --current, -i gives inputs that the file has since.

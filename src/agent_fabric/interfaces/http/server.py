@@ -43,7 +43,7 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
     """Serve until SIGTERM or SIGINT; `on_listening` gets the address as soon as there is one to connect to.
 
     Raises:
-        ConfigError: the address cannot be listened on, or others could reach it and nobody may come in.
+        ConfigError: the address cannot be listened on, or others could reach it and no user or API key exists.
         StoreUnavailable: the store cannot be opened.
     """
     settings = loaded.config.server
@@ -55,7 +55,7 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
         fabric = build_server(root, loaded, readers=(live,), log_to_stderr=True)
         try:
             if not is_loopback(settings.host):
-                asyncio.run(_require_people(fabric))
+                asyncio.run(_require_accounts(fabric))
             hosts = names_of(settings.host, port, settings.hosts)
         except ConfigError:
             asyncio.run(fabric.aclose())
@@ -86,17 +86,17 @@ def _allow_many_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _require_people(fabric: ServerFabric) -> None:
-    """Check that there is somebody who may come in, before others can try.
+async def _require_accounts(fabric: ServerFabric) -> None:
+    """Check that a user or an API key exists before other machines can connect.
 
     Raises:
-        ConfigError: there is nobody.
+        ConfigError: there is none.
     """
     if await fabric.identity.has_people():
         return
     raise ConfigError(
-        f"Other machines could reach {fabric.settings.host}, but nobody may come in yet",
-        hint="Add somebody first: fabric users add NAME --role admin, or fabric keys create NAME. "
+        f"Other machines could reach {fabric.settings.host}, but no user or API key exists yet",
+        hint="Create one first: fabric users add NAME --role admin, or fabric keys create NAME. "
         "From one other machine, a tunnel does as well: ssh -L 8787:127.0.0.1:8787 HOST",
     )
 

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal what a waiting run wants to know."""
+"""Asks the person at the terminal about the approvals that a run waits for."""
 
 import asyncio
 import json
@@ -21,8 +21,8 @@ _AFTER_A_CRASH = ("run", "done", "skip", "later")
 _YES_OR_NO = ("yes", "no", "later")
 
 
-def somebody_is_there() -> bool:
-    """Tell whether a person can see a question and answer it."""
+def is_interactive() -> bool:
+    """Tell whether a person at the terminal can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -44,7 +44,7 @@ async def ask_person(
             except ApprovalRefused as problem:
                 sys.stderr.write(f"  {plain_lines(problem.message)}\n  hint: {plain_lines(problem.hint)}\n")
                 continue
-            except ApprovalSettled as problem:  # somebody else was faster
+            except ApprovalSettled as problem:  # another answer came first
                 sys.stderr.write(f"  {plain_lines(problem.message)}\n")
             break
     return True
