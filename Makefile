@@ -21,8 +21,8 @@ export TASK
 unexport PYTHONDONTWRITEBYTECODE
 
 # What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first.
-LONGEST := tests/e2e/outcomes tests/e2e/server tests/integration/http tests/e2e/models tests/e2e/workflows \
-	tests/e2e/kills tests/e2e/agents tests/e2e/cli tests/integration/sandbox tests/integration/llm \
+LONGEST := tests/integration/http tests/e2e/models tests/e2e/server tests/integration/sandbox tests/e2e/outcomes \
+	tests/e2e/agents tests/e2e/cli tests/e2e/workflows tests/e2e/kills tests/integration/llm \
 	tests/unit/domain tests/unit/infrastructure tests/simulation
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \

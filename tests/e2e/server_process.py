@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from e2e.fabric_process import Ended, Fabric, Started
-from integration.http.served import Stream, bearer
+from integration.http.served import TLS, Stream, bearer
 
 PATIENCE_S = 30.0
 
@@ -64,7 +64,9 @@ async def serving(fabric: Fabric, *options: str) -> AsyncIterator[Serving]:
         told = json.loads(line or b"{}")
         assert told.get("pid") == started.process.pid, await started.ended()
         token = (fabric.root / "token").read_text().strip()
-        async with httpx2.AsyncClient(base_url=told["url"], timeout=PATIENCE_S, headers=bearer(token)) as client:
+        async with httpx2.AsyncClient(
+            base_url=told["url"], timeout=PATIENCE_S, headers=bearer(token), verify=TLS
+        ) as client:
             yield Serving(started, told["url"], token, client)
     finally:
         if started.process.returncode is None:

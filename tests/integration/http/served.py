@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,8 @@ from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, Scri
 from e2e.fabric_process import Fabric, Started, settings
 
 PATIENCE_S = 30.0
+TLS = ssl.create_default_context()
+"""Made once: reading the certificates takes longer than starting a server."""
 LOOK = Call("list_files", {"path": "."})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
 SCRIPT = Script(
@@ -63,7 +66,7 @@ class Served:
 
     def another_client(self, **more: Any) -> httpx2.AsyncClient:
         """Return one more client; `more` are its options."""
-        return httpx2.AsyncClient(base_url=self.client.base_url, headers=bearer(self.token), **more)
+        return httpx2.AsyncClient(base_url=self.client.base_url, headers=bearer(self.token), verify=TLS, **more)
 
     async def start(self, script: str = "", **more: Any) -> "Stream":
         """Start a run and begin to watch it."""
@@ -137,7 +140,7 @@ async def served(
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             token = local_token(folder / ".fabric")
             async with httpx2.AsyncClient(
-                base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, headers=bearer(token)
+                base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, headers=bearer(token), verify=TLS
             ) as client:
                 while not server.started:
                     await asyncio.sleep(0.005)
