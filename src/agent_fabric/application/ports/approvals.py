@@ -19,7 +19,7 @@ class ApprovalStatus(StrEnum):
     DONE = "done"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
-    """Its run ended before anybody answered."""
+    """Its run ended before it was answered."""
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
@@ -120,6 +120,6 @@ class ApprovalRepository(Protocol):
 
         Raises:
             ApprovalNotFound: there is no such question.
-            ApprovalSettled: somebody has answered, time has run out, or the run has ended; the message says which.
+            ApprovalSettled: it has been answered, time has run out, or the run has ended; the message says which.
         """
         ...

@@ -14,7 +14,7 @@ class LogCondition:
 
     events: int
     head: str
-    """Hash of the last event, which covers all before it. Whoever kept it elsewhere can tell any later change."""
+    """Hash of the last event, which covers all before it. Kept elsewhere, it reveals any later change."""
     status: str
     """How the run stands, as the store has it beside the log."""
     damage: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class LogCondition:
 
 
 class LogInspector(Protocol):
-    """Looks at the logs of runs themselves, not at what they say."""
+    """Checks the integrity of logs, not their content."""
 
     async def inspect(self, run_id: RunId) -> LogCondition:
         """Recompute every hash of a run's log.
@@ -64,7 +64,7 @@ class AuditChain(Protocol):
         ...
 
     async def holds(self, head: str) -> bool:
-        """Tell whether the chain has an entry with this hash, as somebody noted it down earlier."""
+        """Tell whether the chain has an entry with this hash, which was noted down earlier."""
         ...
 
 
@@ -85,21 +85,21 @@ class ActLog(Protocol):
 
 
 class RetentionStore(Protocol):
-    """Takes old runs away."""
+    """Deletes old runs."""
 
     async def settled_before(self, at: float) -> "list[RunId]":
-        """Return the runs that settled before this time and that nobody drives, oldest first."""
+        """Return the runs that settled before this time and have no driver, oldest first."""
         ...
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
-        """Take a run away with its folder, and leave a tombstone; return how many bytes that freed.
+        """Delete a run with its folder, and leave a tombstone; return how many bytes that freed.
 
         Raises:
             RunNotFound: there is none with this id.
-            RunHeld: somebody drives it.
+            RunHeld: a process drives it.
         """
         ...
 
     async def sweep(self) -> int:
-        """Take away what no run refers to any more; return how many bytes that freed."""
+        """Delete blobs that no run refers to; return how many bytes that freed."""
         ...

@@ -1,4 +1,4 @@
-"""Requests that may come more than once, and shall be carried out once."""
+"""Idempotency keys: a repeated request is carried out once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from agent_fabric.domain.ids import RunId
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """What was answered to a request."""
+    """The answer to a request."""
 
     status: int
     headers: Sequence[tuple[str, str]]
@@ -18,12 +18,12 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What is known about a key that somebody chose for a request."""
+    """What is known about an idempotency key."""
 
     run_id: RunId
     """The run that the request starts, if it starts one. Chosen before, so that it is the same every time."""
     is_new: bool
-    """Whether nobody has used the key before."""
+    """Whether the key was not used before."""
     same_request: bool
     """Whether it was used for this very request."""
     answer: KeptAnswer | None = None
@@ -33,11 +33,11 @@ class IdempotencyStore(Protocol):
     """Remembers for a day which requests came under which keys, and what was answered."""
 
     async def claim(self, who: str, key: str, request: bytes) -> Claim:
-        """Note, durably, that somebody sends a request under a key, and return what is known about that key.
+        """Record, durably, a request under a key, and return what is known about that key.
 
         Args:
-            who: The key is theirs; others may use the same for something else.
-            key: What they chose.
+            who: The caller. Other callers may use the same key for something else.
+            key: The key.
             request: A digest of the request.
         """
         ...

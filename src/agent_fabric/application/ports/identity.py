@@ -153,7 +153,7 @@ class UserRepository(Protocol):
 
         Raises:
             AccountNotFound: there is none of this name.
-            LastAdmin: `keep_an_admin`, and nobody would be one who is now.
+            LastAdmin: `keep_an_admin`, and no admin would be left.
         """
         ...
 
@@ -197,5 +197,5 @@ class ApiKeyRepository(Protocol):
         ...
 
     def note_use(self, key_id: str, *, at: float) -> None:
-        """Remember that a key was used; nobody waits for it, and it may as well be lost."""
+        """Record the use of a key; best effort, and never awaited."""
         ...

@@ -21,7 +21,7 @@ CHILD = "child"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """Something that somebody other than the driver wants to tell a run."""
+    """A message to a run from outside its driver."""
 
     row_id: int
     kind: str
@@ -30,7 +30,7 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
-    """A run that comes into being together with the step that it works for. Nobody holds it yet."""
+    """A child run that is created together with the step that it works for. It has no driver yet."""
 
     run_id: RunId
     created: Event
@@ -41,7 +41,7 @@ class NewRun:
 
 
 class HeldRun(Protocol):
-    """A run that this process drives, and nobody else. The only way to append to a log."""
+    """A run that only this process drives. The only way to append to a log."""
 
     @property
     def run_id(self) -> RunId:
@@ -56,7 +56,7 @@ class HeldRun(Protocol):
         Without events, only the rows go: nothing followed from them.
 
         Raises:
-            DriverConflict: somebody else has appended.
+            DriverConflict: another process has appended.
             StoreFull, StoreUnavailable: nothing was written.
         """
         ...
@@ -64,7 +64,7 @@ class HeldRun(Protocol):
     def receive(self) -> "asyncio.Future[Sequence[InboxRow]]":
         """Return a future that is done as soon as there are new rows in the run's inbox.
 
-        They stay there until they are consumed by `append`. Whoever does not want them any more cancels the future.
+        They stay there until `append` consumes them. Cancel the future when they are no longer wanted.
         """
         ...
 
@@ -73,7 +73,7 @@ class HeldRun(Protocol):
         ...
 
     async def release(self) -> None:
-        """Let somebody else drive the run. All readers of the log have caught up when this returns."""
+        """Release the run for other processes. All readers of the log have caught up when this returns."""
         ...
 
 
@@ -97,7 +97,7 @@ class RunRepository(Protocol):
         ...
 
     async def take(self, run_id: RunId) -> HeldLog:
-        """Hold an existing run and return its log. Nobody else appends to it from here on.
+        """Hold an existing run and return its log. No other process appends to it from here on.
 
         Raises:
             RunNotFound: there is none with this id.
@@ -179,7 +179,7 @@ class RunRecord:
 
     run_id: RunId
     status: RunStatus
-    """A run that nobody drives although it has not settled counts as interrupted."""
+    """A run that has not settled and has no driver counts as interrupted."""
     created_at: float
     updated_at: float
     prompt: str
@@ -221,7 +221,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs somebody wants to see; what is not set does not matter."""
+    """A filter for runs; fields that are not set match everything."""
 
     status: RunStatus | None = None
     specialist_id: str = ""

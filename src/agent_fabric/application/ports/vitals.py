@@ -1,4 +1,4 @@
-"""How the store and its disk are at this moment."""
+"""Measures and status of the store and its disk."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreMeasures:
-    """What a look at the store tells."""
+    """Measures of the store."""
 
     approvals_waiting: int
     oldest_approval_at: float | None
@@ -39,7 +39,7 @@ class StoreStatus:
     served: bool
     """Whether a server holds it."""
     damage: tuple[str, ...] | None
-    """What is wrong with the file; None: nobody looked."""
+    """What is wrong with the file; None: it was not checked."""
 
 
 class StoreGauge(Protocol):

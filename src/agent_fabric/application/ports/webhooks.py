@@ -40,5 +40,5 @@ class DeliveryStore(Protocol):
         ...
 
     async def note(self, source: str, delivery_id: str) -> bool:
-        """Remember a delivery, durably; False if somebody else has been faster."""
+        """Remember a delivery, durably; False if it is known already."""
         ...

@@ -2,7 +2,7 @@
 
 An entry is written in the transaction of the event that it covers: when a run begins, and whenever it stops, waits or
 settles. What people do to the folder itself stands among them, in entries that belong to no run. The hash is keyed, so
-that whoever can write the database but not read the user's own files cannot make the chain anew.
+that write access to the database alone, without the user's own files, is not enough to forge the chain.
 """
 
 import hmac

@@ -46,7 +46,7 @@ def connect(path: Path) -> apsw.Connection:
 def _keep_private(path: Path) -> None:
     """Make the file such that only its owner can read it; what SQLite keeps beside it gets the same mode.
 
-    One that exists is left alone: whoever closes a file gives up all locks that their process has on it, and without
+    An existing one is left alone: closing a file drops all locks that the process has on it, and without
     them another program could take away the log of a database that is in use.
     """
     with suppress(OSError):  # it is there already, or SQLite says better what is wrong

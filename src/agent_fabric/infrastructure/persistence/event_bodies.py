@@ -25,7 +25,7 @@ def body_reader(connection: SqlConnection, number: int, cipher: Cipher | None) -
     if cipher is None:
 
         def read(seq: int, kind: str, version: int, payload: bytes) -> Body:  # noqa: ARG001 - as below
-            if is_sealed(payload):  # somebody has removed the run's key
+            if is_sealed(payload):  # the run's key was removed
                 raise key_missing(_id_of(connection, number))
             return decode(kind, version, payload, blob)
 

@@ -51,7 +51,7 @@ from agent_fabric.infrastructure.persistence.sql import SqlConnection, UniqueVio
 from agent_fabric.infrastructure.persistence.store import Store
 
 TAKE_PATIENCE_S = 0.5
-"""A lock may be held for a moment by somebody who only brings a log file up to date."""
+"""A process that only brings a log file up to date holds a lock for a moment."""
 
 
 class LogFollower(Protocol):
@@ -113,7 +113,7 @@ class SqliteRunRepository:
             held.number = add_run(connection, run_id, since)
             if key is not None:
                 add_key(connection, held.number, key.sealed)
-            # Nobody can see the run before this transaction ends, so nobody else can have its lock.
+            # The run is invisible before this transaction ends, so no other process can have its lock.
             self._store.locks.acquire(held.number)
             note_driver(connection, held.number, since)
 
@@ -196,7 +196,7 @@ class SqliteRunRepository:
             if self._store.locks.acquire(number):
                 try:
                     held = self._hold(run_id, number, self._store.keys.cipher(run_id, key))
-                except RunKeyMissing:  # whoever has the key looks after it
+                except RunKeyMissing:  # a process that has the key does it
                     self._store.locks.release(number)
                     continue
                 since = held.since = self._clock.now()
@@ -244,7 +244,7 @@ class _SqliteHeldRun:
         self._unsettled = False
         """Whether the last write happened is not known."""
         self.on_leaving: Callable[[], None] | None = None
-        """Learns that nobody here drives it any more."""
+        """Called when this process stops driving it."""
 
     def continue_from(self, events: Sequence[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
@@ -281,7 +281,7 @@ class _SqliteHeldRun:
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
         def after() -> None:
-            # Here and not behind the await: whoever waits may have been cancelled, but the events are durable.
+            # Here and not behind the await: the waiting task may have been cancelled, but the events are durable.
             self._next_seq += len(events)
             self._head = head
             self._outline += _outline_of(events)
@@ -332,7 +332,7 @@ class _SqliteHeldRun:
             seal(connection, self._key, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
 
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
-        """Create a run that nobody holds yet; its mirrors are written when it is taken."""
+        """Create a run without a driver; its mirrors are written when it is taken."""
         number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
         created, cipher = new.created.body, None
         if isinstance(created, RunCreated) and created.encrypted:

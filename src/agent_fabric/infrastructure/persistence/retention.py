@@ -129,7 +129,7 @@ def _unnamed_blobs(connection: SqlConnection, dialect: Dialect) -> tuple[int, li
 
 
 def _remove_blobs(connection: SqlConnection, dialect: Dialect, unnamed: Sequence[bytes], since: int) -> int:
-    """Remove blobs, but for those that somebody refers to by now; return how many bytes they had."""
+    """Delete blobs except those that an event refers to by now; return how many bytes they had."""
     named, owners = set(_named(connection, dialect, since)), _owners(connection)
     freed = 0
     for digest in unnamed:

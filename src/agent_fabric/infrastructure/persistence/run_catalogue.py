@@ -138,7 +138,7 @@ class SqlRunCatalogue:
             f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND created_at >= ? AND created_at < ?"
             f" AND (? OR status IN (?, ?)){having} ORDER BY number DESC LIMIT ?"
         )
-        # A run that nobody drives is kept as running and counts as interrupted.
+        # A run whose driver died is stored as running and counts as interrupted.
         unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         statuses = (RunStatus.RUNNING, RunStatus.INTERRUPTED) if unsettled else (wanted.status, wanted.status)
         bounds = (

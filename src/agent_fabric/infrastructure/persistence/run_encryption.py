@@ -21,7 +21,7 @@ AT_ONCE: Final = 200
 
 
 def new_key() -> bytes:
-    """Return a key that nobody has had before."""
+    """Return a new random key."""
     return os.urandom(KEY_BYTES)
 
 

@@ -74,7 +74,7 @@ class RunLocks:
             return int(found[_TYPE]) == fcntl.F_UNLCK
 
     def acquire_all(self) -> bool:
-        """Take the locks of all runs there are or will be, and the server's; tell whether nobody else held any.
+        """Acquire the locks of all present and future runs, and the server's; False if another process holds any.
 
         This process must not hold any either. `let_go` gives them back.
         """
@@ -89,7 +89,7 @@ class RunLocks:
             return True
 
     def let_go(self) -> None:
-        """Give everything back and close the file: it is about to be somebody else's, or has been moved."""
+        """Release all locks and close the file, which is about to be replaced or has been moved."""
         with _guard:
             known = _files.pop(self._path, None)
             if known is not None:

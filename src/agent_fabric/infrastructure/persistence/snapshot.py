@@ -47,7 +47,7 @@ class SqliteCopies:
 def copy_store(source: Path, target: Path, tell: Callable[[float], None] = lambda _: None) -> None:
     """Copy the store as it stands at this moment into one file; `tell` learns which share of it is done.
 
-    Whoever writes meanwhile is not held up, and what they write is not in the copy.
+    Concurrent writes are not held up and are not in the copy.
 
     Raises:
         StoreFull, StoreUnavailable: it cannot be read, or the copy cannot be written.
@@ -58,7 +58,7 @@ def copy_store(source: Path, target: Path, tell: Callable[[float], None] = lambd
             writing = apsw.Connection(str(target))
             try:
                 # As long as this transaction is open, every step sees the same moment. Without it, each write of
-                # somebody else would make the copy begin again.
+                # another process would restart the copy.
                 reading.execute("BEGIN")
                 reading.execute("SELECT count(*) FROM sqlite_master").fetchall()
                 with writing.backup("main", reading, "main") as backup:
@@ -79,7 +79,7 @@ def check_copy(path: Path) -> int:
         StoreUnavailable: it is damaged, is not ours, or was written by a newer program.
     """
     with explained(path):
-        # Nothing is made or changed beside it, whoever else looks at it.
+        # Nothing is created or changed beside it.
         connection = apsw.Connection(
             f"{path.absolute().as_uri()}?immutable=1", apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )

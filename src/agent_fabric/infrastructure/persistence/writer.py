@@ -2,7 +2,7 @@
 
 A commit on the event loop would stall every run for as long as the disk takes. Here, whatever has been asked for while
 one commit was under way becomes the next one. Only a process that drives a single run on a fast disk commits on the
-spot: there is nobody to stall, and changing threads twice costs more than the commit.
+spot: no other run would stall, and changing threads twice costs more than the commit.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Writer:
         self._free = threading.Lock()
         """Held while the connection is in use."""
         self._beside: deque[Write] = deque()
-        """What goes into the next transaction without anybody waiting for it."""
+        """Writes for the next transaction whose outcome is not awaited."""
         self._commit_s = 0.0
         """How long the last commit took."""
         self._closed = False
@@ -51,16 +51,16 @@ class Writer:
     ) -> "asyncio.Future[T]":
         """Run `write` inside a transaction; the future is done once that is durable.
 
-        Whoever stops waiting does not stop the write. `after` runs once the transaction is durable, before any later
-        write; what it does is a convenience for readers. `alone` says that nobody else in this process would have to
-        wait for the disk. The future may end with:
+        Cancelling the future does not stop the write. `after` runs once the transaction is durable, before any later
+        write; it updates mirrors. `alone` says that no other run of this process would have to wait for the disk. The
+        future may end with:
 
             StoreFull, StoreUnavailable: nothing of `write` has happened.
             Exception: what `write` itself raised; nothing of it has happened, other writes are not affected.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         asked: _Asked = (write, future, after)
-        if self._closed:  # somebody lets go of a run later than the process could wait for
+        if self._closed:  # a run is released later than the process could wait for
             future.set_exception(StoreUnavailable("The store has been closed"))
             return future
         if alone and self._commit_s < FAST_COMMIT_S and self._asked.empty() and self._free.acquire(blocking=False):
@@ -78,9 +78,9 @@ class Writer:
         return future
 
     def write_along(self, write: Write) -> None:
-        """Run `write` inside the next transaction that anybody asks for, or when the writer is closed.
+        """Run `write` inside the next transaction, or when the writer is closed.
 
-        For what may as well not happen: it costs no commit of its own, and nobody hears of its end.
+        For best-effort writes: it costs no commit of its own, and its outcome is not reported.
         """
         self._beside.append(write)
 
@@ -127,7 +127,7 @@ class Writer:
     def _commit(self, group: list[_Asked]) -> list[_Outcome]:
         try:
             values = self._transact([write for write, _, _ in group])
-        except BaseException as problem:  # noqa: BLE001 - handed to whoever asked
+        except BaseException as problem:  # noqa: BLE001 - set on the future
             if len(group) == 1:
                 return [(group[0][1], None, problem)]
             # One bad write must not fail its neighbours: each again on its own.
@@ -156,7 +156,7 @@ def _call(after: Callable[[], None]) -> None:
     try:
         after()
     except Exception:
-        # What was asked for is durable all the same; without this thread nobody could write any more.
+        # The write is durable all the same, and without this thread no other one could happen.
         logging.getLogger(__name__).exception("What follows a commit failed")
 
 
