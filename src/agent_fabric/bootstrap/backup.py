@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,8 +80,9 @@ def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -
 
 def _record(root: Path, act: Act) -> None:
     try:
-        with _opened(root) as storage:
-            asyncio.run(storage.acts.record(act))
+        # On a thread of its own: the caller may be inside an event loop.
+        with _opened(root) as storage, ThreadPoolExecutor(1) as thread:
+            thread.submit(asyncio.run, storage.acts.record(act)).result()
     except StoreUnavailable as problem:  # the disk may be full: all the more is the backup worth
         _log.warning("%s by %s could not be recorded: %s", act.deed, act.by, problem)
 
