@@ -1,5 +1,6 @@
 """The shape of the source: who imports whom, what things are called, how long they are."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -10,6 +11,13 @@ import grimp
 import pytest
 
 import agent_fabric
+from agent_fabric.application.ports.llm import ChatClient
+from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
+from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.domain.errors import FabricError, RecruitError
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.messages import LLMResponse, ToolCallRequest
+from agent_fabric.domain.runs.task import RunResult, Task
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(agent_fabric.__file__).parent
@@ -35,7 +43,32 @@ def relative(file: Path) -> str:
     return file.relative_to(SOURCE.parent).as_posix()
 
 
-@pytest.mark.proves("AF-001", "AF-002", "AF-003", "AF-004", "A33-002", "A33-003")
+@pytest.mark.proves("AF-004", "A33-003")
+@pytest.mark.parametrize("port", [ChatClient, RunRepository, SpecialistRegistry, SpecialistPack])
+def test_the_ports_are_protocols_of_the_application(port: type) -> None:
+    assert getattr(port, "_is_protocol", False)
+    assert port.__module__.startswith("agent_fabric.application.ports.")
+
+
+@pytest.mark.proves("AF-005")
+def test_the_types_of_the_domain_are_data_that_cannot_be_changed() -> None:
+    for kind in (Task, RunResult, LLMResponse, ToolCallRequest):
+        assert kind.__module__.startswith("agent_fabric.domain.")
+        assert dataclasses.is_dataclass(kind)
+        assert vars(kind)["__dataclass_params__"].frozen
+    assert RunId("r") == "r"
+    assert issubclass(RecruitError, FabricError)
+
+
+@pytest.mark.proves("AF-006")
+def test_a_task_needs_a_prompt_and_may_name_specialists_a_model_and_the_network() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(Task)}
+    assert defaults["prompt"] is dataclasses.MISSING
+    assert defaults["specialist_ids"] == ()
+    assert {"model_key", "network_allowed"} <= defaults.keys()
+
+
+@pytest.mark.proves("AF-001", "AF-002", "AF-003", "A33-002")
 def test_every_import_contract_is_kept() -> None:
     lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     done = subprocess.run(
@@ -44,6 +77,7 @@ def test_every_import_contract_is_kept() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.proves("A33-004", "C45")
 @pytest.mark.parametrize(
     ("layer", "allowed"),
     [("domain", set[str]()), ("application", set[str]()), ("config", {"pydantic", "pydantic_core", "yaml"})],

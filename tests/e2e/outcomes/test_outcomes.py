@@ -370,7 +370,7 @@ async def test_finish_put_first_ends_the_run_after_the_other_calls(case: Case) -
     assert case.asked == 1
 
 
-@pytest.mark.proves("AF-061", "C02")
+@pytest.mark.proves("AF-061")
 async def test_plain_text_after_work_is_the_result(case: Case) -> None:
     outcome = await case.run(LOOK, Say("There is nothing here."))
     require_completed(outcome, summary="There is nothing here.")
@@ -393,7 +393,6 @@ async def test_plain_text_after_an_unproven_change_is_sent_back_once(case: Case)
     assert [payload["reason"] for payload in outcome.payloads("guidance")] == ["unproven"]
 
 
-@pytest.mark.proves("FC-023", "C02")
 async def test_plain_text_ends_a_chat_at_once(case: Case) -> None:
     outcome = await case.run(Say("Good morning."), profile=Profile.CHAT)
     require_completed(outcome, summary="Good morning.")
@@ -753,7 +752,6 @@ async def test_forty_steps_are_the_default(case: Case) -> None:
     assert case.asked == 40
 
 
-@pytest.mark.proves("FC-021", "C02")
 @pytest.mark.parametrize(("budget", "steps"), [({}, 15), ({"max_steps": 3}, 3), ({"max_steps": 99}, 50)])
 async def test_chat_has_fifteen_steps_and_never_more_than_fifty(case: Case, budget: dict[str, int], steps: int) -> None:
     outcome = await case.run(responder=counting(), budget=budget, profile=Profile.CHAT)

@@ -199,7 +199,7 @@ async def test_priority_of_an_http_request_is_in_the_log(tmp_path: Path) -> None
 # ── another machine ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.proves("AF-076", "A33-031", "C10")
+@pytest.mark.proves("AF-076", "AF-140", "A33-031", "C10")
 async def test_run_that_was_helped_tells_so_in_its_log_and_what_it_cost(tmp_path: Path) -> None:
     price = {"input": 1.0, "output": 2.0}
     async with ScriptedModel([Say("I would look at the files.")]) as local, ScriptedModel([LOOK, DONE]) as cloud:

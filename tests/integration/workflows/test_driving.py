@@ -106,6 +106,14 @@ async def test_outputs_of_a_command_feed_later_steps(bench: Bench) -> None:
     assert (first["step_id"], first["status"], first["error"]) == ("greet", "success", None)
 
 
+@pytest.mark.proves("C34")
+async def test_a_command_of_a_workflow_is_judged_by_the_same_policy_as_that_of_an_agent(bench: Bench) -> None:
+    result = await bench.run(command("wipe", "rm -rf /"))
+    assert result.status is RunStatus.FAILED
+    kinds = await bench.kinds(result.run_id)
+    assert (kinds.count("security_event"), kinds.count("tool_result")) == (1, 0)
+
+
 @pytest.mark.proves("A33-060")
 async def test_a_failing_command_is_tried_again_after_its_delay_and_succeeds(bench: Bench) -> None:
     result = await bench.run(

@@ -129,7 +129,6 @@ async def test_a_blocking_tool_does_not_stop_the_event_loop() -> None:
     assert (await running).status is RunStatus.COMPLETED
 
 
-@pytest.mark.proves("AF-006")
 async def test_an_unknown_pack_is_refused_before_a_run_exists() -> None:
     bench = workbench(echo_pack, HAPPY)
     task = Task(

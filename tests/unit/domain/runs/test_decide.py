@@ -219,7 +219,7 @@ def test_a_proof_after_the_last_change_is_enough_and_a_later_change_undoes_it() 
     assert isinstance(story.follow(), ToolErred)
 
 
-@pytest.mark.proves("AF-061", "C02")
+@pytest.mark.proves("AF-061")
 def test_plain_text_after_work_ends_a_task_and_before_work_does_not() -> None:
     story = Story().begin().answer(text="I would do it like this.")
     for _ in range(2):
@@ -234,7 +234,6 @@ def test_plain_text_after_work_ends_a_task_and_before_work_does_not() -> None:
     assert story.follow() == PlainAnswerAccepted(payload={"summary": "All good."})
 
 
-@pytest.mark.proves("FC-021", "FC-023", "C02")
 def test_a_chat_turn_ends_with_its_first_plain_answer_and_has_fewer_steps() -> None:
     story = Story(profile=Profile.CHAT).begin().answer(text="Hello.")
     assert story.follow() == PlainAnswerAccepted(payload={"summary": "Hello."})

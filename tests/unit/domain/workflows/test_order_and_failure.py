@@ -36,7 +36,7 @@ def begin_all(world: World) -> set[str]:
 A, B, C = step("a"), step("b", depends_on=["a"]), step("c")
 
 
-@pytest.mark.proves("A33-052")
+@pytest.mark.proves("C37", "A33-052")
 def test_a_step_starts_as_soon_as_its_own_dependencies_are_done() -> None:
     slow = step("slow")
     world = World(workflow(A, slow, B))
@@ -45,7 +45,7 @@ def test_a_step_starts_as_soon_as_its_own_dependencies_are_done() -> None:
     assert begin_all(world) == {"slow", "b"}
 
 
-@pytest.mark.proves("A33-054")
+@pytest.mark.proves("C37", "A33-054")
 def test_in_parallel_mode_a_group_waits_for_the_whole_group_before_it() -> None:
     world = World(workflow(A, step("slow"), B, mode="parallel"))
     begin_all(world)
@@ -65,6 +65,12 @@ def test_in_sequential_mode_one_step_runs_at_a_time_in_the_order_of_the_file() -
     world.run()
     assert world.started() == ["c", "a", "b"]
     assert world.most_at_once == 1
+
+
+@pytest.mark.proves("A33-053")
+def test_four_steps_are_at_work_at_once_unless_the_file_says_otherwise() -> None:
+    assert len(begun_together(workflow(*(step(f"s{n}") for n in range(9))))) == 4
+    assert len(begun_together(workflow(*(step(f"s{n}") for n in range(40)), parallel_limit=32))) == 32
 
 
 @pytest.mark.proves("A33-053")

@@ -46,7 +46,7 @@ def killed(world: World) -> World:
     return world
 
 
-@pytest.mark.proves("A33-050")
+@pytest.mark.proves("C35", "A33-050")
 def test_a_wait_of_some_seconds_keeps_its_clock_through_a_crash() -> None:
     world = World(workflow(step("w", "wait", inputs={"seconds": 60})))
     assert waiting(world).until == 1_060
@@ -59,6 +59,7 @@ def test_a_wait_of_some_seconds_keeps_its_clock_through_a_crash() -> None:
 
 
 @pytest.mark.parametrize("until", [5_000, "1970-01-01T01:23:20Z", "1970-01-01T01:23:20", "1970-01-01T02:23:20+01:00"])
+@pytest.mark.proves("C35")
 def test_a_wait_until_a_moment(until: Any) -> None:
     world = World(workflow(step("w", "wait", inputs={"until": until})))
     assert waiting(world).until == 5_000
@@ -71,6 +72,7 @@ def test_a_wait_for_nonsense_fails_in_words(inputs: dict[str, Any]) -> None:
     assert (got["w"]["status"], "must be a " in got["w"]["error"]) == ("failed", True)
 
 
+@pytest.mark.proves("C35")
 def test_a_signal_goes_to_who_has_waited_longest() -> None:
     steps = [step(name, "wait", inputs={"event": "go"}) for name in ("first", "second")]
     world = World(workflow(*steps))
@@ -98,6 +100,7 @@ def test_a_wait_that_takes_too_long_fails() -> None:
     assert world.finished()[LaneId("w")].error_type == "TimeoutError"
 
 
+@pytest.mark.proves("C35")
 def test_a_wait_for_a_person_asks_and_tells_who_agreed() -> None:
     world = World(workflow(step("w", "wait", inputs={"approval": "Go on?"})))
     action = decide_workflow(world.wf)[0]

@@ -175,7 +175,6 @@ def test_packs_that_cannot_be_had_are_refused_with_a_hint() -> None:
         assert caught.value.hint
 
 
-@pytest.mark.proves("AF-005")
 def test_recruiting_fails_with_an_error_of_the_family() -> None:
     assert issubclass(RecruitError, FabricError)
     assert RecruitError.code == "pack_unknown"
