@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.events import Event, GuidanceGiven, ModelAnswered, ToolErred, ToolReturned

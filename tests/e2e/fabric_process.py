@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
 from agent_fabric.domain.tools import Effect

@@ -32,7 +32,7 @@ from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, table_text, with_evidence
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.verification import Standing
+from agent_fabric.domain.verification import ClaimStatus
 from agent_fabric.infrastructure.packs.engineering import FINISH_ENGINEERING
 from agent_fabric.infrastructure.packs.research import FINISH_RESEARCH
 from agent_fabric.infrastructure.persistence.codec import pack
@@ -178,7 +178,7 @@ class Case:
 
     async def failures(self) -> list[tuple[str, str]]:
         found = await self.verified()
-        failed = [(claim.about, claim.detail) for claim in found.claims if claim.standing is Standing.FAILS]
+        failed = [(claim.about, claim.detail) for claim in found.claims if claim.standing is ClaimStatus.FAILS]
         assert found.holds == (not failed)
         return failed
 
@@ -296,7 +296,7 @@ async def test_a_report_that_is_too_long_is_checked_in_part_and_that_is_said(
     text = f"{URL}{blank}".encode() * 60
     (case.workspace / "report.md").write_bytes(text)
     found = [claim for claim in (await case.verified()).claims if claim.about == "report.md"]
-    assert [claim.standing for claim in found] == [Standing.HOLDS, Standing.OPEN]
+    assert [claim.standing for claim in found] == [ClaimStatus.HOLDS, ClaimStatus.OPEN]
     unread = len(text) - 1_000 // (len(URL) + 1) * (len(URL) + 1)
     assert found[1].detail == f"its last {unread} bytes were not checked: the file is too long"
     assert await case.failures() == []
@@ -391,7 +391,7 @@ TEST = used(2, "shell", {"command": "pytest -q"}, result=OK, proved="pytest -q")
 async def test_a_command_that_succeeded_after_the_last_change_is_proof(case: Case) -> None:
     await case.engineering(*WRITE, *TEST)
     (proof,) = [claim for claim in (await case.verified()).claims if claim.about == "proof of engineering"]
-    assert proof.standing is Standing.HOLDS
+    assert proof.standing is ClaimStatus.HOLDS
     assert proof.detail == "'pytest -q' succeeded in event 6, and nothing changed after it"
 
 
@@ -428,7 +428,7 @@ async def test_what_is_no_proof_is_not_taken_for_one(case: Case, work: Sequence[
 async def test_a_run_that_changed_nothing_has_nothing_to_prove(case: Case) -> None:
     await case.engineering(*used(1, "read_file", {"path": "a.py"}))
     found = await case.verified()
-    assert [claim.standing for claim in found.claims if claim.about.startswith("proof")] == [Standing.OPEN]
+    assert [claim.standing for claim in found.claims if claim.about.startswith("proof")] == [ClaimStatus.OPEN]
     assert found.holds
 
 

@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_fabric.application.agents.agent_task import task_of_agent
-from agent_fabric.bootstrap.local import task_from
 from agent_fabric.config.schema.fabric import FabricConfig
-from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.agents.check import KnownToAgents
-from agent_fabric.domain.runs.task import Priority, Task
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.agents.registry import servers_of_all
 
@@ -35,28 +31,3 @@ def known_to_agents(config: FabricConfig) -> KnownToAgents:
         models=frozenset(config.models),
         servers=frozenset(servers_of_all(config.specialists.values())),
     )
-
-
-def task_for_agent(
-    config: FabricConfig,
-    brief: AgentBrief,
-    *,
-    model_key: str | None = None,
-    network_allowed: bool = True,
-    priority: Priority = Priority.INTERACTIVE,
-    project: Path | None = None,
-) -> Task:
-    """Make a task of an agent's brief; the tighter limit holds, the agent's or the configured one.
-
-    Raises:
-        ConfigError: there is no such model.
-    """
-    like = task_from(
-        config,
-        brief.prompt,
-        model_key=model_key or brief.model_key or None,
-        network_allowed=network_allowed,
-        priority=priority,
-        project=project,
-    )
-    return task_of_agent(brief, like)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
-from agent_fabric.application.packs.recruit import RecruitSpecialists, parse_pack_names
+from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import RunListing, RunRepository
@@ -21,6 +21,7 @@ from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
@@ -31,15 +32,12 @@ from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
-from agent_fabric.config.schema.encryption import Encryption
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
-from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
-from agent_fabric.domain.runs.task import Budget, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -354,61 +352,6 @@ def cancel_run(records: Records) -> CancelRun:
 def decide_approval(records: Records, loaded: Callable[[], Loaded]) -> DecideApproval:
     """Return the use case that answers runs; the configuration is read only if arguments were changed."""
     return DecideApproval(records.approvals, records.runs, lambda: policy_of(records, loaded().config))
-
-
-def task_from(
-    config: FabricConfig,
-    prompt: str,
-    *,
-    pack: str | None = None,
-    model_key: str | None = None,
-    network_allowed: bool = True,
-    priority: Priority = Priority.INTERACTIVE,
-    project: Path | None = None,
-    encrypted: bool = False,
-) -> Task:
-    """Make a task of what a person typed; what is not `encrypted` may still become so by the configuration.
-
-    Raises:
-        ConfigError: there is no such model, or `pack` names none.
-    """
-    key = model_key or config.default_model_key
-    if key not in config.models:
-        raise ConfigError(f"There is no model {key!r}", hint=f"Configured models: {', '.join(config.models)}.")
-    packs = parse_pack_names(pack or "")
-    if pack is not None and not packs:
-        raise ConfigError(
-            "No pack is named", hint=f"Name one, or leave it out. Packs: {', '.join(config.specialists)}."
-        )
-    return Task(
-        prompt=prompt,
-        specialist_ids=packs,
-        task_force_mode=TaskForceMode(config.task_force_mode),
-        model_key=key,
-        network_allowed=network_allowed,
-        budget=Budget.of(
-            Profile.TASK,
-            max_steps=config.budget.max_steps,
-            max_tokens=config.budget.max_tokens,
-            max_seconds=config.budget.max_seconds,
-        ),
-        priority=priority,
-        workspace="" if project is None else str(project),
-        encrypted=encrypted,
-    )
-
-
-def encrypted_by(wanted: Encryption, task: Task) -> bool:
-    """Tell whether the configuration wants the run of a task to be encrypted."""
-    match wanted:
-        case "all":
-            return True
-        case "sessions":
-            return task.profile is Profile.CHAT
-        case "off":
-            return False
-        case unknown:
-            assert_never(unknown)
 
 
 def policy_of(records: Records, config: FabricConfig) -> RulePolicy:

@@ -12,12 +12,13 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.take_up_runs import TakeUpRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
-from agent_fabric.bootstrap.local import LocalFabric, build_local, task_from
+from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers

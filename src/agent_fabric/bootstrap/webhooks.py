@@ -10,9 +10,10 @@ from typing import Any
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery, Source
 from agent_fabric.bootstrap.limits import Limits
-from agent_fabric.bootstrap.local import LocalFabric, task_from
+from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.limits import how_often

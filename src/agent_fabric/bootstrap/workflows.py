@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.workflows import SoundWorkflow
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.workflows.child_runs import ChildRuns
 from agent_fabric.application.workflows.fork_workflow import ForkWorkflow
 from agent_fabric.application.workflows.perform_step import PerformStep
 from agent_fabric.application.workflows.signal_workflow import SignalWorkflow
 from agent_fabric.application.workflows.step_tasks import StepTasks
 from agent_fabric.bootstrap.agents import definition_folders, open_agents
-from agent_fabric.bootstrap.local import task_from
 from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, InvalidInputs

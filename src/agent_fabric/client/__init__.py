@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_fabric.client.following import Delta, Happening, Notice
     from agent_fabric.client.models import ModelLine
     from agent_fabric.client.runs import RunDetails
-    from agent_fabric.client.wishes import TaskWish
+    from agent_fabric.client.tasks import TaskRequest, TaskWish
     from agent_fabric.client.workflows import WorkflowLine
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "RunDetails",
     "ServerTimedOut",
     "ServerUnreachable",
+    "TaskRequest",
     "TaskWish",
     "WorkflowLine",
 ]
@@ -45,7 +46,8 @@ _HOMES = {
     "RunDetails": "runs",
     "ServerTimedOut": "errors",
     "ServerUnreachable": "errors",
-    "TaskWish": "wishes",
+    "TaskRequest": "tasks",
+    "TaskWish": "tasks",
     "WorkflowLine": "workflows",
 }
 

@@ -10,7 +10,7 @@ from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.domain.changes import Change, Entry, Kind
 from agent_fabric.domain.undo import Refusal, Step
 from agent_fabric.domain.unified_diff import FileDiff
-from agent_fabric.domain.verification import Claim, Standing
+from agent_fabric.domain.verification import Claim, ClaimStatus
 from agent_fabric.wire.shape import Json, run_id_from, status_from
 
 
@@ -69,7 +69,7 @@ def verification_from(shown: Json) -> Verification:
         prompt=shown["prompt"],
         specialist_ids=shown["specialist_ids"],
         log=LogCondition(events=shown["events"], head=shown["last_hash"], status=shown["status"]),
-        claims=[Claim(each["about"], Standing(each["standing"]), each["detail"]) for each in shown["claims"]],
+        claims=[Claim(each["about"], ClaimStatus(each["standing"]), each["detail"]) for each in shown["claims"]],
     )
 
 

@@ -20,10 +20,10 @@ from agent_fabric.client.policy import PolicyRules
 from agent_fabric.client.runs import Runs
 from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.store import ServerStore
+from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.tool_servers import ToolServers
 from agent_fabric.client.transport import LOGIN, Transport
 from agent_fabric.client.wire import json_from
-from agent_fabric.client.wishes import TaskWish
 from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId
@@ -126,7 +126,7 @@ class FabricClient:
 
         A run that fails is a result, too: see its `status` and `error`.
         """
-        wish = TaskWish(
+        wish = TaskRequest(
             prompt=prompt,
             pack=pack,
             model_key=model_key,
@@ -151,7 +151,7 @@ class FabricClient:
 
         The run goes on when nobody listens any more; `runs.cancel` ends it.
         """
-        wish = TaskWish(
+        wish = TaskRequest(
             prompt=prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, max_steps=max_steps
         )
         run_id: RunId = await self.runs.start(wish, deltas=deltas)

@@ -15,9 +15,9 @@ from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from, verification_from
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
 from agent_fabric.client.saving import save
+from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.transport import Transport, segment
 from agent_fabric.client.wire import event_from, result_from, started_run
-from agent_fabric.client.wishes import TaskWish
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
@@ -55,7 +55,7 @@ class Runs:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def start(self, wish: TaskWish, *, deltas: bool = False) -> RunId:
+    async def start(self, wish: TaskRequest, *, deltas: bool = False) -> RunId:
         """Start a run and do not wait for it; `deltas` says that it will be followed at once, with pieces of answers.
 
         Raises:
@@ -65,7 +65,7 @@ class Runs:
         answer = await self._transport.post("/runs", wish.body(), {"deltas": deltas or None})
         return await self._transport.understood(started_run, answer)
 
-    async def do(self, wish: TaskWish) -> RunResult:
+    async def do(self, wish: TaskRequest) -> RunResult:
         """Start a run and wait until it has ended or waits for somebody."""
         answer = await self._transport.post("/run", wish.body(), timeout_s=math.inf)
         return await self._transport.understood(result_from, answer)

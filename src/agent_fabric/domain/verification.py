@@ -19,7 +19,7 @@ RECORD_EVIDENCE = "record_evidence"
 """The tool whose results tell how many rows the evidence table has."""
 
 
-class Standing(StrEnum):
+class ClaimStatus(StrEnum):
     """How a claim stands after it was checked."""
 
     HOLDS = "holds"
@@ -33,19 +33,19 @@ class Claim:
     """One thing that a run says, and what became of checking it."""
 
     about: str
-    standing: Standing
+    standing: ClaimStatus
     """`open`: there was nothing to check it against."""
     detail: str
 
 
 def holds(about: str, detail: str) -> Claim:
     """Return a claim that is borne out."""
-    return Claim(about, Standing.HOLDS, detail)
+    return Claim(about, ClaimStatus.HOLDS, detail)
 
 
 def fails(about: str, detail: str) -> Claim:
     """Return a claim that is not."""
-    return Claim(about, Standing.FAILS, detail)
+    return Claim(about, ClaimStatus.FAILS, detail)
 
 
 def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: str = "") -> Iterator[Claim]:
@@ -96,7 +96,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
         _claim_about_quote(f"{EVIDENCE_TABLE} row {number}", row["url"], row["quote"], row["claim"], pages)
         for number, row in enumerate(rows, start=1)
     ]
-    failed = [claim for claim in checked if claim.standing is Standing.FAILS]
+    failed = [claim for claim in checked if claim.standing is ClaimStatus.FAILS]
     yield from failed
     if checked and not failed and len(rows) >= recorded:
         yield holds(EVIDENCE_TABLE, f"{_count(len(checked), 'row', 'rows')}, each quote is on its page")
@@ -125,7 +125,7 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> Claim:
     about = f"proof of {lane.specialist_id}"
     changed, proof = _last_proof(lane.lane_id, events)
     if changed is None:
-        return Claim(about, Standing.OPEN, "no file was changed, so there was nothing to prove")
+        return Claim(about, ClaimStatus.OPEN, "no file was changed, so there was nothing to prove")
     if proof is None:
         return fails(about, f"nothing was shown to work after the last change, event {changed}")
     called = _call_before(lane.lane_id, events, proof)

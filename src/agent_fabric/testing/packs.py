@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.bootstrap.local import build_local, task_from
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.local import build_local
 from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.ids import CallId, RunId

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap.local import task_from
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.testing.scripted_model import Call, Calls, Entry, Finish, Hang, Say, ScriptedModel, Status, Turn

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent_fabric.bootstrap.local import task_from
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Profile, RunStatus
 from agent_fabric.testing.fakes import ListSink

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap.local import task_from
+from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.client import Delta, FabricClient, TaskWish
+from agent_fabric.client import Delta, FabricClient, TaskRequest
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable, RecruitError, RunNotFound, Unauthenticated
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.runs.evolve import fold
@@ -123,8 +123,8 @@ async def test_files_are_compared_and_taken_back_byte_by_byte(server: Served, cl
     assert undone.dry
 
 
-def _wish(prompt: str) -> TaskWish:
-    return TaskWish(prompt=prompt, pack="engineering")
+def _wish(prompt: str) -> TaskRequest:
+    return TaskRequest(prompt=prompt, pack="engineering")
 
 
 async def test_runs_are_found_by_meaning(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.client import AnswerUnusable, FabricClient, ServerTimedOut, ServerUnreachable, TaskWish
+from agent_fabric.client import AnswerUnusable, FabricClient, ServerTimedOut, ServerUnreachable, TaskRequest
 from agent_fabric.domain.errors import RunNotFound, ServerBusy
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from integration.client.stand_ins import answer, bridge, listening, standing_in
 from integration.http.served import served
 
-WISH = TaskWish(prompt="do it", pack="engineering")
+WISH = TaskRequest(prompt="do it", pack="engineering")
 BROKEN = b""
 HTML = answer("<html><h1>502 Bad Gateway</h1></html>", status="502 Bad Gateway", kind="text/html")
 LIST = answer('{"runs": [], "next": null}')

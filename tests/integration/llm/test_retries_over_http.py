@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap.local import LocalFabric, task_from
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.events import CloudFallbackUsed, ModelCalled
 from agent_fabric.domain.ids import RunId

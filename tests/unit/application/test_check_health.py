@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
-from agent_fabric.application.models.list_models import MeantModel, ModelList, Standing
+from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
 from agent_fabric.domain.messages import ModelSettings, ToolDialect
@@ -43,7 +43,9 @@ SETTINGS = ModelSettings(
     timeout_s=1.0,
     connect_timeout_s=1.0,
 )
-MEANT = MeantModel(key="quality", settings=SETTINGS, why="embedded; no Ollama answers", standing=Standing.READY)
+MEANT = MeantModel(
+    key="quality", settings=SETTINGS, why="embedded; no Ollama answers", standing=ModelAvailability.READY
+)
 NO_OLLAMA = OllamaFound("http://localhost:11434/v1", running=False)
 STAYS = Egress(offline=False, fallback=None, traces=None)
 
@@ -168,7 +170,9 @@ def test_a_missing_part_is_a_problem_only_for_who_needs_it() -> None:
 
 @pytest.mark.parametrize("settings", [None, SETTINGS])
 def test_a_model_that_cannot_be_used_stops_a_task(settings: ModelSettings | None) -> None:
-    blocked = replace(MEANT, settings=settings, standing=Standing.BLOCKED, note="it is gone", fix="fabric models use X")
+    blocked = replace(
+        MEANT, settings=settings, standing=ModelAvailability.BLOCKED, note="it is gone", fix="fabric models use X"
+    )
     assert not ok(examined(PretendMachine(), meant=blocked))
 
 

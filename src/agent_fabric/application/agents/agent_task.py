@@ -1,11 +1,14 @@
 """What a run is asked to do when an agent does it."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.task import Budget, Task
+from agent_fabric.domain.runs.task import Budget, Priority, Task
 
 N = TypeVar("N", int, float)
 
@@ -29,3 +32,28 @@ def task_of_agent(brief: AgentBrief, like: Task) -> Task:
 def _tighter(first: N | None, second: N | None) -> N | None:
     limits = [limit for limit in (first, second) if limit is not None]
     return min(limits, default=None)
+
+
+def task_for_agent(
+    config: FabricConfig,
+    brief: AgentBrief,
+    *,
+    model_key: str | None = None,
+    network_allowed: bool = True,
+    priority: Priority = Priority.INTERACTIVE,
+    project: Path | None = None,
+) -> Task:
+    """Make a task of an agent's brief; the tighter limit holds, the agent's or the configured one.
+
+    Raises:
+        ConfigError: there is no such model.
+    """
+    like = task_from(
+        config,
+        brief.prompt,
+        model_key=model_key or brief.model_key or None,
+        network_allowed=network_allowed,
+        priority=priority,
+        project=project,
+    )
+    return task_of_agent(brief, like)

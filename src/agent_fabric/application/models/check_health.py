@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_fabric.application.models.list_models import MeantModel, ModelList, Standing
+from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.ports.machine import Machine, MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, Stored
 
@@ -135,7 +135,7 @@ class CheckHealth:
         away = [
             f"{each.key} ({each.settings.model} at {each.settings.base_url})"
             for each in models.keys
-            if each.standing is Standing.ELSEWHERE and each.settings is not None
+            if each.standing is ModelAvailability.ELSEWHERE and each.settings is not None
         ]
         if self.egress.offline:
             yield _ok("privacy", "offline: no model on another machine is ever asked")
@@ -184,13 +184,13 @@ def _meaning(models: ModelList, key: str) -> Finding:
     where = "" if meant.settings.is_ours else f" at {meant.settings.base_url}"
     text = f"{meant.settings.model}{where} ({meant.why})"
     match meant.standing:
-        case Standing.READY:
+        case ModelAvailability.READY:
             return _ok(about, text)
-        case Standing.LATER:
+        case ModelAvailability.LATER:
             return Finding(about=about, level=Level.WARN, text=f"{text}; {meant.note}", fix=meant.fix)
-        case Standing.ELSEWHERE:
+        case ModelAvailability.ELSEWHERE:
             return Finding(about=about, level=Level.OK, text=f"{text}; {meant.note}", fix=meant.fix)
-        case Standing.BLOCKED:
+        case ModelAvailability.BLOCKED:
             return Finding(about=about, level=_bad(models, key), text=f"{text}; {meant.note}", fix=meant.fix)
 
 

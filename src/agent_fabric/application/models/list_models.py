@@ -23,7 +23,7 @@ from agent_fabric.domain.models import find_model, is_loopback
 INSTALL_EMBEDDED = 'pip install "agent-fabric[embedded]"'
 
 
-class Standing(StrEnum):
+class ModelAvailability(StrEnum):
     """What happens when a run asks a model."""
 
     READY = "ready"
@@ -37,13 +37,13 @@ class Standing(StrEnum):
 
 
 class _State(NamedTuple):
-    standing: Standing
+    standing: ModelAvailability
     note: str = ""
     fix: str = ""
 
 
 _NOTHING_STARTED = _State(
-    Standing.BLOCKED,
+    ModelAvailability.BLOCKED,
     "it would have to be started, and nothing is to be started",
     "Set `local_llm_ensure_available: true`",
 )
@@ -58,7 +58,7 @@ class MeantModel:
     """None when the configuration names something that is not there."""
     why: str
     """Why this model."""
-    standing: Standing
+    standing: ModelAvailability
     """`ready`: it answers; `later`: something is started or fetched first; `elsewhere`: on another machine, which was
     not asked; `blocked`: a run fails."""
     note: str = ""
@@ -124,13 +124,15 @@ class ListModels:
         try:
             settings, why = await self.chooser.choose(key, _quiet)
         except ConfigError as problem:
-            return _blocked(MeantModel(key=key, settings=None, why="configured", standing=Standing.BLOCKED), problem)
-        meant = MeantModel(key=key, settings=settings, why=why, standing=Standing.READY)
+            return _blocked(
+                MeantModel(key=key, settings=None, why="configured", standing=ModelAvailability.BLOCKED), problem
+            )
+        meant = MeantModel(key=key, settings=settings, why=why, standing=ModelAvailability.READY)
         try:
             state = await self._state(settings, why, shelf)
         except ConfigError as problem:
             return _blocked(meant, problem)
-        if state.standing is Standing.ELSEWHERE or (settings.backend == "generic" and state.note):
+        if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
             meant = replace(meant, why="configured")  # nobody was asked or answered, so nothing speaks for this name
         return replace(
             meant,
@@ -144,7 +146,7 @@ class ListModels:
         if settings.backend == "embedded":
             return await self._embedded(settings, why, shelf)
         if settings.backend == "managed":
-            return _State(Standing.READY) if self.ensure else _NOTHING_STARTED
+            return _State(ModelAvailability.READY) if self.ensure else _NOTHING_STARTED
         if not is_loopback(urlsplit(settings.base_url).hostname or ""):
             own = "not asked now; only its builder knows where it is"
             away = "not asked now, since it is on another machine"
@@ -152,62 +154,66 @@ class ListModels:
         if settings.backend == "ollama":
             return await self._ollama(settings)
         if await self.survey.answers(settings):
-            return _State(Standing.READY)
+            return _State(ModelAvailability.READY)
         note = f"nobody answers at {settings.base_url}"
-        return _State(Standing.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME")
+        return _State(
+            ModelAvailability.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME"
+        )
 
     def _elsewhere(self, settings: ModelSettings, note: str) -> _State:
         if self.offline:
             fix = f"fabric models use auto --key {settings.key}, or set `offline: false`"
-            return _State(Standing.BLOCKED, "it is on another machine, and `offline: true` forbids asking it", fix)
-        return _State(Standing.ELSEWHERE, note, f"fabric models probe {settings.key}")
+            return _State(
+                ModelAvailability.BLOCKED, "it is on another machine, and `offline: true` forbids asking it", fix
+            )
+        return _State(ModelAvailability.ELSEWHERE, note, f"fabric models probe {settings.key}")
 
     async def _embedded(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:
         if not self.ensure:
             return _NOTHING_STARTED
         if shelf.runtime is None:
-            return _State(Standing.BLOCKED, "llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
+            return _State(ModelAvailability.BLOCKED, "llama.cpp, which runs it, is not installed", INSTALL_EMBEDDED)
         entry = next((each for each in shelf.catalogue if each.name == settings.model), None)
         if entry is not None and entry.stored in (Stored.BEGUN, Stored.MISSING):
             begun = f", {_megabytes(entry.begun_bytes)} of it are here" if entry.begun_bytes else ""
             size, pull = _megabytes(entry.size_bytes), f"fabric models pull {entry.profile}"
             if not self.fetch:
                 note = f"not downloaded ({size}{begun}), and `auto_pull_if_missing` is off"
-                return _State(Standing.BLOCKED, note, pull)
-            return _State(Standing.LATER, f"downloaded at first use ({size}{begun})", pull)
+                return _State(ModelAvailability.BLOCKED, note, pull)
+            return _State(ModelAvailability.LATER, f"downloaded at first use ({size}{begun})", pull)
         if why != "configured" and any([(await self.survey.ollama(url)).startable for url in self.ollama_urls]):
             note = "Ollama is installed but does not run: a run starts it first, and takes a model of it if one fits"
-            return _State(Standing.LATER, note, f"fabric models use {settings.model} --key {settings.key}")
-        return _State(Standing.READY)
+            return _State(ModelAvailability.LATER, note, f"fabric models use {settings.model} --key {settings.key}")
+        return _State(ModelAvailability.READY)
 
     async def _ollama(self, settings: ModelSettings) -> _State:
         found = await self.survey.ollama(settings.base_url)
         if not found.running:
             if self.ensure and found.startable:
-                return _State(Standing.LATER, "Ollama does not run; a run starts it", "ollama serve")
+                return _State(ModelAvailability.LATER, "Ollama does not run; a run starts it", "ollama serve")
             note = f"no Ollama answers at {settings.base_url}"
-            return _State(Standing.BLOCKED, note, "ollama serve")
+            return _State(ModelAvailability.BLOCKED, note, "ollama serve")
         card = find_model(found.models, settings.model)
         if card is None:
             pull = f"fabric models pull {settings.model}"
             if self.fetch:
-                return _State(Standing.LATER, "Ollama lacks it; pulled at first use", pull)
-            return _State(Standing.BLOCKED, "Ollama lacks it, and `auto_pull_if_missing` is off", pull)
+                return _State(ModelAvailability.LATER, "Ollama lacks it; pulled at first use", pull)
+            return _State(ModelAvailability.BLOCKED, "Ollama lacks it, and `auto_pull_if_missing` is off", pull)
         if card.remote:
             return self._elsewhere(settings, "Ollama passes it on to another machine")
         if not card.chats:
-            return _State(Standing.BLOCKED, "it makes vectors and cannot chat", "fabric models use NAME")
+            return _State(ModelAvailability.BLOCKED, "it makes vectors and cannot chat", "fabric models use NAME")
         if not card.calls_tools and settings.dialect == "native":
             return _State(
-                Standing.BLOCKED,
+                ModelAvailability.BLOCKED,
                 "it cannot call tools natively",
                 f"Set `models.{settings.key}.dialect: schema`, or take another: fabric models use NAME",
             )
-        return _State(Standing.READY)
+        return _State(ModelAvailability.READY)
 
 
 def _blocked(meant: MeantModel, problem: ConfigError) -> MeantModel:
-    return replace(meant, standing=Standing.BLOCKED, note=problem.message, fix=problem.hint)
+    return replace(meant, standing=ModelAvailability.BLOCKED, note=problem.message, fix=problem.hint)
 
 
 def _megabytes(count: int) -> str:

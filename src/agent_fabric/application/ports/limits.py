@@ -10,7 +10,7 @@ class Rate(NamedTuple):
     per_s: int
 
 
-class Standing(NamedTuple):
+class QuotaState(NamedTuple):
     """How much is left of a rate."""
 
     allowed: bool
@@ -23,11 +23,11 @@ class Standing(NamedTuple):
 class Limiter(Protocol):
     """Counts what happens under a key. However many keys there are, it takes only so much memory."""
 
-    async def hit(self, key: str, rate: Rate, *, cost: int = 1) -> Standing:
+    async def hit(self, key: str, rate: Rate, *, cost: int = 1) -> QuotaState:
         """Count one more, and tell whether it is still within the rate; a `cost` of -1 gives one back."""
         ...
 
-    async def look(self, key: str, rate: Rate) -> Standing:
+    async def look(self, key: str, rate: Rate) -> QuotaState:
         """Tell whether one more would be within the rate; nothing is counted."""
         ...
 

@@ -20,7 +20,7 @@ from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.verification import (
     Claim,
-    Standing,
+    ClaimStatus,
     claim_about_page,
     claim_about_proof,
     claims_about_citations,
@@ -50,7 +50,7 @@ class Verification:
     @property
     def holds(self) -> bool:
         """Every claim that could be checked is borne out."""
-        return all(claim.standing is not Standing.FAILS for claim in self.claims)
+        return all(claim.standing is not ClaimStatus.FAILS for claim in self.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _claim_about_end(state: RunState, log: LogCondition) -> Claim:
     if state.unknown_kind and log.damage:
         return fails("end", f"the log was changed, so its {state.unknown_kind!r} events tell nothing")
     if state.unknown_kind:
-        return Claim("end", Standing.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric")
+        return Claim("end", ClaimStatus.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric")
     if state.status is RunStatus.COMPLETED:
         return holds("end", "the run completed")
     if state.error is not None and state.payload:
@@ -180,7 +180,7 @@ async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPa
             for claim in claims_about_mentions(path, urls_in_file(path, text), pages):
                 yield claim
         if unread:
-            yield Claim(path, Standing.OPEN, f"its last {unread:,} bytes were not checked: the file is too long")
+            yield Claim(path, ClaimStatus.OPEN, f"its last {unread:,} bytes were not checked: the file is too long")
 
 
 async def _claims_about_evidence(
@@ -191,7 +191,7 @@ async def _claims_about_evidence(
         return
     text, unread = await _text_of(sandbox, EVIDENCE_TABLE)
     if unread:
-        yield Claim(EVIDENCE_TABLE, Standing.OPEN, "it was not checked: the file is too long")
+        yield Claim(EVIDENCE_TABLE, ClaimStatus.OPEN, "it was not checked: the file is too long")
         return
     for claim in claims_about_evidence(text, recorded, pages):
         yield claim

@@ -7,7 +7,7 @@ from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import Storage
 from limits.aio.strategies import FixedWindowRateLimiter
 
-from agent_fabric.application.ports.limits import Counters, Rate, Standing
+from agent_fabric.application.ports.limits import Counters, QuotaState, Rate
 
 
 class WindowLimiter:
@@ -17,18 +17,18 @@ class WindowLimiter:
         self._windows = FixedWindowRateLimiter(storage)
         self._now = now
 
-    async def hit(self, key: str, rate: Rate, *, cost: int = 1) -> Standing:
+    async def hit(self, key: str, rate: Rate, *, cost: int = 1) -> QuotaState:
         item = _item(rate)
         allowed = await self._windows.hit(item, key, cost=cost)
         return await self._standing(item, key, allowed=allowed)
 
-    async def look(self, key: str, rate: Rate) -> Standing:
+    async def look(self, key: str, rate: Rate) -> QuotaState:
         item = _item(rate)
         return await self._standing(item, key, allowed=await self._windows.test(item, key))
 
-    async def _standing(self, item: RateLimitItem, key: str, *, allowed: bool) -> Standing:
+    async def _standing(self, item: RateLimitItem, key: str, *, allowed: bool) -> QuotaState:
         reset, remaining = await self._windows.get_window_stats(item, key)
-        return Standing(allowed, remaining, max(0.0, reset - self._now()))
+        return QuotaState(allowed, remaining, max(0.0, reset - self._now()))
 
 
 class CounterStorage(Storage):

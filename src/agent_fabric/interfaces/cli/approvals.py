@@ -18,7 +18,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import Answered, Place, Server, at_place
+from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place
 from agent_fabric.wire.approvals import APPROVAL
 
 app = new_app("Answer approval requests: list, show, approve, deny, done.")
@@ -37,7 +37,7 @@ def list_(
 ) -> int:
     """List pending approvals, the oldest first."""
 
-    async def go(place: Place) -> list[ApprovalCard]:
+    async def go(place: RunAccess) -> list[ApprovalCard]:
         run = None if run_id is None else await place.catalogue.find(run_id)
         return list(await place.approvals.list(run_id=run, pending_only=not everything))
 
@@ -59,7 +59,7 @@ def list_(
 def show(approval: Id, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Show an approval in full."""
 
-    async def go(place: Place) -> ApprovalCard:
+    async def go(place: RunAccess) -> ApprovalCard:
         return await place.approvals.find(approval)
 
     card = at_place(workspace, server, go)
@@ -132,7 +132,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
 ) -> int:
     require_a_person()
 
-    async def go(place: Place) -> Answered:
+    async def go(place: RunAccess) -> Answered:
         asked = await place.approvals.find(approval)
         given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
         answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=given)

@@ -18,7 +18,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
-from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if, server_of, with_client
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
 
@@ -53,7 +53,7 @@ def list_(
         run_id is not None and kind is Kind.ADMIN, "Such acts belong to no run", hint="Leave out --run or --kind."
     )
 
-    async def go(place: Place) -> list[AuditEntry]:
+    async def go(place: RunAccess) -> list[AuditEntry]:
         return await _entries(place, run_id, limit)
 
     found: list[AuditEntry | Act] = []
@@ -138,7 +138,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
         records.close()
 
 
-async def _entries(place: Place, run_id: str | None, limit: int) -> list[AuditEntry]:
+async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[AuditEntry]:
     if run_id is not None:
         found = [await place.catalogue.find(run_id)]
     else:

@@ -16,7 +16,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 
 app = new_app("Show what a run changed.")
 
@@ -39,7 +39,7 @@ def diff(
     if stat + name_only + as_json > 1:
         raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
 
-    async def go(place: Place) -> RunDiff:
+    async def go(place: RunAccess) -> RunDiff:
         changes = place.changes
         found = await changes.diff(await place.catalogue.find(run_id))
         compared = partial(changes.compared, found)

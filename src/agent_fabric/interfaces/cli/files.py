@@ -15,7 +15,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Place, Server, at_place, refuse_if
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if
 from agent_fabric.wire.runs import RUN_FILES
 
 app = new_app("List and download the files of a run.")
@@ -45,7 +45,7 @@ def files(
     taken = output is not None and not force and output.exists()
     refuse_if(taken, f"{output} exists already", hint="Choose another name, or overwrite it with --force.")
 
-    async def go(place: Place) -> None:
+    async def go(place: RunAccess) -> None:
         found = await place.catalogue.find(run_id)
         if not path:
             _show(await place.files.list(found), as_json=as_json)
@@ -72,7 +72,7 @@ def _show(found: RunFileList, *, as_json: bool) -> None:
         print_warning("There are more files than can be listed; each can be fetched by its path.")
 
 
-async def _print(place: Place, run_id: RunId, path: str) -> None:
+async def _print(place: RunAccess, run_id: RunId, path: str) -> None:
     """Write byte by byte into a file or a pipe, harmlessly into a terminal."""
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
     async with aclosing(place.files.content(run_id, path)) as pieces:

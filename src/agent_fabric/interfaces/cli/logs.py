@@ -21,7 +21,7 @@ from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import capable, json_text, print_json, shortened
-from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 
 MANY = 100
 """Runs whose reading takes so long that a person wants to see it."""
@@ -40,7 +40,7 @@ def logs() -> None:
 def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit = 20, as_json: AsJson = False) -> None:
     """List the newest runs."""
 
-    async def go(place: Place) -> Sequence[RunRecord]:
+    async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.catalogue.recent(limit=limit)
 
     _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
@@ -60,7 +60,7 @@ def search(
         _search_by_meaning(query, workspace, server, limit=limit, as_json=as_json)
         return
 
-    async def go(place: Place) -> Sequence[RunRecord]:
+    async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.catalogue.search(query, limit=limit)
 
     _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
@@ -84,7 +84,7 @@ def show(
         raise ConfigError("--json gives one object, so it cannot follow", hint="Leave one of the two away.")
     wanted = {kind.strip() for kind in kinds.split(",") if kind.strip()}
 
-    async def go(place: Place) -> None:
+    async def go(place: RunAccess) -> None:
         found = await place.catalogue.find(run_id)
         state = RunState(found)
         shown: list[dict[str, Any]] = []
@@ -114,7 +114,7 @@ def export(
     clear only if it is named.
     """
 
-    async def go(place: Place) -> None:
+    async def go(place: RunAccess) -> None:
         layout = place.exports
         runlog = JsonlRunLog(layout)
         if run_id is not None:
@@ -140,7 +140,7 @@ def export(
     at_place(workspace, server, go)
 
 
-async def _once(place: Place, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+async def _once(place: RunAccess, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
     yield await place.runs.read(run_id)
 
 
@@ -150,7 +150,7 @@ def _search_by_meaning(query: str, workspace: str | None, server: str | None, *,
             "There is nothing to search for", hint='For example: fabric logs search --semantic "slow tests"'
         )
 
-    async def go(place: Place) -> Sequence[FoundRun]:
+    async def go(place: RunAccess) -> Sequence[FoundRun]:
         return await place.search_by_meaning(query, limit=limit, on_progress=_print_progress)
 
     found: Sequence[FoundRun] = at_place(workspace, server, go, without=[])

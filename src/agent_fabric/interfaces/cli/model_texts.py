@@ -3,18 +3,23 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from agent_fabric.application.models.list_models import Standing
+from agent_fabric.application.models.list_models import ModelAvailability
 from agent_fabric.application.ports.models import Stored
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.interfaces.cli.output import plain, styled
 from agent_fabric.wire.shape import Json
 
-_STYLES = {Standing.READY: "green", Standing.LATER: "yellow", Standing.ELSEWHERE: "cyan", Standing.BLOCKED: "red"}
+_STYLES = {
+    ModelAvailability.READY: "green",
+    ModelAvailability.LATER: "yellow",
+    ModelAvailability.ELSEWHERE: "cyan",
+    ModelAvailability.BLOCKED: "red",
+}
 _STANDINGS = {
-    Standing.READY: "ready",
-    Standing.LATER: "not ready yet",
-    Standing.ELSEWHERE: "on another machine",
-    Standing.BLOCKED: "cannot be used",
+    ModelAvailability.READY: "ready",
+    ModelAvailability.LATER: "not ready yet",
+    ModelAvailability.ELSEWHERE: "on another machine",
+    ModelAvailability.BLOCKED: "cannot be used",
 }
 _DIALECTS = {
     ToolDialect.NATIVE: "native: the server has tool calls of its own, and the model makes them",
@@ -68,7 +73,7 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
 
 
 def _meant(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator[str]:
-    key, standing = plain(meant["key"]), Standing(meant["standing"])
+    key, standing = plain(meant["key"]), ModelAvailability(meant["standing"])
     roles = {found["default_model_key"]: "does the work", found["routing_model_key"]: "chooses specialists"}
     role = f"  ({roles[meant['key']]})" if meant["key"] in roles else ""
     state = styled(_STANDINGS[standing], _STYLES[standing], stream)

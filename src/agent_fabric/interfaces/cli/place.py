@@ -1,7 +1,7 @@
 """What a command works on: the runs of a folder on this machine, or those of a server. It need not know which.
 
-A command takes the options `Workspace` and `Server`, hands both to `at_place`, and gets a `Place`. What differs between
-the two stands in `place_local` and `place_remote`, and nowhere else.
+A command takes the options `Workspace` and `Server`, hands both to `at_place`, and gets a `RunAccess`. What differs
+between the two stands in `place_local` and `place_remote`, and nowhere else.
 """
 
 import asyncio
@@ -148,7 +148,7 @@ class Files(Protocol):
         ...
 
 
-class Place(Protocol):
+class RunAccess(Protocol):
     """The runs of a folder, or of a server."""
 
     @property
@@ -206,7 +206,7 @@ class Place(Protocol):
         ...
 
 
-Work = Callable[[Place], Coroutine[Any, Any, T]]
+Work = Callable[[RunAccess], Coroutine[Any, Any, T]]
 
 
 def server_of(
@@ -263,7 +263,7 @@ def at_place(workspace: str | None, server: str | None, work: Work[T], *, withou
     return asyncio.run(_at(place, work))
 
 
-async def _at(opened: AbstractAsyncContextManager[Place], work: Work[T]) -> T:
+async def _at(opened: AbstractAsyncContextManager[RunAccess], work: Work[T]) -> T:
     async with opened as place:
         return await work(place)
 

@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.made_here import require_made_here
 from agent_fabric.interfaces.changes_view import within
 from agent_fabric.interfaces.cli.options import configuration, existing_root
-from agent_fabric.interfaces.cli.place import Answered, Place
+from agent_fabric.interfaces.cli.place import Answered, RunAccess
 
 if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.ports.embeddings import FoundRun
@@ -37,7 +37,7 @@ FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
 
-def local_place(workspace: str | None) -> AbstractAsyncContextManager[Place]:
+def local_place(workspace: str | None) -> AbstractAsyncContextManager[RunAccess]:
     """Open the runs of a fabric folder.
 
     Raises:
@@ -47,7 +47,7 @@ def local_place(workspace: str | None) -> AbstractAsyncContextManager[Place]:
 
 
 @asynccontextmanager
-async def _opened(root: Path) -> AsyncIterator[Place]:
+async def _opened(root: Path) -> AsyncIterator[RunAccess]:
     records = open_records(root)
     try:
         yield LocalPlace(records)
@@ -56,7 +56,7 @@ async def _opened(root: Path) -> AsyncIterator[Place]:
 
 
 class LocalPlace:
-    """Place over a fabric folder."""
+    """RunAccess over a fabric folder."""
 
     def __init__(self, records: Records) -> None:
         self.records = records

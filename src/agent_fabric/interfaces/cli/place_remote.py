@@ -20,7 +20,7 @@ from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.unified_diff import FileDiff
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.interfaces.cli.place import Answered, Place
+from agent_fabric.interfaces.cli.place import Answered, RunAccess
 
 EXPORTS = "fabric-export"
 """The folder, in the current one, that log files of a server's runs are written into."""
@@ -29,14 +29,14 @@ PAUSE_S = 1.0
 
 
 @asynccontextmanager
-async def remote_place(url: str) -> AsyncIterator[Place]:
+async def remote_place(url: str) -> AsyncIterator[RunAccess]:
     """Open the way to a server."""
     async with FabricClient(url) as client:
         yield RemotePlace(client)
 
 
 class RemotePlace:
-    """Place over a server."""
+    """RunAccess over a server."""
 
     def __init__(self, client: FabricClient) -> None:
         self.client = client

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.bootstrap.local import task_from
-from agent_fabric.client.wishes import TaskWish
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError
@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
     """
-    wish = TaskWish(
+    wish = TaskRequest(
         prompt=_prompt(prompt),
         pack=pack,
         model_key=model_key,
@@ -79,7 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return drive_in_foreground(job, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
 
 
-def _here(wish: TaskWish, root: Path, *, on_project: bool, no_ensure: bool) -> Job:
+def _here(wish: TaskRequest, root: Path, *, on_project: bool, no_ensure: bool) -> Job:
     """Let this machine do the task."""
     overrides: dict[str, object] = {}
     if wish.max_steps is not None:
@@ -102,7 +102,7 @@ def _here(wish: TaskWish, root: Path, *, on_project: bool, no_ensure: bool) -> J
     return local_job(root, loaded, lambda fabric, on_created: fabric.execute_task(task, on_created=on_created))
 
 
-def _there(wish: TaskWish, url: str) -> Job:
+def _there(wish: TaskRequest, url: str) -> Job:
     """Let a server do the task."""
     from agent_fabric.interfaces.cli.foreground_remote import remote_job  # noqa: PLC0415 - aiohttp takes its time
 

@@ -13,7 +13,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
-from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 
 app = new_app("Revert what a run changed.")
 
@@ -37,7 +37,7 @@ def undo(
     """
     wanted = [path.rstrip("/").removeprefix("./") for path in paths or ()]
 
-    async def go(place: Place) -> Undone:
+    async def go(place: RunAccess) -> Undone:
         found = await place.catalogue.find(run_id)
         return await place.changes.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
 

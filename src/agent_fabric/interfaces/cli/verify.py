@@ -3,15 +3,15 @@
 import sys
 
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.domain.verification import Claim, Standing
+from agent_fabric.domain.verification import Claim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
-from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 from agent_fabric.wire.runs import VERIFICATION
 
-_MARKS = {Standing.HOLDS: ("✓", "green"), Standing.FAILS: ("✗", "red"), Standing.OPEN: ("–", "dim")}
+_MARKS = {ClaimStatus.HOLDS: ("✓", "green"), ClaimStatus.FAILS: ("✗", "red"), ClaimStatus.OPEN: ("–", "dim")}
 
 app = new_app("Verify the claims of a run.")
 
@@ -23,7 +23,7 @@ def verify(run_id: RunIdArgument, workspace: Workspace = None, server: Server = 
     Exit codes: 0 every claim holds, 1 one does not or the run has not settled, 2 there is no such run.
     """
 
-    async def go(place: Place) -> Verification:
+    async def go(place: RunAccess) -> Verification:
         return await place.verify(await place.catalogue.find(run_id))
 
     found = at_place(workspace, server, go)
@@ -49,7 +49,7 @@ def _line(claim: Claim, width: int) -> str:
 def _sum(found: Verification) -> str:
     hold, fail, open_ = (
         sum(claim.standing is standing for claim in found.claims)
-        for standing in (Standing.HOLDS, Standing.FAILS, Standing.OPEN)
+        for standing in (ClaimStatus.HOLDS, ClaimStatus.FAILS, ClaimStatus.OPEN)
     )
     failing = f"{fail} {'does' if fail == 1 else 'do'} not"
     unchecked = f", {open_} not checked" if open_ else ""

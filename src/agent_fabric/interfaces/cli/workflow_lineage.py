@@ -10,7 +10,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Place, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 from agent_fabric.interfaces.workflow_lineage import (
     StepLineage,
     fed_by,
@@ -34,7 +34,7 @@ def lineage(
 ) -> None:
     """Show which output fed which input in a run of a workflow."""
 
-    async def go(place: Place) -> tuple[RunId, list[Event]]:
+    async def go(place: RunAccess) -> tuple[RunId, list[Event]]:
         found = await place.catalogue.find(run_id)
         events = list(await place.runs.read(found))
         workflow_of(fold(found, events))

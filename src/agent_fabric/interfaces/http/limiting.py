@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_fabric.application.ports.limits import Rate, Standing
+from agent_fabric.application.ports.limits import QuotaState, Rate
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity import Principal
@@ -206,7 +206,7 @@ def _is_stream(headers: list[tuple[bytes, bytes]]) -> bool:
     return any(name == b"content-type" and value.startswith(_STREAM) for name, value in headers)
 
 
-def _headers(rate: Rate, standing: Standing) -> list[tuple[bytes, bytes]]:
+def _headers(rate: Rate, standing: QuotaState) -> list[tuple[bytes, bytes]]:
     return [
         (b"ratelimit-limit", b"%d" % rate.amount),
         (b"ratelimit-remaining", b"%d" % standing.remaining),
@@ -215,7 +215,7 @@ def _headers(rate: Rate, standing: Standing) -> list[tuple[bytes, bytes]]:
 
 
 async def _refuse(
-    message: str, standing: Standing, scope: Scope, receive: Receive, send: Send, *, rate: Rate | None = None
+    message: str, standing: QuotaState, scope: Scope, receive: Receive, send: Send, *, rate: Rate | None = None
 ) -> None:
     seconds = max(1, math.ceil(standing.reset_s))
     refused = TooManyRequests(message, hint=f"Ask again in {seconds} seconds.", retry_after_s=standing.reset_s)

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from agent_fabric import __version__
 from agent_fabric.client.fabric_client import FabricClient
-from agent_fabric.client.wishes import TaskWish
+from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Event
@@ -63,7 +63,7 @@ def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
     ) -> dict[str, Any]:
         """Do a task. It is recorded, goes on if you leave, and survives a crash."""
         async with _explained(connect(context)) as fabric:
-            run_id = await fabric.runs.start(TaskWish(prompt=task, pack=pack, max_steps=max_steps))
+            run_id = await fabric.runs.start(TaskRequest(prompt=task, pack=pack, max_steps=max_steps))
             return await _followed(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
 
     @server.tool(annotations=ToolAnnotations(title="Cancel a run", destructive_hint=True, idempotent_hint=True))

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.packs.recruit import parse_pack_names
-from agent_fabric.bootstrap.agents import task_for_agent
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
 from agent_fabric.domain.definitions.problems import did_you_mean

@@ -23,7 +23,7 @@ _INCOMPLETE = {RunStatus.WAITING: "waiting_for_person", RunStatus.INTERRUPTED: "
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ResponseState:
     """A run as it stands."""
 
     run_id: RunId
@@ -40,7 +40,7 @@ class Standing:
         return replace(self, told=told, status=told.result.status, run_id=told.result.run_id)
 
 
-def response_object(standing: Standing) -> dict[str, Any]:
+def response_object(standing: ResponseState) -> dict[str, Any]:
     """Return everything that clients look for."""
     told = standing.told
     said = told is not None and told.text and standing.status is not RunStatus.RUNNING
@@ -73,7 +73,7 @@ def response_object(standing: Standing) -> dict[str, Any]:
     }
 
 
-def message_object(standing: Standing) -> dict[str, Any]:
+def message_object(standing: ResponseState) -> dict[str, Any]:
     """Return the one message of a response."""
     text = standing.told.text if standing.told is not None else ""
     return {

@@ -24,7 +24,7 @@ from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Prog
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
-from agent_fabric.interfaces.http.openai.response_objects import PREFIX, Standing, message_object, response_object
+from agent_fabric.interfaces.http.openai.response_objects import PREFIX, ResponseState, message_object, response_object
 from agent_fabric.interfaces.http.openai.response_schemas import ResponseObject, ResponseRequest
 from agent_fabric.interfaces.http.openai.schemas import StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
@@ -59,7 +59,7 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         view = await look_at(fabric, run_id)
         model = model_of(view.task)
         job = Job(fabric, request, model, view.task, fabric.dispatch.find(run_id) or view.result, is_followed=True)
-        begun = Standing(run_id, model, RunStatus.RUNNING, created_at=view.created_at)
+        begun = ResponseState(run_id, model, RunStatus.RUNNING, created_at=view.created_at)
         return AnswerStream(job, live, ResponseVoice(begun, StreamOptions()))
 
     @app.post(
@@ -101,7 +101,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         if before is not None and before.task.encrypted:  # it quotes what was said there
             task = replace(task, encrypted=True)
         job = await jobs.begin(request, wish.model, task)
-        begun = Standing(job.run_id, wish.model, RunStatus.RUNNING, previous=wish.previous_response_id)
+        begun = ResponseState(job.run_id, wish.model, RunStatus.RUNNING, previous=wish.previous_response_id)
         if wish.stream:
             options = (wish.stream_options or StreamOptions()).with_progress(x_fabric_progress)
             return AnswerStream(job, live, ResponseVoice(begun, options))
@@ -125,10 +125,10 @@ async def _find(fabric: ServerFabric, response_id: str) -> RunId:
     return await fabric.find(run_id)
 
 
-async def _standing(fabric: ServerFabric, run_id: RunId) -> Standing:
+async def _standing(fabric: ServerFabric, run_id: RunId) -> ResponseState:
     view = await look_at(fabric, run_id)
     model = model_of(view.task)
-    return Standing(run_id, model, view.result.status, created_at=view.created_at).become(
+    return ResponseState(run_id, model, view.result.status, created_at=view.created_at).become(
         await told(fabric, view.result)
     )
 
@@ -143,14 +143,14 @@ async def _said(fabric: ServerFabric, view: RunView) -> list[Turn]:
     return [*turns_of(view.prompt), Turn("assistant", said)]
 
 
-def _answer(standing: Standing) -> Response:
+def _answer(standing: ResponseState) -> Response:
     return json_answer(response_object(standing), 200, {RUN_ID_HEADER: standing.run_id})
 
 
 class ResponseVoice:
     """Voice of the Responses API: numbered events with a name each."""
 
-    def __init__(self, begun: Standing, options: StreamOptions) -> None:
+    def __init__(self, begun: ResponseState, options: StreamOptions) -> None:
         self._begun, self._options = begun, options
         self._number = 0
 

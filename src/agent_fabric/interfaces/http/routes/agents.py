@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
+from agent_fabric.application.agents.agent_task import task_for_agent
 from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
-from agent_fabric.bootstrap.agents import task_for_agent
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus

@@ -1,4 +1,4 @@
-"""What can be asked of a server, or of this machine."""
+"""A task, as it is sent to a server or done on this machine."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ from agent_fabric.domain.runs.task import Priority, TaskForceMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskWish:
+class TaskRequest:
     """A task, with the options of `fabric run`. What is not set is as the server is configured."""
 
     prompt: str
@@ -32,3 +32,7 @@ class TaskWish:
             **({"encrypt": True} if self.encrypt else {}),
             **{name: value for name, value in wanted.items() if value is not None},
         }
+
+
+TaskWish = TaskRequest
+"""The name until 0.5."""
