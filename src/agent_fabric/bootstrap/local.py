@@ -260,6 +260,7 @@ def build_local(
             ids=RandomIds(),
             sandbox_level=sandboxes.level,
             policy_version=policy.version,
+            policy_profile=policy.profile.value,
             fabric_version=__version__,
             injection_signals=injection_signals,
             encrypts=partial(encrypted_by, config.encryption),

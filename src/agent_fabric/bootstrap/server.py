@@ -67,7 +67,7 @@ class ServerFabric:
     identity: Identity
     """Finds out who is asking, and looks after people and keys."""
     limits: Limits
-    """What each who asks may ask for."""
+    """Per-caller limits."""
     repeats: IdempotencyStore
     """Requests that may come more than once."""
     webhooks: ReceiveDelivery
@@ -92,6 +92,11 @@ class ServerFabric:
         except Unauthenticated:
             self.require_store()
             raise
+
+    @property
+    def policy_profile(self) -> str:
+        """The policy profile that new runs begin with."""
+        return self.local.execute_task.policy_profile
 
     @property
     def sandbox_level(self) -> str:

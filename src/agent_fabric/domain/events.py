@@ -65,6 +65,7 @@ class RunCreated:
     """Whether nothing of the run is kept in the clear."""
     conversation: str = ""
     """The conversation that it belongs to, as whoever leads it calls it."""
+    policy_profile: str = ""
 
     @property
     def task(self) -> Task:

@@ -39,7 +39,7 @@ def encryption_finding(root: Path, config: FabricConfig) -> Finding:
 
 _ENCRYPTED = {
     "off": "only secrets are sealed, and runs for which it is asked",
-    "sessions": "conversations and secrets are sealed",
+    "sessions": "chats, secrets, and runs for which it is asked are sealed; other runs are not",
     "all": "all runs and secrets are sealed",
 }
 

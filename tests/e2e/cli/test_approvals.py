@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pty
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -51,6 +52,13 @@ async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_ho
         assert {"id", "run_id", "tool", "args", "rule", "expires_at"} <= set(card)
         assert (card["tool"], card["args"]) == ("shell", {"command": "git push origin main"})
         assert card["sandbox"] in {"A", "B", "C"}
+        with contextlib.closing(sqlite3.connect(fabric.root / "fabric.db")) as database:
+            columns = "id, execution_id, agent_id, tool_name, arguments, status, session_id"
+            ((kept_id, execution, agent, tool, arguments, status, session),) = database.execute(
+                f"SELECT {columns} FROM pending_approvals WHERE created_at > 0"
+            ).fetchall()
+        assert (kept_id, execution, agent, tool) == (card["id"], card["call_id"], None, "shell")
+        assert (json.loads(arguments), status, session) == (card["args"], "pending", None)
         shown = await fabric("approvals", "show", card["id"][:6])
         assert "git push origin main" in shown.out
         assert "waiting" in (await fabric("logs", "list")).out

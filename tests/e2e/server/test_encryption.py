@@ -29,7 +29,6 @@ def keys_of(fabric: Fabric) -> Path:
     return (fabric.home or fabric.folder) / ".local" / "share" / "agent-fabric" / "encryption.keys"
 
 
-@pytest.mark.proves("A33-120", "C22")
 async def test_an_encrypted_run_survives_a_kill_and_leaves_nothing_to_read(tmp_path: Path) -> None:
     async with ScriptedModel(SCRIPT) as model:
         configured = settings(model.base_url, log={"file": str(tmp_path / "operations.log"), "level": "debug"})

@@ -78,7 +78,6 @@ async def test_a_workflow_uses_kept_secrets_but_only_those_that_are_allowed(tmp_
     assert holding(SECRET, tmp_path) == []
 
 
-@pytest.mark.proves("A33-120")
 async def test_keys_rotate_and_the_doctor_tells_which_is_in_use(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
     await given(fabric, SECRET, "secrets", "set", "TOKEN", "--stdin")

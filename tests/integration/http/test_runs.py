@@ -36,8 +36,8 @@ async def test_health_tells_version_sandbox_and_how_many_runs_there_are(tmp_path
         answer = await server.client.get("/health")
         assert answer.text.startswith('{"ok":true')
         level = choose_level(server.fabric.config.sandbox).level
-        idle = {"ok": True, "version": __version__, "sandbox": level, "runs": {"running": 0, "queued": 0}}
-        assert answer.json() == idle
+        facts = {"ok": True, "version": __version__, "sandbox": level, "policy_profile": "workspace"}
+        assert answer.json() == {**facts, "runs": {"running": 0, "queued": 0}}
         await server.start("hang")
         await server.start("hang")
         assert (await server.client.get("/health")).json()["runs"] == {"running": 1, "queued": 1}

@@ -50,7 +50,6 @@ async def test_what_a_client_sets_is_used_by_the_next_run(tmp_path: Path, monkey
     assert {request.headers["authorization"] for request in server.model.requests} == {f"Bearer {SECRET}"}
 
 
-@pytest.mark.proves("A33-120")
 async def test_keys_rotate_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     async with served(tmp_path) as server:

@@ -40,7 +40,6 @@ async def test_what_one_connection_changes_another_sees_at_once(store: Store, ot
     assert found.disabled
 
 
-@pytest.mark.proves("A33-013")
 async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: Store, other: Store) -> None:
     here, there = SqlApiKeyRepository(store, UNKEYED), SqlApiKeyRepository(other, UNKEYED)
     outcomes = await asyncio.gather(

@@ -119,7 +119,6 @@ MARKS = {
 }
 
 
-@pytest.mark.proves("A33-120", "C22")
 async def test_no_file_of_the_folder_tells_anything_of_an_encrypted_run(folder: SealedFolder) -> None:
     long = " ".join(f"{MARKS['long']} {number}" for number in range(2_000))
     send = json.dumps({"text": f"{MARKS['args']} {long}"})

@@ -106,7 +106,6 @@ async def test_workflows_do_not_get_what_opens_us_even_if_everything_is_allowed(
     assert [await secrets.for_workflows.get(name) for name in names] == [SECRET, None, None, None]
 
 
-@pytest.mark.proves("A33-120")
 async def test_encrypted_runs_and_secrets_can_be_read_after_a_rotation_and_without_the_old_key(tmp_path: Path) -> None:
     async with ScriptedModel([LOOK, DONE]) as model:
         configured = settings(model.base_url, encryption="all")

@@ -1,4 +1,4 @@
-"""Find out who is asking."""
+"""Authenticate requests."""
 
 import hmac
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from agent_fabric.domain.accounts import KEY_PREFIX
 from agent_fabric.domain.identity import Kind, Principal, Scope, narrow_scopes, widened
 
 LONGEST = 16_384
-"""No credential is longer; some providers put a good deal into theirs."""
+"""Maximum length of a credential; tokens of some providers are long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
-    """Authenticator for the token of the fabric folder, API keys, tokens of ours and tokens of a provider.
+    """Authenticator for the local token, API keys, our own tokens and those of a provider.
 
-    Users and keys are looked up with every request, so that whatever is taken from somebody is gone at once.
+    Users and keys are looked up with every request, so that a revocation takes effect at once.
     """
 
     local_token: Callable[[], str | None]

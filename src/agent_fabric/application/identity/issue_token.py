@@ -1,4 +1,4 @@
-"""Give somebody a token: after a login, or for a script."""
+"""Issue tokens, after a login or for a script."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

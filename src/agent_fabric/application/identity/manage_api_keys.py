@@ -1,4 +1,4 @@
-"""Look after the keys of programs."""
+"""Manage API keys."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
 from agent_fabric.domain.identity import AnyScope, Principal, Scope, tool_scopes
 
 LASTS_S = 90 * 86_400.0
-"""How long a key counts unless somebody says otherwise."""
+"""Default lifetime of a key."""
 LONGEST_S = 10 * 365 * 86_400.0
 _SECRET_BYTES = 32
 _ID_BYTES = 6
@@ -20,7 +20,7 @@ _ID_BYTES = 6
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made; it is shown once, and nobody can see it again."""
+    """A new key. The secret is shown once and not stored."""
 
     secret: str
     """The key itself."""
@@ -29,7 +29,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class ManageApiKeys:
-    """Use cases: which programs may use the server, and for what. Every change goes into the audit chain."""
+    """Use cases: list, create and revoke API keys. Every change is recorded in the audit chain."""
 
     keys: ApiKeyRepository
     hasher: KeyHasher

@@ -1,4 +1,4 @@
-"""Look after the people who can log in."""
+"""Manage users."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,10 @@ from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Kind, Principal, R
 
 @dataclass(frozen=True, slots=True)
 class ManageUsers:
-    """Use cases: who may log in, and what they may. Whoever changes something holds all that they give.
+    """Use cases: list, add, change and remove users. A caller grants only scopes that it holds.
 
-    Every change goes into the audit chain.
-
-    Only with the token of the fabric folder can the last admin be removed: its owner can always add another.
+    Every change is recorded in the audit chain. Only the local token can remove the last admin: its owner can always
+    add another.
     """
 
     users: UserRepository

@@ -32,6 +32,7 @@ class ExecuteTask:
     sandbox_level: str
     policy_version: str
     fabric_version: str
+    policy_profile: str = ""
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
     encrypts: Callable[[Task], bool] = lambda _: False
@@ -119,6 +120,7 @@ class ExecuteTask:
                 workspace=task.workspace or self.workspaces.workspace(run_id),
                 sandbox=self.sandbox_level,
                 policy_version=self.policy_version,
+                policy_profile=self.policy_profile,
                 fabric_version=self.fabric_version,
                 signals=self.injection_signals(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
                 agent=secrets.hide(task.agent) if secrets else task.agent,

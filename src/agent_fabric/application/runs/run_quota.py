@@ -1,4 +1,4 @@
-"""How many runs each who asks may have under way."""
+"""Concurrent runs per caller."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Gives a call the secrets that it names, at the last moment."""
+"""Resolves the secrets that a call names, right before it runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Does somebody agree to this call already, or has a person to be asked?"""
+"""Finds the approval that covers a call, or makes the question to ask."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from agent_fabric.domain.commands.grammar import parse_command
-from agent_fabric.domain.commands.inner import only_at_run_time, part
 from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.subcommand_parts import only_at_run_time, part
 
 SHELLS = frozenset({"ash", "bash", "dash", "sh"})
 _STREAMS = ("<(", "/dev/", "/proc/")

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
+from agent_fabric.domain.commands.deferred_code import runs_later
 from agent_fabric.domain.commands.grammar import parse_command
-from agent_fabric.domain.commands.held import Held, held_by
-from agent_fabric.domain.commands.inner import marked, only_at_run_time, part
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Invocation, UnparsableCommand
-from agent_fabric.domain.commands.late import runs_later
+from agent_fabric.domain.commands.option_programs import OptionProgram, option_programs
 from agent_fabric.domain.commands.shells import (
     alias_command,
     eval_command,
@@ -18,6 +17,7 @@ from agent_fabric.domain.commands.shells import (
     sourced,
     trap_command,
 )
+from agent_fabric.domain.commands.subcommand_parts import marked, only_at_run_time, part
 from agent_fabric.domain.commands.words import ASSIGNMENT
 
 
@@ -59,10 +59,10 @@ def wrapped(invocation: Invocation) -> tuple[Invocation, ...]:
         return only_at_run_time(late)
     see_through = _SEE_THROUGH.get(invocation.name)
     inner = see_through(invocation) if see_through else ()
-    return (*inner, *(command for held in held_by(invocation) for command in _held(invocation, held)))
+    return (*inner, *(command for held in option_programs(invocation) for command in _held(invocation, held)))
 
 
-def _held(invocation: Invocation, held: Held) -> tuple[Invocation, ...]:
+def _held(invocation: Invocation, held: OptionProgram) -> tuple[Invocation, ...]:
     """Return the commands that an option holds."""
     if held.text:
         return tuple(replace(inner, nested=True) for inner in parse_command(held.text))

@@ -1,8 +1,12 @@
 """How much happens without a question, where nobody has written a rule."""
 
 from enum import StrEnum
+from typing import Final
 
 from agent_fabric.domain.policy.calls import ProposedCall
+
+OPEN_BANNER: Final = "Policy profile `open`: everything runs without a question, except catastrophes."
+"""Shown wherever a run or a server begins with it (C07)."""
 
 
 class Profile(StrEnum):

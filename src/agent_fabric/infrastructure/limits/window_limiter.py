@@ -1,4 +1,4 @@
-"""Rates, by the library `limits`: a time begins with the first request in it, and so many may follow."""
+"""Fixed-window rate limiter over the library `limits`. A window begins with its first request."""
 
 from collections.abc import Callable
 from functools import lru_cache

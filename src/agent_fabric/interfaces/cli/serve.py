@@ -11,6 +11,7 @@ import typer
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError, FabricError
+from agent_fabric.domain.policy.profiles import OPEN_BANNER
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
@@ -62,4 +63,6 @@ def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool
     server = loaded.config.server
     if server.tls is None and not is_loopback(server.host):
         print_warning("Passwords and keys travel in clear text: set `server.tls`, or put a proxy with TLS in front.")
+    if loaded.config.policy.profile == "open":
+        print_warning(OPEN_BANNER)
     listen(root, loaded, on_listening=tell)

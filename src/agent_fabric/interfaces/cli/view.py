@@ -29,6 +29,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
@@ -139,6 +140,8 @@ class LiveView:
                 about = self._steps.created(run_id, body)
                 parts = (styled(f"run {run_id}", "bold", self._stream), *([about] if about else []), box)
                 self._line(" · ".join(parts))
+                if body.policy_profile == Profile.OPEN and run_id not in self._prefixes:
+                    self._line(styled(OPEN_BANNER, "red", self._stream))
             case RunResumed():
                 if run_id not in self._prefixes:
                     self._line(styled(f"run {run_id}", "bold", self._stream))

@@ -1,4 +1,4 @@
-"""What every request passes first: who may ask, how much, and in what form."""
+"""Authentication, body limits and media types, before any route."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -18,9 +18,9 @@ from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped
 
 PUBLIC_PATHS = frozenset({"/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login"})
-"""Where nobody is asked who they are. A test sees to it that no other route answers without credentials."""
+"""Paths without authentication. A test makes sure that no other route answers without credentials."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
-"""What comes in here is signed by its sender; the route checks that, and takes any kind of body."""
+"""Signed deliveries: the route checks the signature, and takes any media type."""
 CANONICAL_PREFIX = "/api/v1"
 SEEDS = frozenset({"run", "runs", "approvals", "models", "health", "ready", "metrics"})
 """First parts of the paths that are older than `/api/v1`, and are found below it as well."""
@@ -28,12 +28,12 @@ DRAINED_BYTES = 8 * 1024 * 1024
 DRAINED_S = 2.0
 """How much of a refused body is thrown away, and for how long: many clients look for an answer only behind it."""
 MAX_ANONYMOUS_BODY_BYTES = 16 * 1024
-"""How much is read from somebody who has not shown who they are: enough for a name and a password."""
-STRANGERS_BODY_S = 10.0
+"""Maximum body of an anonymous request: enough for a name and a password."""
+ANONYMOUS_BODY_TIMEOUT_S = 10.0
 BODY_S = 60.0
 """How long a client may take to send its body."""
 RECHECK_S = 5.0
-"""How long an answer goes on before whoever gets it is asked again: what was taken from them must not flow on."""
+"""How often the credentials of a running stream are checked again: revoked ones must end it."""
 _NOT_KEPT = (b"cache-control", b"no-store")
 """Caches on the way know that `Authorization` makes an answer somebody's own, but not that `X-API-Key` does."""
 MISSING = "Missing authentication credentials"
@@ -41,7 +41,7 @@ _HOW = "Send `Authorization: Bearer TOKEN` or `X-API-Key: KEY`. On the server it
 
 
 class Gate:
-    """Lets in those who show who they are.
+    """Authenticates every request, except for public and signed paths.
 
     A page in this machine's browser reaches us too, by a name of its own that leads to our address, which the Host
     header tells, or from its own origin, which Origin tells. Both are looked at first, then who is asking, and the
@@ -114,7 +114,7 @@ class Gate:
         refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
         if refused is None:
             try:
-                async with asyncio.timeout(BODY_S if "user" in scope["state"] else STRANGERS_BODY_S):
+                async with asyncio.timeout(BODY_S if "user" in scope["state"] else ANONYMOUS_BODY_TIMEOUT_S):
                     return _again(await _body(receive, most), receive)
             except ClientDisconnect:
                 return None

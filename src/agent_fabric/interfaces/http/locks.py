@@ -1,4 +1,4 @@
-"""Every route says who may use it. One that does not say it cannot be added."""
+"""Every route declares the scope that it needs. A route without a declaration cannot be added."""
 
 from typing import Any, Final, assert_never
 
@@ -11,14 +11,14 @@ from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.identity import Scope as Right
 
 PUBLIC: Final = "public"
-"""Nobody is asked who they are: whether the server lives, what it offers, and how to log in."""
+"""No authentication: health, the API description and the login."""
 SIGNED: Final = "signed"
-"""Whoever calls shows who they are by signing what they send; the route itself checks it."""
+"""The request is signed; the route checks the signature."""
 _NEEDED: Final = "x-scope"
 
 
 def needs(right: Right | str, extra: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Declare, as `openapi_extra` of a route, what its callers must be allowed; `extra` is added."""
+    """Return the `openapi_extra` of a route that needs a scope; `extra` is added."""
     open_to_all = right in {PUBLIC, SIGNED}
     return {
         **(extra or {}),
@@ -28,17 +28,17 @@ def needs(right: Right | str, extra: dict[str, Any] | None = None) -> dict[str, 
 
 
 def who_asks(request: Request) -> Principal:
-    """Return who sent a request that has come through the gate."""
+    """Return the principal of an authenticated request."""
     principal = request.state.user
     assert isinstance(principal, Principal)
     return principal
 
 
 def must_be_allowed(principal: Principal, right: Right) -> None:
-    """Check that somebody may do something.
+    """Check that a principal has a scope.
 
     Raises:
-        Forbidden: they may not.
+        Forbidden: it does not.
     """
     if principal.may(right):
         return
@@ -59,7 +59,7 @@ def must_be_allowed(principal: Principal, right: Right) -> None:
 
 
 class LockedRoute(APIRoute):
-    """A route that opens only for those who may use it."""
+    """A route that requires its scope."""
 
     def __init__(self, path: str, *args: Any, **more: Any) -> None:
         super().__init__(path, *args, **more)
@@ -68,17 +68,17 @@ class LockedRoute(APIRoute):
         except KeyError:
             raise TypeError(f"{path} does not say who may use it: openapi_extra=needs(…)") from None
         self.right = needed if needed in {PUBLIC, SIGNED} else Right(needed)
-        """What callers must be allowed, or why they are not asked."""
+        """The scope that callers need, `public` or `signed`."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.require_right(scope)
         await super().handle(scope, receive, send)
 
     def require_right(self, scope: Scope) -> None:
-        """Check that who asks may.
+        """Check that the caller has the scope.
 
         Raises:
-            Forbidden: they may not.
+            Forbidden: it does not.
         """
         if not isinstance(self.right, Right):
             return

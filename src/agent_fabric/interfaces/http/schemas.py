@@ -186,6 +186,8 @@ class Health(BaseModel):
     version: str
     sandbox: str
     """How strong the box around tools is: C is none."""
+    policy_profile: str
+    """`open` lets everything run without a question, except catastrophes."""
     runs: RunCounts
 
 

@@ -9,7 +9,6 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.globs import domain_fits, path_fits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import CommandPattern, Rule
-from agent_fabric.domain.policy.stricter import StricterPolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
 from effort import examples
@@ -224,17 +223,6 @@ def test_on_a_node_an_allowed_program_may_not_write_into_any_file() -> None:
     logs = rule(Verdict.ALLOW, "cat", rule_id="logs", paths=("logs/**",))
     assert judge(shell("cat logs/a > logs/b"), logs, profile=Profile.NODE).verdict is Verdict.ALLOW
     assert judge(shell("cat logs/a > b"), logs, profile=Profile.NODE).verdict is Verdict.ASK
-
-
-@pytest.mark.proves("C39")
-def test_of_two_policies_the_stricter_one_holds() -> None:
-    mine = RulePolicy(version="mine", profile=Profile.OPEN, rules=(rule(Verdict.BLOCK, "curl"),))
-    theirs = RulePolicy(version="theirs", profile=Profile.NODE, rules=(rule(Verdict.ALLOW, "curl"),))
-    both = StricterPolicy((mine, theirs))
-    assert both.version == "mine+theirs"
-    assert both.judge(shell("curl x")).verdict is Verdict.BLOCK
-    assert both.judge(shell("touch x")).verdict is Verdict.ASK
-    assert both.judge(shell("ls")).verdict is Verdict.ALLOW
 
 
 def test_what_is_said_stays_short_however_long_the_command_is() -> None:

@@ -25,7 +25,6 @@ def key_file(folder: Path) -> Path:
     return folder / ".local" / "share" / "agent-fabric" / FILE_NAME
 
 
-@pytest.mark.proves("A33-120")
 def test_the_key_is_made_when_it_is_first_needed_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     keyring = open_keyring(home(tmp_path))
     assert keyring.generations() == ()
@@ -39,7 +38,6 @@ def test_the_key_is_made_when_it_is_first_needed_and_only_its_owner_reads_it(tmp
     assert keyring.generation not in key_file(tmp_path).read_text()
 
 
-@pytest.mark.proves("A33-120")
 def test_the_environment_gives_keys_of_which_the_first_seals() -> None:
     old = open_keyring({"ENCRYPTION_KEY": A}).seal(b"x")
     both = open_keyring({"ENCRYPTION_KEY": f"{B}, {A}"})
@@ -89,7 +87,6 @@ def test_opening_makes_no_key(tmp_path: Path) -> None:
     assert not key_file(tmp_path).exists()
 
 
-@pytest.mark.proves("A33-120")
 def test_a_rotation_elsewhere_counts_at_once_and_old_keys_still_open(tmp_path: Path) -> None:
     ours, theirs = open_keyring(home(tmp_path)), open_keyring(home(tmp_path))
     before, first = ours.seal(b"x"), ours.generation

@@ -16,7 +16,8 @@ from agent_fabric.interfaces.http.schemas import Health
 def add_health(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the route that must always answer at once."""
     dispatch = fabric.dispatch
-    head = f',"version":"{__version__}","sandbox":"{fabric.sandbox_level}","runs":{{"running":'
+    facts = f'"version":"{__version__}","sandbox":"{fabric.sandbox_level}","policy_profile":"{fabric.policy_profile}"'
+    head = f',{facts},"runs":{{"running":'
 
     async def health(_: Request) -> Response:
         """`ok` is false when runs could not be kept: the store was deleted or replaced."""

@@ -7,8 +7,8 @@ from agent_fabric.domain.commands.invocation import Invocation
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A command inside another one's options."""
+class OptionProgram:
+    """A command that an option of another one names."""
 
     text: str = ""
     """Command text, or"""
@@ -60,7 +60,7 @@ _GIT_TEXT = {
 _GIT_REST = {"bisect": "run", "submodule": "foreach"}
 
 
-def held_by(invocation: Invocation) -> Iterator[Held]:
+def option_programs(invocation: Invocation) -> Iterator[OptionProgram]:
     """Yield the commands that options of an invocation hold."""
     name, words = invocation.name, invocation.words
     if name in _TEXT_OPTIONS:
@@ -69,11 +69,11 @@ def held_by(invocation: Invocation) -> Iterator[Held]:
         at = next((n for n, word in enumerate(words) if word in _REST_OPTIONS), 0)
         if at:
             end = next((n for n, word in enumerate(words) if n > at and word == ";"), len(words))
-            yield Held(start=at + 1, end=end)
+            yield OptionProgram(start=at + 1, end=end)
         elif any(
             word.startswith("--exec") or (word[:1] == "-" != word[1:2] and {"x", "X"} & set(word)) for word in words[1:]
         ):
-            yield Held()
+            yield OptionProgram()
     elif name == "git":
         for action, options in _GIT_TEXT.items():
             if action in words:
@@ -87,10 +87,10 @@ def held_by(invocation: Invocation) -> Iterator[Held]:
                     # A single word is given to a shell.
                     yield _text(words[start], unknown=start in invocation.unknown)
                 else:
-                    yield Held(start=start, end=len(words))
+                    yield OptionProgram(start=start, end=len(words))
 
 
-def _texts(invocation: Invocation, options: tuple[str, ...], *, abbreviated: bool) -> Iterator[Held]:
+def _texts(invocation: Invocation, options: tuple[str, ...], *, abbreviated: bool) -> Iterator[OptionProgram]:
     words = invocation.words
     for at, word in enumerate(words[1:], start=1):
         name, equals, value = word.partition("=")
@@ -105,11 +105,11 @@ def _texts(invocation: Invocation, options: tuple[str, ...], *, abbreviated: boo
             yield _text(word[2:], unknown=at in invocation.unknown)
 
 
-def _text(value: str, *, unknown: bool) -> Held:
+def _text(value: str, *, unknown: bool) -> OptionProgram:
     # tar's checkpoint actions are named; the others only print.
     action, equals, command = value.partition("=")
     if equals and action == "exec":
         value = command
     elif action in {"dot", "echo", "bell", "ttyout", "sleep", "totals"}:
-        return Held(text=":")
-    return Held() if unknown else Held(text=value)
+        return OptionProgram(text=":")
+    return OptionProgram() if unknown else OptionProgram(text=value)
