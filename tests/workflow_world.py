@@ -33,7 +33,7 @@ from agent_fabric.domain.workflows.actions import (
 )
 from agent_fabric.domain.workflows.decide import decide_workflow
 from agent_fabric.domain.workflows.definition import definition_from
-from agent_fabric.domain.workflows.evolve import begin, evolve_workflow
+from agent_fabric.domain.workflows.evolve import evolve_workflow, initial_workflow_state
 from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.domain.workflows.state import WorkflowState
 
@@ -98,7 +98,7 @@ class World:
         self.wf = self.folded(())
 
     def folded(self, events: Sequence[Event]) -> WorkflowState:
-        wf = begin(self.definition, self.inputs, RUN, self.exclusive)
+        wf = initial_workflow_state(self.definition, self.inputs, RUN, self.exclusive)
         for event in events:
             evolve_workflow(wf, event)
         return wf

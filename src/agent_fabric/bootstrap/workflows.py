@@ -19,7 +19,7 @@ from agent_fabric.bootstrap.plugins import installed_actions
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, InvalidInputs
 from agent_fabric.domain.runs.task import FrozenWorkflow, Priority, Task
-from agent_fabric.domain.workflows.checks.known import AgentShape, Known
+from agent_fabric.domain.workflows.checks.known_names import AgentShape, KnownNames
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import (
@@ -44,7 +44,7 @@ class Workflows:
     config: FabricConfig
     files: DefinitionFolder
     agents: AgentFolder
-    known: Callable[[], Known]
+    known: Callable[[], KnownNames]
     """What definitions may refer to."""
 
     def get(self, name: str) -> SoundWorkflow:
@@ -58,7 +58,7 @@ class Workflows:
         """Check what would stand in a file, as `read` does."""
         return check_definition(path, text, self._known_now())
 
-    def _known_now(self) -> Known:
+    def _known_now(self) -> KnownNames:
         return replace(self.known(), workflows=frozenset(each.name for each in self.files.list()))
 
     def renewed(self, frozen: FrozenWorkflow, like: Task, more: MoreInputs = lambda _: {}) -> Task:
@@ -124,8 +124,8 @@ def open_workflows(root: Path, config: FabricConfig) -> Workflows:
         # Packages do not come and go while a process lives, and looking for them takes milliseconds.
         return frozenset(offer.name for offer in installed_actions() if not offer.problem)
 
-    def known() -> Known:
-        return Known(
+    def known() -> KnownNames:
+        return KnownNames(
             agents={
                 each.name: AgentShape(inputs=each.definition.inputs, outputs=each.definition.outputs)
                 for each in agents.all()

@@ -9,7 +9,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunResult, RunStatus
 from agent_fabric.domain.workflows.result import result_of_workflow
-from agent_fabric.domain.workflows.state import Phase, StepState, WorkflowState
+from agent_fabric.domain.workflows.state import StepPhase, StepState, WorkflowState
 from agent_fabric.interfaces.result import result_object
 
 PENDING = "pending"
@@ -111,7 +111,7 @@ def waits_of(state: RunState) -> list[dict[str, Any]]:
         {"kind": "signal", "step_id": lane, "name": name}
         for name, steps in workflow.listeners.items()
         for lane, step in steps.items()
-        if step.phase is Phase.WAITING
+        if step.phase is StepPhase.WAITING
     ]
     found += [
         {"kind": "time", "step_id": step.lane, "until": at}
@@ -121,13 +121,13 @@ def waits_of(state: RunState) -> list[dict[str, Any]]:
     found += [
         {"kind": "run", "step_id": lane, "run_id": step.child_run_id}
         for lane, step in workflow.children.items()
-        if step.phase is Phase.CHILD_WAITS
+        if step.phase is StepPhase.CHILD_WAITS
     ]
     return found
 
 
 def _still_counts(step: StepState, attempt: int, purpose: str) -> bool:
-    wanted = Phase.WAITING if purpose == "wait" else Phase.DELAYED
+    wanted = StepPhase.WAITING if purpose == "wait" else StepPhase.DELAYED
     return step.attempt == attempt and step.phase is wanted
 
 
@@ -151,4 +151,4 @@ def _mark_cancelled(workflow: WorkflowState, step_results: list[dict[str, Any]])
             entry["error"] = "not started, because the run was cancelled"
 
 
-_WAITING = frozenset({Phase.ASKED, Phase.WAITING, Phase.DELAYED, Phase.CHILD_WAITS})
+_WAITING = frozenset({StepPhase.ASKED, StepPhase.WAITING, StepPhase.DELAYED, StepPhase.CHILD_WAITS})

@@ -21,7 +21,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
-from agent_fabric.domain.workflows.children import child_run_id
+from agent_fabric.domain.workflows.child_run_ids import child_run_id
 
 _STATUS_AFTER: Final[Mapping[str, RunStatus]] = {
     RunResumed.kind: RunStatus.RUNNING,

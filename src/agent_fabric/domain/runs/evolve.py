@@ -169,9 +169,9 @@ def _begin(state: RunState, body: RunCreated) -> None:
 
 def _begin_workflow(run_id: RunId, frozen: FrozenWorkflow) -> "WorkflowState":
     from agent_fabric.domain.workflows.definition import definition_from  # noqa: PLC0415 - most runs have none
-    from agent_fabric.domain.workflows.evolve import begin  # noqa: PLC0415 - as above
+    from agent_fabric.domain.workflows.evolve import initial_workflow_state  # noqa: PLC0415 - as above
 
-    return begin(
+    return initial_workflow_state(
         definition_from(frozen.definition), frozen.inputs, run_id=run_id, exclusive=frozenset(frozen.exclusive)
     )
 

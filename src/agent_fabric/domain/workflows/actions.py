@@ -1,4 +1,4 @@
-"""What a workflow may do next, beside recording what follows from its state alone."""
+"""The actions of a workflow, beside recording events."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

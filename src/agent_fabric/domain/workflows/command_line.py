@@ -1,4 +1,4 @@
-"""The command line of a `run-command` step. Whatever a value holds, it stays one argument."""
+"""Builds the command line of a `run-command` step. Each value stays one argument."""
 
 import json
 import re

@@ -1,23 +1,23 @@
-"""What a workflow does next: pure. Given the same state, always the same actions.
+"""Decides what a workflow does next. Pure: the same state always gives the same actions.
 
-Only the front of each queue is looked at, never all steps: a workflow of a thousand steps costs a thousand times one.
+Only the front of each queue is read, never all steps: the cost grows linearly with the number of steps.
 """
 
 from itertools import islice
 
 from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.workflows.actions import AskAboutStep, CallStepTool, StepAction, StopStep, Wait
-from agent_fabric.domain.workflows.judging import ending, settled
-from agent_fabric.domain.workflows.moving import root_over
-from agent_fabric.domain.workflows.plan import Kind
-from agent_fabric.domain.workflows.result import ending_of
-from agent_fabric.domain.workflows.scope import ExpressionError, said
-from agent_fabric.domain.workflows.starting import call_for, child_of, go_on, start
+from agent_fabric.domain.workflows.attempt_events import end_event, settled_event
+from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure
+from agent_fabric.domain.workflows.plan import StepKind
+from agent_fabric.domain.workflows.result import end_of_workflow
+from agent_fabric.domain.workflows.scheduling import is_over
+from agent_fabric.domain.workflows.scope import ExpressionError, describe_error
 from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Phase, StepState
-from agent_fabric.domain.workflows.verdicts import EXPRESSION_ERROR, failure
+from agent_fabric.domain.workflows.step_start import child_action, continue_step, start_step, tool_call
+from agent_fabric.domain.workflows.step_state import StepPhase, StepState
 
-_LOOKED_AT = 8
+_MAX_OFFERED = 8
 """Steps to be settled that are offered at once: some lanes may still be busy."""
 
 
@@ -28,10 +28,10 @@ def decide_workflow(wf: WorkflowState) -> tuple[Record | StepAction, ...]:
     """
     if wf.ended:
         return ()
-    if root_over(wf) or wf.definition.execution.dry_run:
-        return (Record(None, (ending_of(wf),)),)
+    if is_over(wf) or wf.definition.execution.dry_run:
+        return (Record(None, (end_of_workflow(wf),)),)
     actions: list[Record | StepAction] = []
-    for step in islice(wf.settling, _LOOKED_AT):
+    for step in islice(wf.settling, _MAX_OFFERED):
         action = _settle(wf, step)
         if action is not None:
             actions.append(action)
@@ -40,34 +40,34 @@ def decide_workflow(wf: WorkflowState) -> tuple[Record | StepAction, ...]:
     if actions:
         return tuple(actions)
     if wf.ready:
-        actions.append(_go(wf, wf.ready[0][1]))
+        actions.append(_start_next(wf, wf.ready[0][1]))
     room = wf.definition.execution.parallel_limit - wf.under_way
-    if wf.left_children:
-        left = list(islice(wf.left_children.values(), max(room, 0)))
-        actions.extend(child_of(wf, step, step.inputs, step.attempt, None) for step in left)
+    if wf.detached_children:
+        left = list(islice(wf.detached_children.values(), max(room, 0)))
+        actions.extend(child_action(wf, step, step.inputs, step.attempt, None) for step in left)
         room -= len(left)
     if wf.queued and room > 0:
-        actions.append(_go(wf, wf.queued[0][1]))
+        actions.append(_start_next(wf, wf.queued[0][1]))
     if actions or wf.under_way:
         return tuple(actions)
     return (_wait(wf),)
 
 
-def _go(wf: WorkflowState, step: StepState) -> Record | StepAction:
-    return _call_again(wf, step) if step.phase is Phase.CALL_DUE else start(wf, step)
+def _start_next(wf: WorkflowState, step: StepState) -> Record | StepAction:
+    return _call_again(wf, step) if step.phase is StepPhase.CALL_DUE else start_step(wf, step)
 
 
 def _settle(wf: WorkflowState, step: StepState) -> Record | StepAction | None:
     match step.phase:
-        case Phase.JUDGING:
-            return Record(step.lane, (settled(wf, step),))
-        case Phase.STOPPING:
+        case StepPhase.JUDGING:
+            return Record(step.lane, (settled_event(wf, step),))
+        case StepPhase.STOPPING:
             return _stop(wf, step)
-        case Phase.HALF_BEGUN:
-            return go_on(wf, step)
-        case Phase.IN_DOUBT:
+        case StepPhase.START_INTERRUPTED:
+            return continue_step(wf, step)
+        case StepPhase.IN_DOUBT:
             again = _call_again(wf, step)
-            if step.node.twice_is_once or isinstance(again, Record):
+            if step.node.is_idempotent or isinstance(again, Record):
                 return again
             return AskAboutStep(step.lane, step.node.step, again.call)
         case _:
@@ -75,17 +75,17 @@ def _settle(wf: WorkflowState, step: StepState) -> Record | StepAction | None:
 
 
 def _stop(wf: WorkflowState, step: StepState) -> Record | StopStep:
-    body = settled(wf, step)
-    if step.node.kind is Kind.WAIT:
+    body = settled_event(wf, step)
+    if step.node.kind is StepKind.WAIT:
         return Record(step.lane, (body,))  # nothing has to be ended
     return StopStep(step.lane, body.error, body)
 
 
 def _call_again(wf: WorkflowState, step: StepState) -> Record | CallStepTool:
     try:
-        call = call_for(step, step.inputs, step.attempt)
+        call = tool_call(step, step.inputs, step.attempt)
     except ExpressionError as problem:
-        return Record(step.lane, (ending(wf, step, failure(EXPRESSION_ERROR, said(problem))),))
+        return Record(step.lane, (end_event(wf, step, failure(EXPRESSION_ERROR, describe_error(problem))),))
     return CallStepTool(step.lane, step.node.step, call, step.attempt, None)
 
 
@@ -104,5 +104,5 @@ def _wait(wf: WorkflowState) -> Wait | Record:
     elif wf.next_timer is not None:
         reason = "waits for a moment to come"
     else:
-        return Record(None, (ending_of(wf),))  # steps that wait for each other; a checked definition has none
+        return Record(None, (end_of_workflow(wf),))  # steps that wait for each other; a checked definition has none
     return Wait(None, reason, wf.next_timer, approvals, wf.moves_at)

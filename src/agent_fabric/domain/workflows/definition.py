@@ -1,4 +1,4 @@
-"""What a workflow is: a graph of steps, as its file tells it and as a run keeps it."""
+"""The definition of a workflow: a graph of steps, as its file declares it and as a run freezes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

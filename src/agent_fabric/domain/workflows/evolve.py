@@ -29,16 +29,16 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
+from agent_fabric.domain.workflows.cancellation import MAY_HAVE_HAPPENED, cancel_container, halt, in_cancelled_container
 from agent_fabric.domain.workflows.definition import BuiltIn, WorkflowDefinition
-from agent_fabric.domain.workflows.moving import begin_block, begin_items, settle
-from agent_fabric.domain.workflows.plan import Kind, Plan
+from agent_fabric.domain.workflows.plan import Plan, StepKind
 from agent_fabric.domain.workflows.queues import enqueue, put, release_agent, set_timer
+from agent_fabric.domain.workflows.scheduling import finish_step, start_block, start_items
 from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Block, Phase, StepState, timer_counts
-from agent_fabric.domain.workflows.stopping import MAY_HAVE_HAPPENED, cut, is_cut, stop
+from agent_fabric.domain.workflows.step_state import Block, StepPhase, StepState, timer_counts
 
 
-def begin(
+def initial_workflow_state(
     definition: WorkflowDefinition,
     inputs: Mapping[str, Any],
     run_id: RunId,
@@ -48,25 +48,25 @@ def begin(
     plan = Plan(definition)
     wf = WorkflowState(run_id, plan, inputs, exclusive, Block(plan.root, None, None, {}))
     if not definition.execution.dry_run:
-        begin_block(wf, wf.root)
+        start_block(wf, wf.root)
     return wf
 
 
 def evolve_workflow(wf: WorkflowState, event: Event) -> None:
     """Bring a workflow's state forward by one event, in place."""
-    _take_time(wf, event)
+    _count_time(wf, event)
     step = wf.steps.get(event.lane) if event.lane is not None else None
     if step is not None:
-        if step.phase is not Phase.DONE:
+        if step.phase is not StepPhase.DONE:
             _evolve_step(wf, step, event)
     elif event.lane is not None and isinstance(event.body, StepFinished):
-        _keep_for_later(wf, event.lane, event)
+        _adopt_result(wf, event.lane, event)
     else:
         _evolve_whole(wf, event)
-    _forget_what_is_over(wf)
+    _prune_queues(wf)
 
 
-def _take_time(wf: WorkflowState, event: Event) -> None:
+def _count_time(wf: WorkflowState, event: Event) -> None:
     ts = event.ts
     if wf.first_at is None:
         wf.first_at = ts
@@ -79,14 +79,14 @@ def _take_time(wf: WorkflowState, event: Event) -> None:
 def _evolve_whole(wf: WorkflowState, event: Event) -> None:
     match event.body:
         case RunResumed():
-            _doubt_flights(wf)
+            _mark_in_doubt(wf)
         case SignalReceived() as body:
             _deliver(wf, body)
         case TimerFired(step_id="", purpose="timeout"):
             if not wf.timed_out:
                 wf.timed_out = True
                 limit = wf.definition.execution.timeout_s or 0.0
-                stop(wf, f"the workflow took longer than {limit:g} s", everything=True)
+                halt(wf, f"the workflow took longer than {limit:g} s", everything=True)
         case RunCancelled() | RunCompleted() | RunFailed():
             wf.ended = True
         case _:
@@ -98,24 +98,24 @@ def _evolve_step(wf: WorkflowState, step: StepState, event: Event) -> None:
         case StepStarted() as body:
             _start(wf, step, body, event.ts)
         case StepFinished() as body:
-            settle(wf, step, body, event.ts)
+            finish_step(wf, step, body, event.ts)
         case ToolCalled() as body:
             step.calls += 1
             step.began_with = body.args
-            put(wf, step, Phase.CALLED)
+            put(wf, step, StepPhase.CALLED)
         case ToolReturned() | ToolErred() | ChildFinished() as body:
-            _come_to(wf, step, body)
+            _set_outcome(wf, step, body)
         case ApprovalRequested() as body:
             step.asked, step.decided = body, None
-            put(wf, step, Phase.ASKED)
+            put(wf, step, StepPhase.ASKED)
         case ApprovalDecided() as body:
-            _take_answer(wf, step, body)
+            _apply_decision(wf, step, body)
         case StepWaited() as body:
             _wait(wf, step, body, event.ts)
         case StepRetried() as body:
             _retry(wf, step, body, event.ts)
         case TimerFired() as body:
-            _take_moment(wf, step, body)
+            _fire_timer(wf, step, body)
         case _:
             pass  # for the audit
 
@@ -133,16 +133,16 @@ def _start(wf: WorkflowState, step: StepState, body: StepStarted, ts: float) -> 
             step.block.owner.inner_open += 1
     node = step.node
     limit = node.step.timeout_s
-    if node.kind is Kind.CONTAINER:
-        put(wf, step, Phase.OPEN)
+    if node.kind is StepKind.CONTAINER:
+        put(wf, step, StepPhase.OPEN)
         _open(wf, step)
     elif body.child_run_id is not None:
         step.child_run_id = body.child_run_id
         wf.children[step.lane] = step
-        put(wf, step, Phase.CHILD)
+        put(wf, step, StepPhase.CHILD)
     else:
-        put(wf, step, Phase.BEGUN)
-    if limit is not None and node.kind in (Kind.CONTAINER, Kind.CHILD, Kind.PERSON):
+        put(wf, step, StepPhase.BEGUN)
+    if limit is not None and node.kind in (StepKind.CONTAINER, StepKind.CHILD, StepKind.PERSON):
         set_timer(wf, step, ts + limit, "timeout")
 
 
@@ -151,45 +151,45 @@ def _open(wf: WorkflowState, owner: StepState) -> None:
     if owner.node.step.action == BuiltIn.FOR_EACH:
         items = owner.inputs.get("items")
         owner.items = list(items) if isinstance(items, list | tuple) else []
-        begin_items(wf, owner)
+        start_items(wf, owner)
         return
     owner.branch = str(owner.inputs.get("branch", "")) if owner.node.step.action == BuiltIn.CONDITIONAL else "steps"
-    row = owner.node.by_branch.get(owner.branch)
-    if row is None:
-        put(wf, owner, Phase.JUDGING)
+    step_list = owner.node.by_branch.get(owner.branch)
+    if step_list is None:
+        put(wf, owner, StepPhase.JUDGING)
         return
-    block = Block(row, owner, None, owner.block.values)
+    block = Block(step_list, owner, None, owner.block.values)
     owner.blocks.append(block)
-    begin_block(wf, block)
+    start_block(wf, block)
 
 
-def _come_to(wf: WorkflowState, step: StepState, outcome: ToolReturned | ToolErred | ChildFinished) -> None:
+def _set_outcome(wf: WorkflowState, step: StepState, outcome: ToolReturned | ToolErred | ChildFinished) -> None:
     if isinstance(outcome, ChildFinished) and outcome.child_run_id != step.child_run_id:
         return  # of an attempt before
     step.outcome = outcome
     wf.children.pop(step.lane, None)
-    put(wf, step, Phase.JUDGING)
+    put(wf, step, StepPhase.JUDGING)
 
 
-def _take_answer(wf: WorkflowState, step: StepState, body: ApprovalDecided) -> None:
+def _apply_decision(wf: WorkflowState, step: StepState, body: ApprovalDecided) -> None:
     asked = step.asked
-    if step.phase is not Phase.ASKED or asked is None or asked.approval_id != body.approval_id:
+    if step.phase is not StepPhase.ASKED or asked is None or asked.approval_id != body.approval_id:
         return  # an answer to something that is settled
     step.decided = body
-    if step.node.kind is Kind.TOOL and body.decision is Decision.APPROVE:
-        put(wf, step, Phase.CALL_DUE)
+    if step.node.kind is StepKind.TOOL and body.decision is Decision.APPROVE:
+        put(wf, step, StepPhase.CALL_DUE)
     else:
         step.outcome = body
-        put(wf, step, Phase.JUDGING)
+        put(wf, step, StepPhase.JUDGING)
 
 
 def _wait(wf: WorkflowState, step: StepState, body: StepWaited, ts: float) -> None:
-    if step.node.kind is Kind.CHILD:
-        if step.phase in (Phase.CHILD, Phase.CHILD_LEFT):
+    if step.node.kind is StepKind.CHILD:
+        if step.phase in (StepPhase.CHILD, StepPhase.CHILD_DETACHED):
             step.child_asks = body.approvals
-            put(wf, step, Phase.CHILD_WAITS)
+            put(wf, step, StepPhase.CHILD_WAITS)
         return
-    put(wf, step, Phase.WAITING)
+    put(wf, step, StepPhase.WAITING)
     if body.timeout_s is not None:
         set_timer(wf, step, ts + body.timeout_s, "timeout")
     if body.event:
@@ -205,7 +205,7 @@ def _wait(wf: WorkflowState, step: StepState, body: StepWaited, ts: float) -> No
 
 
 def _deliver(wf: WorkflowState, body: SignalReceived) -> None:
-    """Give a signal to who has waited for it longest, or keep it."""
+    """Deliver a signal to the step that has waited longest, or keep it."""
     listeners = wf.listeners.get(body.name)
     if listeners:
         _receive(wf, next(iter(listeners.values())), body)
@@ -215,7 +215,7 @@ def _deliver(wf: WorkflowState, body: SignalReceived) -> None:
 
 def _receive(wf: WorkflowState, step: StepState, body: SignalReceived) -> None:
     step.outcome = body
-    put(wf, step, Phase.JUDGING)
+    put(wf, step, StepPhase.JUDGING)
 
 
 def _retry(wf: WorkflowState, step: StepState, body: StepRetried, ts: float) -> None:
@@ -225,10 +225,10 @@ def _retry(wf: WorkflowState, step: StepState, body: StepRetried, ts: float) -> 
     step.asked = step.decided = None
     step.calls, step.began_with = 0, {}
     step.error, step.error_type = body.error, body.error_type
-    put(wf, step, Phase.DELAYED)
-    if wf.halted or is_cut(step):
+    put(wf, step, StepPhase.DELAYED)
+    if wf.halted or in_cancelled_container(step):
         step.reason = wf.halted or "what it belongs to was ended"
-        put(wf, step, Phase.STOPPING)
+        put(wf, step, StepPhase.STOPPING)
     elif body.delay_s > 0:
         set_timer(wf, step, ts + body.delay_s, "retry")
     else:
@@ -236,11 +236,11 @@ def _retry(wf: WorkflowState, step: StepState, body: StepRetried, ts: float) -> 
 
 
 def _try_again(wf: WorkflowState, step: StepState) -> None:
-    put(wf, step, Phase.READY)
+    put(wf, step, StepPhase.READY)
     enqueue(wf, step)
 
 
-def _take_moment(wf: WorkflowState, step: StepState, body: TimerFired) -> None:
+def _fire_timer(wf: WorkflowState, step: StepState, body: TimerFired) -> None:
     if not timer_counts(step, step.attempt, body.purpose):
         return
     match body.purpose:
@@ -248,59 +248,59 @@ def _take_moment(wf: WorkflowState, step: StepState, body: TimerFired) -> None:
             _try_again(wf, step)
         case "wait":
             step.outcome = body
-            put(wf, step, Phase.JUDGING)
+            put(wf, step, StepPhase.JUDGING)
         case "timeout":
             _time_out(wf, step, body)
 
 
 def _time_out(wf: WorkflowState, step: StepState, body: TimerFired) -> None:
-    if step.node.kind is Kind.CONTAINER:
+    if step.node.kind is StepKind.CONTAINER:
         limit = step.node.step.timeout_s or 0.0
-        cut(wf, step, "TimeoutError", f"took longer than {limit:g} s")
+        cancel_container(wf, step, "TimeoutError", f"took longer than {limit:g} s")
         return
     step.outcome = body
-    put(wf, step, Phase.JUDGING if step.phase is Phase.WAITING else Phase.STOPPING)
+    put(wf, step, StepPhase.JUDGING if step.phase is StepPhase.WAITING else StepPhase.STOPPING)
 
 
-def _doubt_flights(wf: WorkflowState) -> None:
-    """Nobody knows what became of what was under way when the driver changed."""
+def _mark_in_doubt(wf: WorkflowState) -> None:
+    """Mark work that was in flight when the driver changed."""
     for step in list(wf.open.values()):
         match step.phase:
-            case Phase.BEGUN:
-                put(wf, step, Phase.HALF_BEGUN)
-            case Phase.CALLED:
-                _doubt_call(wf, step)
-            case Phase.CHILD | Phase.CHILD_WAITS:
-                put(wf, step, Phase.CHILD_LEFT)
+            case StepPhase.BEGUN:
+                put(wf, step, StepPhase.START_INTERRUPTED)
+            case StepPhase.CALLED:
+                _mark_call_in_doubt(wf, step)
+            case StepPhase.CHILD | StepPhase.CHILD_WAITS:
+                put(wf, step, StepPhase.CHILD_DETACHED)
             case _:
                 pass  # still waits for what it has waited for
 
 
-def _doubt_call(wf: WorkflowState, step: StepState) -> None:
+def _mark_call_in_doubt(wf: WorkflowState, step: StepState) -> None:
     if step.asked is not None and step.asked.question is Question.DID_IT_HAPPEN:
         step.asked = step.decided = None  # that was about the call before
-    if wf.halted or is_cut(step):
+    if wf.halted or in_cancelled_container(step):
         step.reason = f"{wf.halted or 'what it belongs to was ended'}; {MAY_HAVE_HAPPENED}"
-        put(wf, step, Phase.STOPPING)
+        put(wf, step, StepPhase.STOPPING)
     else:
-        put(wf, step, Phase.IN_DOUBT)
+        put(wf, step, StepPhase.IN_DOUBT)
 
 
-def _keep_for_later(wf: WorkflowState, lane: Any, event: Event) -> None:
-    """Take over what another run has done, before it is its turn here."""
+def _adopt_result(wf: WorkflowState, lane: Any, event: Event) -> None:
+    """Keep a result of another run until its step is reached."""
     assert isinstance(event.body, StepFinished)
-    wf.early[lane] = (event.body, event.ts)
+    wf.adopted[lane] = (event.body, event.ts)
     if event.body.status is StepStatus.SUCCESS and lane in wf.plan.nodes:
         wf.root.values[lane] = event.body.outputs
 
 
-_DUE = frozenset({Phase.JUDGING, Phase.STOPPING, Phase.HALF_BEGUN, Phase.IN_DOUBT})
+_DUE = frozenset({StepPhase.JUDGING, StepPhase.STOPPING, StepPhase.START_INTERRUPTED, StepPhase.IN_DOUBT})
 
 
-def _forget_what_is_over(wf: WorkflowState) -> None:
-    """Drop from the front of the queues what they no longer have to hold."""
+def _prune_queues(wf: WorkflowState) -> None:
+    """Drop stale entries from the front of the queues."""
     for heap in (wf.ready, wf.queued):
-        while heap and heap[0][1].phase is not Phase.READY and heap[0][1].phase is not Phase.CALL_DUE:
+        while heap and heap[0][1].phase is not StepPhase.READY and heap[0][1].phase is not StepPhase.CALL_DUE:
             heappop(heap)
     while wf.settling and wf.settling[0].phase not in _DUE:
         wf.settling.popleft()

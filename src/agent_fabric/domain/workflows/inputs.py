@@ -1,4 +1,4 @@
-"""What a workflow is given: from programs as JSON values, from people as `name=value`."""
+"""Parses and validates the inputs of a workflow: JSON values, or `name=value` from a command line."""
 
 import json
 from collections.abc import Iterable, Mapping

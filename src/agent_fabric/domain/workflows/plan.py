@@ -1,44 +1,44 @@
-"""What can be known about a workflow's steps before it runs: who waits for whom, and who may see whose outputs."""
+"""The plan of a workflow: the order of its steps, and whose outputs each step can read."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
 from agent_fabric.domain.workflows.definition import BuiltIn, Mode, Step, WorkflowDefinition
-from agent_fabric.domain.workflows.named_secrets import named_secrets
+from agent_fabric.domain.workflows.secret_names import secret_names_in
 
 
-class Kind(Enum):
-    """How the work of an action is done."""
+class StepKind(Enum):
+    """How a step does its work."""
 
     PURE = auto()
-    """Follows from the state alone."""
+    """Computed from the state alone."""
     WAIT = auto()
     PERSON = auto()
     CONTAINER = auto()
-    """Its work is that of the steps inside."""
+    """Runs the steps inside it."""
     TOOL = auto()
     CHILD = auto()
-    """A run of its own does it."""
+    """A child run does the work."""
 
 
 _KINDS: Final = {
-    BuiltIn.TRANSFORM.value: Kind.PURE,
-    BuiltIn.VALIDATE.value: Kind.PURE,
-    BuiltIn.WAIT.value: Kind.WAIT,
-    BuiltIn.APPROVE.value: Kind.PERSON,
-    BuiltIn.CONDITIONAL.value: Kind.CONTAINER,
-    BuiltIn.PARALLEL_GROUP.value: Kind.CONTAINER,
-    BuiltIn.FOR_EACH.value: Kind.CONTAINER,
-    BuiltIn.INVOKE_AGENT.value: Kind.CHILD,
-    BuiltIn.WORKFLOW.value: Kind.CHILD,
+    BuiltIn.TRANSFORM.value: StepKind.PURE,
+    BuiltIn.VALIDATE.value: StepKind.PURE,
+    BuiltIn.WAIT.value: StepKind.WAIT,
+    BuiltIn.APPROVE.value: StepKind.PERSON,
+    BuiltIn.CONDITIONAL.value: StepKind.CONTAINER,
+    BuiltIn.PARALLEL_GROUP.value: StepKind.CONTAINER,
+    BuiltIn.FOR_EACH.value: StepKind.CONTAINER,
+    BuiltIn.INVOKE_AGENT.value: StepKind.CHILD,
+    BuiltIn.WORKFLOW.value: StepKind.CHILD,
 }
 
 
-_TWICE_IS_ONCE: Final = frozenset({BuiltIn.READ_FILE.value, BuiltIn.WRITE_FILE.value})
+_IDEMPOTENT_ACTIONS: Final = frozenset({BuiltIn.READ_FILE.value, BuiltIn.WRITE_FILE.value})
 
 
-class Order(Enum):
+class StartOrder(Enum):
     """When the steps of a list may start."""
 
     GRAPH = auto()
@@ -50,60 +50,60 @@ class Order(Enum):
 
 
 _ROOT_ORDERS: Final = {
-    Mode.DEPENDENCY_AWARE: Order.GRAPH,
-    Mode.SEQUENTIAL: Order.SEQUENCE,
-    Mode.PARALLEL: Order.LEVELS,
+    Mode.DEPENDENCY_AWARE: StartOrder.GRAPH,
+    Mode.SEQUENTIAL: StartOrder.SEQUENCE,
+    Mode.PARALLEL: StartOrder.LEVELS,
 }
 
 
-class Node:
-    """A step in its place."""
+class PlanNode:
+    """A step and its position in the plan."""
 
-    __slots__ = ("by_branch", "index", "kind", "parent", "reads", "row", "step", "takes_slot")
+    __slots__ = ("by_branch", "index", "kind", "parent", "reads", "step", "step_list", "takes_slot")
 
-    def __init__(self, step: Step, row: "Row", index: int, parent: "Node | None") -> None:
+    def __init__(self, step: Step, step_list: "StepList", index: int, parent: "PlanNode | None") -> None:
         self.step = step
-        self.row = row
-        """The list that it stands in."""
+        self.step_list = step_list
+        """The list that contains it."""
         self.index = index
         self.parent = parent
-        kind = _KINDS.get(step.action, Kind.TOOL)
+        kind = _KINDS.get(step.action, StepKind.TOOL)
         if step.action == BuiltIn.WAIT and "approval" in step.inputs:
-            kind = Kind.PERSON
+            kind = StepKind.PERSON
         self.kind = kind
-        self.takes_slot = kind is Kind.TOOL or kind is Kind.CHILD
-        """Counts against `parallel_limit` while it is under way."""
-        self.by_branch: dict[str, Row] = {}
+        self.takes_slot = kind is StepKind.TOOL or kind is StepKind.CHILD
+        """Counts against `parallel_limit` while its work is in flight."""
+        self.by_branch: dict[str, StepList] = {}
         """The lists inside it: `steps`, or `then` and `else`."""
         self.reads: dict[str, tuple[str, ...]] | None = None
-        """Which names feed which input, once somebody has found out."""
+        """The names that each input reads; None until first computed."""
 
     @property
-    def twice_is_once(self) -> bool:
-        """Whether it may be done again after a crash in the middle, without asking a person."""
-        return self.step.idempotent or self.step.action in _TWICE_IS_ONCE
+    def is_idempotent(self) -> bool:
+        """Whether an interrupted attempt may be repeated without asking a person."""
+        return self.step.idempotent or self.step.action in _IDEMPOTENT_ACTIONS
 
     @property
     def repeats(self) -> bool:
-        """Whether what is inside runs once for each item, so that nobody outside can see it."""
+        """Whether the steps inside run once for each item; steps outside cannot read them."""
         return self.step.action == BuiltIn.FOR_EACH
 
 
-class Row:
-    """The steps of one list, and what must be done before each of them."""
+class StepList:
+    """One list of steps and their dependencies."""
 
     __slots__ = ("_before", "counts", "followers", "levels", "needs", "nodes", "order")
 
-    def __init__(self, steps: Sequence[Step], order: Order, parent: Node | None) -> None:
+    def __init__(self, steps: Sequence[Step], order: StartOrder, parent: PlanNode | None) -> None:
         self.order = order
-        self.nodes = [Node(step, self, index, parent) for index, step in enumerate(steps)]
+        self.nodes = [PlanNode(step, self, index, parent) for index, step in enumerate(steps)]
         places = {step.id: index for index, step in enumerate(steps)}
         self.needs = [tuple(places[name] for name in step.depends_on if name in places) for step in steps]
-        """The steps that each one names; if one of them fails, it is not run."""
+        """The dependencies of each step; if one fails, the step is skipped."""
         self.followers: list[list[int]] = [[] for _ in steps]
-        """The steps for which each one is waited for."""
+        """The steps that wait for each one."""
         self.levels: list[list[int]] = []
-        if order is Order.SEQUENCE:
+        if order is StartOrder.SEQUENCE:
             for index in range(len(steps) - 1):
                 self.followers[index].append(index + 1)
             self.counts = [min(index, 1) for index in range(len(steps))]
@@ -114,15 +114,15 @@ class Row:
             self.counts = [len(needs) for needs in self.needs]
         """How many steps each one waits for."""
         self._before: list[int] | None = None
-        if order is Order.LEVELS:
+        if order is StartOrder.LEVELS:
             self._make_levels()
 
     def sees(self, index: int, other: int) -> bool:
-        """Tell whether the step at `other` is sure to have come to its end before the one at `index` starts.
+        """Tell whether the step at `other` always ends before the one at `index` starts.
 
-        Only such steps are visible, so that results do not depend on who happened to be faster.
+        Only such steps are visible, so that results do not depend on timing.
         """
-        if self.order is Order.SEQUENCE:
+        if self.order is StartOrder.SEQUENCE:
             return other < index
         if self._before is None:
             self._before = self._ancestors()
@@ -140,7 +140,7 @@ class Row:
 
     def _ancestors(self) -> list[int]:
         before = [0] * len(self.nodes)
-        if self.order is Order.LEVELS:
+        if self.order is StartOrder.LEVELS:
             done = 0
             for level in self.levels:
                 for index in level:
@@ -164,32 +164,32 @@ class Row:
 
 
 class Plan:
-    """All steps of a workflow in their places."""
+    """All steps of a workflow and their order."""
 
     __slots__ = ("_secret_names", "definition", "nodes", "root")
 
     def __init__(self, definition: WorkflowDefinition) -> None:
         self.definition = definition
         self._secret_names: frozenset[str] | None = None
-        self.root = Row(definition.steps, _ROOT_ORDERS[definition.execution.mode], None)
-        self.nodes: dict[str, Node] = {}
+        self.root = StepList(definition.steps, _ROOT_ORDERS[definition.execution.mode], None)
+        self.nodes: dict[str, PlanNode] = {}
         rows = [self.root]
-        for row in rows:  # grows while it is walked
-            for node in row.nodes:
+        for step_list in rows:  # grows while it is walked
+            for node in step_list.nodes:
                 step = node.step
                 self.nodes.setdefault(step.id, node)
                 if step.action == BuiltIn.PARALLEL_GROUP:
-                    node.by_branch["steps"] = Row(step.steps, Order.GRAPH, node)
+                    node.by_branch["steps"] = StepList(step.steps, StartOrder.GRAPH, node)
                 elif step.action == BuiltIn.FOR_EACH:
-                    node.by_branch["steps"] = Row(step.steps, Order.SEQUENCE, node)
+                    node.by_branch["steps"] = StepList(step.steps, StartOrder.SEQUENCE, node)
                 elif step.action == BuiltIn.CONDITIONAL:
-                    node.by_branch["then"] = Row(step.then, Order.SEQUENCE, node)
-                    node.by_branch["else"] = Row(step.otherwise, Order.SEQUENCE, node)
+                    node.by_branch["then"] = StepList(step.then, StartOrder.SEQUENCE, node)
+                    node.by_branch["else"] = StepList(step.otherwise, StartOrder.SEQUENCE, node)
                 rows.extend(node.by_branch.values())
 
     @property
     def secret_names(self) -> frozenset[str]:
         """The secrets that its steps may use."""
         if self._secret_names is None:
-            self._secret_names = named_secrets(self.definition)
+            self._secret_names = secret_names_in(self.definition)
         return self._secret_names

@@ -1,47 +1,47 @@
-"""What waits for its turn: each step in the queue that suits what it does next."""
+"""The queues of a workflow: ready steps, steps that need a slot, and timers."""
 
 from heapq import heappop, heappush
 from typing import Literal
 
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Phase, StepState
+from agent_fabric.domain.workflows.step_state import StepPhase, StepState
 
 _Purpose = Literal["wait", "retry", "timeout"]
 
 
-def put(wf: WorkflowState, step: StepState, phase: Phase) -> None:
-    """Let a step enter a phase, and keep account of what is under way."""
+def put(wf: WorkflowState, step: StepState, phase: StepPhase) -> None:
+    """Set the phase of a step and update the queues and counters."""
     before = step.phase
     if step.node.takes_slot:
         wf.under_way += _at_work(phase) - _at_work(before)
-    if before is Phase.ASKED:
+    if before is StepPhase.ASKED:
         wf.questions.pop(step.lane, None)
-    elif before is Phase.CHILD_LEFT:
-        wf.left_children.pop(step.lane, None)
-    elif before is Phase.WAITING and step.listens_to:
+    elif before is StepPhase.CHILD_DETACHED:
+        wf.detached_children.pop(step.lane, None)
+    elif before is StepPhase.WAITING and step.listens_to:
         wf.listeners[step.listens_to].pop(step.lane, None)
         step.listens_to = ""
     step.phase = phase
     match phase:
-        case Phase.ASKED:
+        case StepPhase.ASKED:
             wf.questions[step.lane] = step
-        case Phase.CHILD_LEFT:
-            wf.left_children[step.lane] = step
-        case Phase.JUDGING | Phase.STOPPING | Phase.HALF_BEGUN | Phase.IN_DOUBT:
+        case StepPhase.CHILD_DETACHED:
+            wf.detached_children[step.lane] = step
+        case StepPhase.JUDGING | StepPhase.STOPPING | StepPhase.START_INTERRUPTED | StepPhase.IN_DOUBT:
             wf.settling.append(step)
-        case Phase.CALL_DUE:
+        case StepPhase.CALL_DUE:
             heappush(wf.queued, (step.order, step))
         case _:
             pass
 
 
-def _at_work(phase: Phase) -> bool:
-    return phase is Phase.BEGUN or phase is Phase.CALLED or phase is Phase.CHILD
+def _at_work(phase: StepPhase) -> bool:
+    return phase is StepPhase.BEGUN or phase is StepPhase.CALLED or phase is StepPhase.CHILD
 
 
 def enqueue(wf: WorkflowState, step: StepState) -> None:
-    """Let a step wait for its turn."""
+    """Enqueue a step that is ready."""
     if wf.halted:
         return
     node = step.node
@@ -60,7 +60,7 @@ def enqueue(wf: WorkflowState, step: StepState) -> None:
 
 
 def release_agent(wf: WorkflowState, step: StepState) -> None:
-    """Let the next step have the agent that this one has used."""
+    """Release the agent of a step to the next step in line."""
     agent = step.node.step.agent
     if wf.busy_agents.get(agent) == step.lane:
         del wf.busy_agents[agent]
@@ -70,17 +70,17 @@ def release_agent(wf: WorkflowState, step: StepState) -> None:
 
 
 def broken_by(step: StepState) -> str:
-    """Return the failed step that this one cannot do without, if there is one."""
+    """Return the failed dependency of a step, or an empty text."""
     broken = step.block.broken
     if broken:
-        for need in step.block.row.needs[step.node.index]:
+        for need in step.block.step_list.needs[step.node.index]:
             if need in broken:
                 return broken[need]
     return ""
 
 
 def set_timer(wf: WorkflowState, step: StepState, moment: float, purpose: _Purpose) -> None:
-    """Remember that a step waits for a moment."""
+    """Set a timer for a step."""
     wf.timers_made += 1
     timer = (moment, wf.timers_made, step, step.attempt, purpose)
     heappush(wf.timers, timer)

@@ -1,4 +1,4 @@
-"""What a workflow gives in the end."""
+"""Builds the result of a workflow."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from agent_fabric.domain.events import RunCompleted, RunFailed
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.workflow_events import StepStatus
-from agent_fabric.domain.workflows.foreseen import foreseen_of
-from agent_fabric.domain.workflows.moving import root_over
-from agent_fabric.domain.workflows.plan import Node
-from agent_fabric.domain.workflows.scope import ExpressionError, Scope, resolve, said
+from agent_fabric.domain.workflows.dry_run import preview_step
+from agent_fabric.domain.workflows.plan import PlanNode
+from agent_fabric.domain.workflows.scheduling import is_over
+from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, resolve
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import StepState
 
@@ -21,7 +21,7 @@ def result_of_workflow(wf: WorkflowState) -> dict[str, Any]:
     return _result(wf)[0]
 
 
-def ending_of(wf: WorkflowState) -> RunCompleted | RunFailed:
+def end_of_workflow(wf: WorkflowState) -> RunCompleted | RunFailed:
     """Return how a run ends in which nothing goes on any more."""
     result, problem = _result(wf)
     if wf.timed_out:
@@ -74,14 +74,14 @@ def _status(wf: WorkflowState) -> tuple[str, str]:
         return PARTIAL if partial else FAILED, f"The step {first.lane!r} failed: {first.error}"
     if wf.timed_out:
         return FAILED, wf.halted
-    if not wf.definition.execution.dry_run and not root_over(wf) and not wf.under_way and not wf.open:
-        waiting = [node.step.id for node in wf.root.row.nodes if wf.root.counts[node.index]]
+    if not wf.definition.execution.dry_run and not is_over(wf) and not wf.under_way and not wf.open:
+        waiting = [node.step.id for node in wf.root.step_list.nodes if wf.root.counts[node.index]]
         return FAILED, f"These steps wait for each other: {', '.join(waiting[:10])}"
     return (SUCCESS, "") if wf.succeeded else (SKIPPED, "")
 
 
 def _declared(wf: WorkflowState, declared: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    scope = Scope(wf, None)
+    scope = StepScope(wf, None)
     values: dict[str, Any] = {}
     wrong = ""
     for name, expression in declared.items():
@@ -89,28 +89,28 @@ def _declared(wf: WorkflowState, declared: Mapping[str, Any]) -> tuple[dict[str,
             values[name] = resolve(expression, scope)
         except ExpressionError as problem:
             values[name] = None
-            wrong = wrong or f"The output {name!r} has no value: {said(problem)}"
+            wrong = wrong or f"The output {name!r} has no value: {describe_error(problem)}"
     return values, wrong
 
 
-_Placed = tuple[LaneId, Node, StepState | None]
+_Placed = tuple[LaneId, PlanNode, StepState | None]
 
 
 def _in_order(wf: WorkflowState) -> Iterator[_Placed]:
     """Return every step in the order of the definition, those of a `for-each` once for each item that was begun."""
-    waiting: list[tuple[str, Node]] = [("", node) for node in reversed(wf.plan.root.nodes)]
+    waiting: list[tuple[str, PlanNode]] = [("", node) for node in reversed(wf.plan.root.nodes)]
     while waiting:
         before, node = waiting.pop()
         lane = LaneId(before + node.step.id)
         step = wf.steps.get(lane)
         yield lane, node, step
-        inside: list[tuple[str, Node]] = []
+        inside: list[tuple[str, PlanNode]] = []
         if node.repeats and not wf.definition.execution.dry_run:
             begun = _items_begun(step) if step is not None else 0
             nodes = node.by_branch["steps"].nodes
             inside = [(f"{lane}[{index}].", each) for index in range(begun) for each in nodes]
         else:
-            inside = [(before, each) for row in node.by_branch.values() for each in row.nodes]
+            inside = [(before, each) for step_list in node.by_branch.values() for each in step_list.nodes]
         waiting.extend(reversed(inside))
 
 
@@ -121,15 +121,15 @@ def _items_begun(step: StepState) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _step_result(wf: WorkflowState, lane: LaneId, node: Node, step: StepState | None) -> dict[str, Any]:
+def _step_result(wf: WorkflowState, lane: LaneId, node: PlanNode, step: StepState | None) -> dict[str, Any]:
     status, error, duration_ms = SKIPPED, "", 0
     outputs: Mapping[str, Any] = {}
     if step is not None and step.status is not None:
         status, outputs, error = step.status.value, step.outputs, step.error
         if step.started_at is not None and step.finished_at is not None:
             duration_ms = round((step.finished_at - step.started_at) * 1000)
-    elif lane in wf.early:
-        body, _ = wf.early[lane]
+    elif lane in wf.adopted:
+        body, _ = wf.adopted[lane]
         status, outputs, error = body.status.value, body.outputs, body.error
     elif step is not None and step.started_at is not None:
         status = StepStatus.RUNNING.value
@@ -143,5 +143,5 @@ def _step_result(wf: WorkflowState, lane: LaneId, node: Node, step: StepState | 
         "duration_ms": duration_ms,
     }
     if wf.definition.execution.dry_run:
-        entry |= foreseen_of(wf, node.step)
+        entry |= preview_step(wf, node.step)
     return entry

@@ -1,4 +1,4 @@
-"""What the expressions of a step can see."""
+"""The names that the expressions of a step can read."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -8,21 +8,20 @@ from agent_fabric.domain.expressions import evaluation
 from agent_fabric.domain.expressions.errors import ExpressionError
 from agent_fabric.domain.expressions.evaluation import evaluate, has_braces, truth
 from agent_fabric.domain.expressions.references import references
-from agent_fabric.domain.workflows.meant_secrets import only_meant
-from agent_fabric.domain.workflows.plan import Node
+from agent_fabric.domain.workflows.plan import PlanNode
+from agent_fabric.domain.workflows.secret_filter import defuse_unnamed_secrets
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import Block, StepState
 
 _NOTHING: Mapping[str, Any] = {}
 _SHOWN = 50
-"""So many steps are looked at to tell somebody which names there are."""
+"""Steps that an error message lists at most."""
 
 
-class Scope(Mapping[str, Any]):
-    """The names that a step can use. Looked up one by one: collecting them for every step would be quadratic.
+class StepScope(Mapping[str, Any]):
+    """The names that a step can read. Looked up one by one: collecting them for every step would be quadratic.
 
-    Of other steps only those are visible that are sure to be done when this one starts, so that a result never depends
-    on who was faster.
+    Only steps that always end before this one starts are visible, so that a result never depends on timing.
     """
 
     __slots__ = ("_more", "_step", "_wf")
@@ -67,8 +66,8 @@ class Scope(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _outputs_of(self, node: Node, name: str) -> Mapping[str, Any]:
-        place: Node | None = node
+    def _outputs_of(self, node: PlanNode, name: str) -> Mapping[str, Any]:
+        place: PlanNode | None = node
         while place is not None:
             block = self._block_with(place)
             if block is not None:
@@ -78,15 +77,15 @@ class Scope(Mapping[str, Any]):
                 break  # what is inside belongs to one item
         raise KeyError(name)
 
-    def _block_with(self, node: Node) -> Block | None:
+    def _block_with(self, node: PlanNode) -> Block | None:
         """Return the list under way that `node` stands in, if this step comes after it there."""
         step = self._step
         if step is None:
-            return self._wf.root if node.row is self._wf.plan.root else None
+            return self._wf.root if node.step_list is self._wf.plan.root else None
         while step is not None:
             block = step.block
-            if block.row is node.row:
-                if node.row.sees(step.node.index, node.index):
+            if block.step_list is node.step_list:
+                if node.step_list.sees(step.node.index, node.index):
                     return block
                 raise KeyError(node.step.id)
             step = block.owner
@@ -102,13 +101,13 @@ class Scope(Mapping[str, Any]):
 
 
 def resolve(value: Any, scope: Mapping[str, Any]) -> Any:
-    """Return a value with every expression in its texts filled in; it names no secret that was not written down.
+    """Evaluate every expression in a value. References to secrets that the author did not write are defused.
 
     Raises:
         ExpressionError: as the evaluation says.
     """
-    if isinstance(scope, Scope) and scope.has_secrets:
-        return evaluation.resolve(value, scope, checked=lambda text, made: only_meant(text, made, scope))
+    if isinstance(scope, StepScope) and scope.has_secrets:
+        return evaluation.resolve(value, scope, checked=lambda text, made: defuse_unnamed_secrets(text, made, scope))
     return evaluation.resolve(value, scope)
 
 
@@ -121,8 +120,8 @@ def holds(text: str, scope: Mapping[str, Any]) -> bool:
     return truth(evaluate(text, scope))
 
 
-def said(problem: ExpressionError) -> str:
-    """Return what is wrong with an expression and what could be written instead."""
+def describe_error(problem: ExpressionError) -> str:
+    """Return the message and the hint of an expression error."""
     return f"{problem} ({problem.hint.rstrip('.')})" if problem.hint else str(problem)
 
 
@@ -146,4 +145,4 @@ def _paths(value: Any, *, bare: bool) -> tuple[str, ...]:
     return tuple(".".join(each.path) for each in references(value, bare=bare))
 
 
-__all__ = ["ExpressionError", "Scope", "holds", "reads_of", "resolve", "said"]
+__all__ = ["ExpressionError", "StepScope", "describe_error", "holds", "reads_of", "resolve"]

@@ -1,4 +1,4 @@
-"""Where a workflow stands: what its events add up to. Only `evolve_workflow` changes it."""
+"""The state of a workflow, folded from its events. Only `evolve_workflow` changes it."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStatus, TimerFired
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.domain.workflows.plan import Plan
-from agent_fabric.domain.workflows.step_state import Block, Phase, StepCall, StepState, timer_counts
+from agent_fabric.domain.workflows.step_state import Block, StepCall, StepPhase, StepState, timer_counts
 
-__all__ = ["Block", "Phase", "StepState", "WorkflowState"]
+__all__ = ["Block", "StepPhase", "StepState", "WorkflowState"]
 
 INTERNAL_ERROR = "InternalError"
 """Error type of a step that could not be carried out, through no fault of its own."""
@@ -30,7 +30,7 @@ class WorkflowState:
     root: Block
     steps: dict[LaneId, StepState] = field(default_factory=dict)
     """Every step that may start, or has."""
-    early: dict[LaneId, tuple[StepFinished, float]] = field(default_factory=dict)
+    adopted: dict[LaneId, tuple[StepFinished, float]] = field(default_factory=dict)
     """Ends of steps that were taken over from another run before it was their turn."""
 
     ready: list[tuple[tuple[int, ...], StepState]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class WorkflowState:
     """Steps that a person has to answer."""
     children: dict[LaneId, StepState] = field(default_factory=dict)
     """Steps whose work a run of its own does."""
-    left_children: dict[LaneId, StepState] = field(default_factory=dict)
+    detached_children: dict[LaneId, StepState] = field(default_factory=dict)
     """Children that somebody has to drive again."""
     listeners: dict[str, dict[LaneId, StepState]] = field(default_factory=dict)
     """Who waits for which signal."""
@@ -95,8 +95,8 @@ class WorkflowState:
     @property
     def is_left_to_children(self) -> bool:
         """Nothing is to be done but to go on with other runs, each of which knows how often it was taken over."""
-        full = len(self.left_children) >= self.definition.execution.parallel_limit
-        return bool(self.left_children) and not self.ready and not self.settling and (full or not self.queued)
+        full = len(self.detached_children) >= self.definition.execution.parallel_limit
+        return bool(self.detached_children) and not self.ready and not self.settling and (full or not self.queued)
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -117,7 +117,7 @@ class WorkflowState:
     def call_of(self, lane: LaneId) -> StepCall:
         """Return what has become of a step's tool call so far; the same number before and after the step has begun."""
         step = self.steps[lane]
-        number = step.attempt + (step.phase is Phase.READY)
+        number = step.attempt + (step.phase is StepPhase.READY)
         return StepCall(number, step.calls, step.began_with, step.asked, step.decided)
 
     def broken(self, lane: LaneId, message: str) -> StepFinished:
@@ -188,7 +188,7 @@ class WorkflowState:
             yield [step.lane for _, step in heap]
         yield [step.lane for step in self.settling]
         yield [(moment, step.lane, attempt, purpose) for moment, _, step, attempt, purpose in self.timers]
-        yield from (list(self.open), list(self.left_children), self.early, self.signals, self.busy_agents)
+        yield from (list(self.open), list(self.detached_children), self.adopted, self.signals, self.busy_agents)
         yield [(name, list(steps)) for name, steps in self.listeners.items() if steps]
         yield from (
             self.under_way,

@@ -1,4 +1,4 @@
-"""Where one step stands, and one list of steps. Only `evolve_workflow` changes them."""
+"""The state of one step and of one list of steps. Only `evolve_workflow` changes them."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -9,22 +9,22 @@ from agent_fabric.domain.events import ToolErred, ToolReturned
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.workflow_events import ChildFinished, SignalReceived, StepStatus, TimerFired
 from agent_fabric.domain.workflows.definition import Step
-from agent_fabric.domain.workflows.plan import Node, Row
+from agent_fabric.domain.workflows.plan import PlanNode, StepList
 
 
-class Phase(Enum):
-    """What a step does next, or waits for."""
+class StepPhase(Enum):
+    """The phase of a step: what it does next, or waits for."""
 
     READY = auto()
-    """May start as soon as there is room for it."""
+    """May start as soon as a slot is free."""
     BEGUN = auto()
-    """Started; what follows from that comes at once, unless the program was stopped in between."""
-    HALF_BEGUN = auto()
-    """The program was stopped in between."""
+    """Its start is recorded; its work follows at once."""
+    START_INTERRUPTED = auto()
+    """The process ended between the start and the work."""
     CALLED = auto()
     """Its tool runs."""
     IN_DOUBT = auto()
-    """Its tool was under way when the program was stopped."""
+    """Its tool call was in flight when the process ended."""
     ASKED = auto()
     """A person has to answer."""
     CALL_DUE = auto()
@@ -34,26 +34,26 @@ class Phase(Enum):
     DELAYED = auto()
     """Until the next attempt."""
     CHILD = auto()
-    """A run of its own does the work."""
+    """A child run does the work."""
     CHILD_WAITS = auto()
-    """That run waits for somebody."""
-    CHILD_LEFT = auto()
-    """That run was left alone when the program was stopped."""
+    """The child run waits for an approval."""
+    CHILD_DETACHED = auto()
+    """The process ended while the child run was in progress."""
     OPEN = auto()
     """The steps inside it are under way."""
     JUDGING = auto()
-    """Everything is there to say how the attempt ended."""
+    """The outcome of the attempt is known."""
     STOPPING = auto()
-    """What it has under way has to be ended."""
+    """Its work in flight has to be cancelled."""
     DONE = auto()
 
 
-Outcome = ToolReturned | ToolErred | ApprovalDecided | ChildFinished | SignalReceived | TimerFired
-"""What an attempt came to."""
+AttemptOutcome = ToolReturned | ToolErred | ApprovalDecided | ChildFinished | SignalReceived | TimerFired
+"""The events that decide an attempt."""
 
 
 class StepCall(NamedTuple):
-    """A step's tool call, for whoever makes it."""
+    """The tool call of a step."""
 
     number: int
     """Which attempt at the step it belongs to."""
@@ -65,7 +65,7 @@ class StepCall(NamedTuple):
 
 
 class StepState:
-    """One step, or one of a `for-each` for one item, from the moment when it may start."""
+    """One step that is ready or later; inside a `for-each`, one step of one item."""
 
     __slots__ = (
         "asked",
@@ -75,9 +75,9 @@ class StepState:
         "blocks",
         "branch",
         "calls",
+        "cancel_error",
         "child_asks",
         "child_run_id",
-        "cut",
         "decided",
         "error",
         "error_type",
@@ -101,14 +101,14 @@ class StepState:
         "status",
     )
 
-    def __init__(self, lane: LaneId, node: Node, block: "Block") -> None:
+    def __init__(self, lane: LaneId, node: PlanNode, block: "Block") -> None:
         self.lane = lane
         self.node = node
         self.block = block
         """The list that it is run in."""
         self.order: tuple[int, ...] = (*block.order, node.index)
         """Its place in the definition, to start what stands first."""
-        self.phase = Phase.READY
+        self.phase = StepPhase.READY
         self.status: StepStatus | None = None
         """How it ended."""
         self.attempt = 0
@@ -119,7 +119,7 @@ class StepState:
         self.error = ""
         self.error_type = ""
         self.reused_from: RunId | None = None
-        self.outcome: Outcome | None = None
+        self.outcome: AttemptOutcome | None = None
         self.asked: ApprovalRequested | None = None
         """What a person was asked about this attempt."""
         self.decided: ApprovalDecided | None = None
@@ -146,7 +146,7 @@ class StepState:
         """Items are being begun right now."""
         self.blocks: list[Block] = []
         """Of a container: the lists that it has begun, one for each item of a `for-each`."""
-        self.cut: tuple[str, str] | None = None
+        self.cancel_error: tuple[str, str] | None = None
         """Of a container: type and text of the error that keeps it from beginning anything new."""
 
     def __lt__(self, other: object) -> bool:
@@ -179,7 +179,7 @@ class StepState:
             self.reason,
             self.next_item,
             self.items_open,
-            self.cut,
+            self.cancel_error,
             [(block.left, block.open, block.level, block.counts, block.broken) for block in self.blocks],
         )
 
@@ -198,48 +198,50 @@ class Block:
         "order",
         "owner",
         "prefix",
-        "row",
+        "step_list",
         "values",
     )
 
     def __init__(
-        self, row: Row, owner: StepState | None, index: int | None, values: dict[str, Mapping[str, Any]]
+        self, step_list: StepList, owner: StepState | None, index: int | None, values: dict[str, Mapping[str, Any]]
     ) -> None:
-        self.row = row
+        self.step_list = step_list
         self.owner = owner
         self.index = index
         """Of the item, in a `for-each`."""
         self.values = values
         """Outputs of the steps that succeeded, by id; one mapping for the workflow and one for each item."""
-        self.counts = list(row.counts)
+        self.counts = list(step_list.counts)
         """How many steps each one still waits for."""
-        self.left = len(row.nodes)
+        self.left = len(step_list.nodes)
         """Steps that have not come to their end."""
         self.open = 0
         """Steps that have begun and not come to their end."""
         self.level = 0
-        self.level_left = len(row.levels[0]) if row.levels else 0
+        self.level_left = len(step_list.levels[0]) if step_list.levels else 0
         self.broken: dict[int, str] = {}
-        """Steps that nobody can build on any more, and which failed step is to blame."""
+        """Steps that failed or were skipped for a failure, and the failed step."""
         self.prefix = ""
-        """What stands before the ids of its steps in their lanes."""
+        """The prefix of its lanes."""
         self.order: tuple[int, ...] = ()
         if owner is not None:
             self.prefix = f"{owner.lane}[{index}]." if index is not None else owner.block.prefix
             self.order = (*owner.order, index) if index is not None else owner.order
 
 
-_WITHOUT_TIMEOUT = frozenset({Phase.READY, Phase.DELAYED, Phase.JUDGING, Phase.STOPPING, Phase.DONE})
+_WITHOUT_TIMEOUT = frozenset(
+    {StepPhase.READY, StepPhase.DELAYED, StepPhase.JUDGING, StepPhase.STOPPING, StepPhase.DONE}
+)
 
 
 def timer_counts(step: StepState, attempt: int, purpose: str) -> bool:
-    """Tell whether anybody still waits for a moment."""
+    """Tell whether a timer is still awaited."""
     if step.attempt != attempt:
         return False
     match purpose:
         case "retry":
-            return step.phase is Phase.DELAYED
+            return step.phase is StepPhase.DELAYED
         case "wait":
-            return step.phase is Phase.WAITING
+            return step.phase is StepPhase.WAITING
         case _:
             return step.phase not in _WITHOUT_TIMEOUT

@@ -11,7 +11,7 @@ from typing import Any, Final
 from agent_fabric.domain.definitions.problems import Problem, WorkflowInvalid, did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
-from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.checks.triggers import not_armed
 from agent_fabric.domain.workflows.definition import WorkflowDefinition, definition_from
 from agent_fabric.infrastructure.definitions.files import (
@@ -56,12 +56,12 @@ class Found:
         return self.definition
 
 
-def read_definition(path: Path, known: Known = NOTHING_KNOWN) -> Found:
+def read_definition(path: Path, known: KnownNames = NOTHING_KNOWN) -> Found:
     """Read and check one file. Whatever is wrong, with the file or with what it says, stands in `problems`."""
     return _checked(_unknown_format(path) or read_file(path), known)
 
 
-def check_definition(path: Path, text: str, known: Known = NOTHING_KNOWN) -> Found:
+def check_definition(path: Path, text: str, known: KnownNames = NOTHING_KNOWN) -> Found:
     """Check what would stand in a file, as `read_definition` does; nothing is read."""
     return _checked(parse_text(path, text), known)
 
@@ -75,11 +75,11 @@ def definition_text(path: Path) -> str | None:
 class DefinitionFolder:
     """The workflows of some folders, by name."""
 
-    def __init__(self, folders: Sequence[Path], known: Callable[[], Known] = Known) -> None:
+    def __init__(self, folders: Sequence[Path], known: Callable[[], KnownNames] = KnownNames) -> None:
         """`known` is asked at each lookup: agents and actions may have changed too."""
         self._files = DefinitionFiles(folders, lambda name: name.endswith(SUFFIXES) and not name.startswith("."))
         self._known = known
-        self._checks: dict[Path, tuple[DefinitionFile, Known, Found]] = {}
+        self._checks: dict[Path, tuple[DefinitionFile, KnownNames, Found]] = {}
 
     def list(self) -> list[Found]:
         """Return every file, by name of its workflow; broken ones have problems, and so has a folder that is."""
@@ -107,7 +107,7 @@ class DefinitionFolder:
         hint = did_you_mean(name, [each.name for each in every], otherwise=f"Looked in {here}.")
         raise DefinitionNotFound(f"There is no workflow {name!r}", hint=hint)
 
-    def _check(self, file: DefinitionFile, known: Known) -> Found:
+    def _check(self, file: DefinitionFile, known: KnownNames) -> Found:
         before = self._checks.get(file.path)
         if before is not None and before[0] is file and before[1] == known:
             return before[2]
@@ -122,7 +122,7 @@ def _unknown_format(path: Path) -> DefinitionFile | None:
     return unreadable(path, "the format cannot be told from the name", "Use a name that ends in .yaml or .json.")
 
 
-def _checked(file: DefinitionFile, known: Known) -> Found:
+def _checked(file: DefinitionFile, known: KnownNames) -> Found:
     if file.parsed is None:
         return Found(path=file.path, problems=file.problems)
     problems = problems_in(file.plain, known)

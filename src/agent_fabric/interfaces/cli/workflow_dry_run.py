@@ -8,8 +8,8 @@ from typing import Any
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.workflows.command_line import command_text
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
-from agent_fabric.domain.workflows.evolve import begin
-from agent_fabric.domain.workflows.foreseen import BeforeAnyStep
+from agent_fabric.domain.workflows.dry_run import DryRunScope
+from agent_fabric.domain.workflows.evolve import initial_workflow_state
 from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.domain.workflows.scope import ExpressionError
 from agent_fabric.interfaces.cli.output import plain, print_json
@@ -32,9 +32,9 @@ def print_dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any], *, 
 def dry_run(definition: WorkflowDefinition, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of a run in which nothing is run: each step with its inputs as far as they are known."""
     dry = replace(definition, execution=replace(definition.execution, dry_run=True))
-    workflow = begin(dry, inputs, RunId(""))
+    workflow = initial_workflow_state(dry, inputs, RunId(""))
     result = result_of_workflow(workflow)
-    scope = BeforeAnyStep(workflow)
+    scope = DryRunScope(workflow)
     steps = {step.id: step for step in definition.all_steps()}
     order = {each.step.id: nth for nth, each in enumerate(drawn(definition))}
     result["step_results"].sort(key=lambda each: order[each["step_id"]])

@@ -21,7 +21,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, ChildCancel, consequences
 from agent_fabric.domain.runs.task import FrozenWorkflow, Parent, RunStatus
 from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
-from agent_fabric.domain.workflows.children import child_run_id
+from agent_fabric.domain.workflows.child_run_ids import child_run_id
 from contract.run_repository_contract import RUN, completed, log, run_created
 
 PLAIN = run_created()

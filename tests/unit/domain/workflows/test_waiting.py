@@ -18,7 +18,7 @@ from agent_fabric.domain.workflow_events import (
     TimerFired,
 )
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
-from agent_fabric.domain.workflows.children import child_run_id
+from agent_fabric.domain.workflows.child_run_ids import child_run_id
 from agent_fabric.domain.workflows.decide import decide_workflow
 from workflow_world import RUN, Gave, World, of, step, workflow
 

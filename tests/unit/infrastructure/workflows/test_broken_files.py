@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.workflows.checks.check import AgentShape, Known
+from agent_fabric.domain.workflows.checks.check import AgentShape, KnownNames
 from agent_fabric.infrastructure.workflows.definition_files import read_definition
 
-KNOWN = Known(
+KNOWN = KnownNames(
     agents={
         "writer": AgentShape(
             inputs={"text": Parameter(type="string", required=True), "count": Parameter(type="integer")},

@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.domain.definitions.problems import WorkflowInvalid
 from agent_fabric.domain.errors import DefinitionNotFound, InvalidDefinition
-from agent_fabric.domain.workflows.checks.check import AgentShape, Known
+from agent_fabric.domain.workflows.checks.check import AgentShape, KnownNames
 from agent_fabric.infrastructure.definitions.files import MAX_BYTES
 from agent_fabric.infrastructure.workflows.definition_files import DefinitionFolder, read_definition
 
@@ -103,7 +103,7 @@ def test_a_correction_counts_at_once_and_what_has_not_changed_is_not_read_again(
 
 def test_files_are_checked_against_one_another_and_against_agents_that_come_and_go(tmp_path: Path) -> None:
     known: dict[str, AgentShape] = {}
-    folder = DefinitionFolder([tmp_path], lambda: Known(agents=dict(known)))
+    folder = DefinitionFolder([tmp_path], lambda: KnownNames(agents=dict(known)))
     steps = "  - {id: a, action: workflow, workflow: called}\n  - {id: b, action: invoke-agent, agent: x}\n"
     (tmp_path / "caller.yaml").write_text(f"name: caller\nsteps:\n{steps}")
     assert [problem.message for problem in folder.list()[0].problems] == [

@@ -10,14 +10,14 @@ from agent_fabric.domain.definitions.parameters import unfit
 from agent_fabric.domain.definitions.problems import Findings, shown
 from agent_fabric.domain.expressions.syntax import check_syntax
 from agent_fabric.domain.schema_words import faults_in_schema
+from agent_fabric.domain.workflows.attempt_events import form_schema
+from agent_fabric.domain.workflows.attempt_result import NOT_RETRIED
 from agent_fabric.domain.workflows.checks.action_rules import RULES, SPECIAL_FIELDS, ActionRule
-from agent_fabric.domain.workflows.checks.graph import Graph, Node
-from agent_fabric.domain.workflows.checks.known import Known
-from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
+from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
+from agent_fabric.domain.workflows.checks.known_names import KnownNames
+from agent_fabric.domain.workflows.checks.output_types import fits_type, type_of
 from agent_fabric.domain.workflows.command_line import split_command
 from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.domain.workflows.judging import form_schema
-from agent_fabric.domain.workflows.verdicts import NEVER_AGAIN
 
 _FOR_A_SHELL: Final = frozenset({"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1", "2>"})
 _USUAL_ACTIONS: Final = {
@@ -39,7 +39,7 @@ _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 class ActionCheck:
     """The check of every step against its action."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: Known, findings: Findings) -> None:
+    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings) -> None:
         self._graph = graph
         self._inputs = inputs
         self._known = known
@@ -72,20 +72,20 @@ class ActionCheck:
                 case _:
                     pass
 
-    def _check_names(self, node: Node) -> None:
+    def _check_names(self, node: GraphNode) -> None:
         for part in ("inputs", "outputs"):
             for name in node.part(part):
                 if "{{" in str(name):
                     hint = "Names stand fast, so that others can refer to them. Put what you compute one level deeper."
                     self._findings.add(node.place.below(part), f"{part}: {shown(name)} cannot be a name", hint)
 
-    def _unknown_action(self, node: Node) -> None:
+    def _unknown_action(self, node: GraphNode) -> None:
         usual = _USUAL_ACTIONS.get(node.action.lower())
         known = [*RULES, *sorted(self._known.actions)]
         hint = f"Did you mean {usual!r}?" if usual else self._findings.did_you_mean(node.action, known)
         self._findings.add(node.place.below("action"), f"there is no action {node.action!r}", hint)
 
-    def _check_fields(self, node: Node, rule: ActionRule) -> None:
+    def _check_fields(self, node: GraphNode, rule: ActionRule) -> None:
         for name in rule.needs:
             if node.plain.get(name) in (None, "", [], {}):
                 self._findings.add(node.place, f"{node.action} needs {name!r}", f"Add {_example(rule, name)}")
@@ -94,14 +94,14 @@ class ActionCheck:
             self._findings.add(node.place, f"{node.action} needs {names}", "Add the steps to run, under then:")
         self._refuse_fields(node, rule.uses)
 
-    def _refuse_fields(self, node: Node, uses: tuple[str, ...]) -> None:
+    def _refuse_fields(self, node: GraphNode, uses: tuple[str, ...]) -> None:
         for name in SPECIAL_FIELDS:
             if name not in uses and node.plain.get(name) not in (None, "", [], {}):
                 users = [action for action, rule in RULES.items() if name in rule.uses]
                 hint = f"Take it out, or use the action {' or '.join(users)}."
                 self._findings.add(node.place.below(name), f"{node.action} does not use {name!r}", hint)
 
-    def _check_inputs(self, node: Node, rule: ActionRule) -> None:
+    def _check_inputs(self, node: GraphNode, rule: ActionRule) -> None:
         given = node.part("inputs")
         there = [name for name in rule.one_input_of if name in given]
         if rule.one_input_of and len(there) != 1:
@@ -133,12 +133,12 @@ class ActionCheck:
         near = self._findings.did_you_mean(name, given, otherwise=" ").strip()
         return f"There is {near.removeprefix('Did you mean ').rstrip('?')}: call it {name!r}." if near else otherwise
 
-    def _check_url(self, node: Node, url: object) -> None:
+    def _check_url(self, node: GraphNode, url: object) -> None:
         if isinstance(url, str) and not url.lstrip().startswith(("{{", "http://", "https://")):
             hint = "Write the whole address: https://example.com/…"
             self._findings.add(node.place.below("inputs", "url"), f"inputs.url is {shown(url)}, no address", hint)
 
-    def _check_moment(self, node: Node, until: object) -> None:
+    def _check_moment(self, node: GraphNode, until: object) -> None:
         if not isinstance(until, str) or "{{" in until:
             return
         try:
@@ -147,7 +147,7 @@ class ActionCheck:
             hint = "Write date and time: 2026-12-24T18:00:00Z"
             self._findings.add(node.place.below("inputs", "until"), f"inputs.until is {shown(until)}, no moment", hint)
 
-    def _check_type(self, node: Node, name: str, wanted: Parameter, who: str) -> None:
+    def _check_type(self, node: GraphNode, name: str, wanted: Parameter, who: str) -> None:
         value = node.part("inputs")[name]
         at = node.place.below("inputs", name)
         if isinstance(value, str) and "{{" in value:
@@ -161,7 +161,7 @@ class ActionCheck:
             for message in unfit(wanted, value, f"inputs.{name}"):
                 self._findings.add(at, message)
 
-    def _check_script(self, node: Node, words: Sequence[str]) -> None:
+    def _check_script(self, node: GraphNode, words: Sequence[str]) -> None:
         """A value in the text that a shell reads would be read as commands."""
         if not words or words[0].rpartition("/")[2] not in _SHELLS:
             return
@@ -175,7 +175,7 @@ class ActionCheck:
                     self._findings.add(node.place.below("command"), message, hint)
                 return
 
-    def _check_command(self, node: Node) -> None:
+    def _check_command(self, node: GraphNode) -> None:
         command = node.plain.get("command")
         if isinstance(command, list):
             self._check_script(node, [word for word in command if isinstance(word, str)])
@@ -195,7 +195,7 @@ class ActionCheck:
                 self._findings.add(at, f"{word!r} would be handed to {words[0]!r} as an argument", hint)
                 return
 
-    def _check_agent(self, node: Node) -> None:
+    def _check_agent(self, node: GraphNode) -> None:
         name = node.plain.get("agent")
         if not isinstance(name, str) or self._known.agents is None or not name:
             return
@@ -220,7 +220,7 @@ class ActionCheck:
                     node.place.below("inputs", each), f"the agent {name!r} takes no input {each!r}", hint
                 )
 
-    def _check_workflow(self, node: Node, workflow_name: object) -> None:
+    def _check_workflow(self, node: GraphNode, workflow_name: object) -> None:
         name = node.plain.get("workflow")
         if not isinstance(name, str) or not name:
             return
@@ -235,7 +235,7 @@ class ActionCheck:
             )
             self._findings.add(at, f"there is no workflow {name!r}", hint)
 
-    def _check_rules(self, node: Node) -> None:
+    def _check_rules(self, node: GraphNode) -> None:
         given = node.part("inputs")
         if given and "schema" not in given and "rules" not in given:
             hint = 'Add inputs.schema, or inputs.rules: ["data.count > 0"]'
@@ -253,14 +253,14 @@ class ActionCheck:
                     node.place.below("inputs", "rules", index), f"inputs.rules[{index}] must be an expression", hint
                 )
 
-    def _check_form(self, node: Node) -> None:
+    def _check_form(self, node: GraphNode) -> None:
         form = node.part("inputs").get("form")
         if isinstance(form, Mapping) and form:
             for path, wrong in faults_in_schema(form_schema(form), expressions=True):
                 name = ".".join(map(str, ("inputs", "form", *path)))
                 self._findings.add(node.place.below("inputs", "form"), f"{name} {wrong}")
 
-    def _check_retry(self, node: Node) -> None:
+    def _check_retry(self, node: GraphNode) -> None:
         rule = RULES.get(node.action)
         attempts = node.part("retry").get("max_attempts")
         if rule is not None and not rule.again and isinstance(attempts, int) and attempts > 1:
@@ -268,7 +268,7 @@ class ActionCheck:
             self._findings.add(node.place.below("retry"), f"{node.action} is never tried again", hint)
         errors = node.part("retry").get("on")
         for index, error in enumerate(errors if isinstance(errors, list) else ()):
-            if isinstance(error, str) and error in NEVER_AGAIN:
+            if isinstance(error, str) and error in NOT_RETRIED:
                 self._findings.add(
                     node.place.below("retry", "on", index), f"{error!r} is never tried again", "Take it out."
                 )

@@ -1,4 +1,4 @@
-"""Tells everything that is wrong with a workflow before it runs, in words for the person who wrote it.
+"""Checks a workflow definition before it runs and reports every problem to its author.
 
 Takes time in proportion to the size of the definition, whatever stands in it, and never raises.
 """
@@ -14,17 +14,17 @@ from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.workflows.checks.action_check import ActionCheck
 from agent_fabric.domain.workflows.checks.flow import Flow
 from agent_fabric.domain.workflows.checks.graph import Graph, check_dependencies, graph_of
-from agent_fabric.domain.workflows.checks.known import AgentShape, Known
-from agent_fabric.domain.workflows.checks.outputs_known import fits_type, type_of
+from agent_fabric.domain.workflows.checks.known_names import AgentShape, KnownNames
+from agent_fabric.domain.workflows.checks.output_types import fits_type, type_of
 from agent_fabric.domain.workflows.checks.shape import MAX_STEPS, WORKFLOW
 from agent_fabric.domain.workflows.checks.triggers import check_triggers
 
-__all__ = ["AgentShape", "Known", "Problem", "problems_in"]
+__all__ = ["AgentShape", "KnownNames", "Problem", "problems_in"]
 
-NOTHING_KNOWN = Known()
+NOTHING_KNOWN = KnownNames()
 
 
-def problems_in(plain: object, known: Known = NOTHING_KNOWN) -> list[Problem]:
+def problems_in(plain: object, known: KnownNames = NOTHING_KNOWN) -> list[Problem]:
     """Return what must be changed before a definition can be run; an empty list means nothing.
 
     At most fifty problems are named; one more entry then tells how many are left.
@@ -60,7 +60,7 @@ def _too_many(graph: Graph, findings: Findings) -> bool:
 
 
 def _check_outputs(
-    plain: Mapping[str, Any], graph: Graph, inputs: Mapping[str, Parameter], known: Known, findings: Findings
+    plain: Mapping[str, Any], graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings
 ) -> None:
     outputs = plain.get("outputs")
     for name, each in outputs.items() if isinstance(outputs, dict) else ():

@@ -1,4 +1,4 @@
-"""Checks expressions: whether they parse, and whether what they refer to is surely there when they are needed."""
+"""Checks expressions: their syntax, and that the values they read always exist when they are evaluated."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, pairwise
@@ -8,9 +8,9 @@ from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.problems import Findings, Place
 from agent_fabric.domain.expressions.references import Reference, references
 from agent_fabric.domain.expressions.syntax import check_syntax
-from agent_fabric.domain.workflows.checks.graph import Graph, Node
-from agent_fabric.domain.workflows.checks.known import Known
-from agent_fabric.domain.workflows.checks.outputs_known import outputs_of
+from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
+from agent_fabric.domain.workflows.checks.known_names import KnownNames
+from agent_fabric.domain.workflows.checks.output_types import outputs_of
 from agent_fabric.domain.workflows.definition import BuiltIn
 
 _FIXED: Final[Mapping[str, frozenset[str]]] = {
@@ -38,7 +38,7 @@ class Written(NamedTuple):
 class Flow:
     """The check of all expressions of one definition."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: Known, findings: Findings) -> None:
+    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings) -> None:
         self._graph = graph
         self._inputs = inputs
         self._known = known
@@ -66,7 +66,7 @@ class Flow:
             self._findings.add(written.place, f"{written.place.name}: the expression cannot be read: {what}", hint)
         return () if messages else references(written.text, bare=written.bare)
 
-    def _tested(self, node: Node) -> Tested:
+    def _tested(self, node: GraphNode) -> Tested:
         """Return the steps and inputs whose existence the conditions around a step have already tested."""
         tested: set[tuple[str, ...]] = set()
         for each in node.chain():
@@ -75,7 +75,7 @@ class Flow:
                 tested.update(_subject(found.path) for found in references(condition, bare=True) if found.guarded)
         return frozenset(tested)
 
-    def _check_reference(self, reference: Reference, written: Written, node: Node | None, tested: Tested) -> None:
+    def _check_reference(self, reference: Reference, written: Written, node: GraphNode | None, tested: Tested) -> None:
         root, fields = reference.path[0], reference.path[1:]
         add, place = self._findings.add, written.place
         if root in written.extra:
@@ -120,7 +120,7 @@ class Flow:
                 _OPTIONAL_HINT.format(name=f"inputs.{name}"),
             )
 
-    def _check_step(self, reference: Reference, written: Written, node: Node | None, tested: Tested) -> None:
+    def _check_step(self, reference: Reference, written: Written, node: GraphNode | None, tested: Tested) -> None:
         name, place = reference.path[0], written.place
         named = self._graph.by_id.get(name)
         if named is None:
@@ -146,12 +146,14 @@ class Flow:
 _NO_STEP: Final = "Expressions know inputs.NAME, STEP.FIELD, secrets.NAME, run.id, workflow.name."
 
 
-def _not_there(named: Node, node: Node | None, path: tuple[str, ...], *, guarded: bool) -> tuple[str, str] | None:
+def _not_there(
+    named: GraphNode, node: GraphNode | None, path: tuple[str, ...], *, guarded: bool
+) -> tuple[str, str] | None:
     """Say why a step need not have run when another one reads its outputs; None: it surely has."""
     if node is named:
         return "a step cannot read its own outputs", "In its outputs, write result.FIELD."
     around = {id(each.beside): each for each in node.chain()} if node is not None else {}
-    inner: list[Node] = []
+    inner: list[GraphNode] = []
     """From the named step outwards, up to the list that both have in common."""
     for each in named.chain():
         inner.append(each)
@@ -181,7 +183,7 @@ def _not_there(named: Node, node: Node | None, path: tuple[str, ...], *, guarded
     return _not_certain(named, inner, node, ".".join(path))
 
 
-def _not_before(top: Node, reader: Node, node: Node) -> tuple[str, str]:
+def _not_before(top: GraphNode, reader: GraphNode, node: GraphNode) -> tuple[str, str]:
     where = "" if reader is node else f" on {reader.id!r}"
     if top.beside.ordered and not top.beside.goes_on:
         return f"{top.id!r} runs after this step", f"Move {top.id!r} above {reader.id!r}."
@@ -193,7 +195,9 @@ def _not_before(top: Node, reader: Node, node: Node) -> tuple[str, str]:
     return f"{top.id!r} need not have run before this step", f"Add depends_on: [{top.id}]{where}"
 
 
-def _not_certain(named: Node, inner: list[Node], node: Node | None, written: str) -> tuple[str, str] | None:
+def _not_certain(
+    named: GraphNode, inner: list[GraphNode], node: GraphNode | None, written: str
+) -> tuple[str, str] | None:
     mine = [each.plain.get("condition") for each in node.chain()] if node is not None else []
     hint = f"Write {written} | default('…'), or give the step a condition: {named.id} is defined"
     for each in inner:
@@ -213,7 +217,7 @@ def _subject(path: tuple[str, ...]) -> tuple[str, ...]:
     return path[:2] if path[0] == "inputs" else path[:1]
 
 
-def _written(node: Node) -> Iterator[Written]:
+def _written(node: GraphNode) -> Iterator[Written]:
     """Return everything in a step that may hold expressions."""
     condition = node.plain.get("condition")
     if isinstance(condition, str):

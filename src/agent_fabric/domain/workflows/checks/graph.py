@@ -1,4 +1,4 @@
-"""The steps as a graph: who stands beside whom, who waits for whom, and what surely is done before what."""
+"""The dependency graph of the steps: siblings, dependencies, and which steps always end before which."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _SHOWN_IN_CYCLE: Final = 12
 
 
 @dataclass(eq=False)
-class Node:
+class GraphNode:
     """A step with its place among the others."""
 
     id: str
@@ -26,13 +26,13 @@ class Node:
     """Among its siblings."""
 
     @property
-    def owner(self) -> "Node | None":
+    def owner(self) -> "GraphNode | None":
         """The step that this one is inside of."""
         return self.beside.owner
 
-    def chain(self) -> Iterator["Node"]:
+    def chain(self) -> Iterator["GraphNode"]:
         """Return this step, the one around it, and so on outwards."""
-        here: Node | None = self
+        here: GraphNode | None = self
         while here is not None:
             yield here
             here = here.owner
@@ -47,7 +47,7 @@ class Node:
 class Siblings:
     """The steps of one list."""
 
-    owner: Node | None
+    owner: GraphNode | None
     key: str
     """`steps`, `then` or `else`."""
     ordered: bool
@@ -56,7 +56,7 @@ class Siblings:
     """Even when one of them failed, unless it is waited for by name."""
     in_groups: bool = False
     """Whole groups wait for one another, so what nobody names may be done before all the same."""
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[GraphNode] = field(default_factory=list)
     needs: dict[int, list[int]] = field(default_factory=dict)
     """By index: the indexes that its `depends_on` names."""
 
@@ -71,14 +71,14 @@ class Siblings:
             before[index] = bits
         return before
 
-    def surely_before(self, first: Node, second: Node) -> bool:
+    def surely_before(self, first: GraphNode, second: GraphNode) -> bool:
         """Tell whether one sibling is done before another starts. On a cycle, which is a problem of its own, it is."""
         if self.ordered and not self.goes_on:
             return first.index < second.index
         bits = self.before[second.index]
         return bits is None or bool(bits >> first.index & 1)
 
-    def may_see(self, first: Node, second: Node) -> bool:
+    def may_see(self, first: GraphNode, second: GraphNode) -> bool:
         """Tell whether one sibling's outputs can ever be there for another, which has provided for their absence."""
         if self.ordered:
             return first.index < second.index
@@ -91,9 +91,9 @@ class Graph:
 
     root: Siblings
     lists: list[Siblings]
-    by_id: dict[str, Node]
+    by_id: dict[str, GraphNode]
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[GraphNode]:
         """Return every step with a usable id, list by list."""
         for siblings in self.lists:
             yield from siblings.nodes
@@ -122,7 +122,9 @@ def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
             if not at.step:
                 continue  # the structure's problem
             action = step.get("action")
-            node = Node(at.step, action if isinstance(action, str) else "", step, at, siblings, len(siblings.nodes))
+            node = GraphNode(
+                at.step, action if isinstance(action, str) else "", step, at, siblings, len(siblings.nodes)
+            )
             siblings.nodes.append(node)
             _enter(node, graph, findings)
             for key in ("steps", "then", "else"):
@@ -133,7 +135,7 @@ def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
     return graph
 
 
-def _enter(node: Node, graph: Graph, findings: Findings) -> None:
+def _enter(node: GraphNode, graph: Graph, findings: Findings) -> None:
     at = node.place.below("id")
     if node.id.lower() in RESERVED_IDS:
         hint = f"Call it {node.id}_step, for example."
@@ -160,7 +162,7 @@ def check_dependencies(graph: Graph, findings: Findings) -> None:
         _check_cycles(siblings, findings)
 
 
-def _explain(node: Node, name: str, at: Place, graph: Graph, findings: Findings) -> None:
+def _explain(node: GraphNode, name: str, at: Place, graph: Graph, findings: Findings) -> None:
     if name == node.id:
         findings.add(at, "it depends on itself", f"Take {name!r} out of its depends_on.")
         return
@@ -216,7 +218,7 @@ def _check_cycles(siblings: Siblings, findings: Findings) -> None:
         _check_sequence(siblings, findings)
 
 
-def _tell_cycle(cycle: list[Node], findings: Findings) -> None:
+def _tell_cycle(cycle: list[GraphNode], findings: Findings) -> None:
     names = [node.id for node in (*cycle, cycle[0])]
     if len(names) > _SHOWN_IN_CYCLE:
         left_out = len(names) - _SHOWN_IN_CYCLE

@@ -1,4 +1,4 @@
-"""The one table of what a workflow's file may say; the check and the JSON Schema are both made from it."""
+"""The fields of a workflow definition file. The check and the JSON Schema are built from this table."""
 
 from typing import Final
 

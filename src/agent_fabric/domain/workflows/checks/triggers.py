@@ -1,4 +1,4 @@
-"""What would start a workflow by itself: checked, and shown as not armed yet."""
+"""Checks triggers. They are validated and listed; none is armed yet."""
 
 import re
 from typing import Any, Final, NamedTuple

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it brings no types
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.workflows.checks.check import AgentShape, Known, problems_in
+from agent_fabric.domain.workflows.checks.check import AgentShape, KnownNames, problems_in
 from agent_fabric.domain.workflows.checks.schema import workflow_schema
 from agent_fabric.domain.workflows.definition import definition_from
 
@@ -171,7 +171,7 @@ def sound(name: str) -> dict[str, Any]:
 @pytest.mark.proves("A33-040", "A33-043", "A33-051", "A33-055")
 @pytest.mark.parametrize("name", SOUND)
 def test_it_has_no_problems_and_becomes_a_workflow(name: str) -> None:
-    assert list(map(str, problems_in(sound(name), Known(actions=frozenset({"send-mail"}))))) == []
+    assert list(map(str, problems_in(sound(name), KnownNames(actions=frozenset({"send-mail"}))))) == []
     assert definition_from(sound(name)).name == "demo"
 
 
@@ -182,7 +182,9 @@ def test_editors_are_told_the_same(name: str) -> None:
 
 def test_a_known_agent_is_given_what_it_takes() -> None:
     text = Parameter(type="string", required=True)
-    known = Known(agents={"writer": AgentShape(inputs={"text": text, "size": Parameter(type="number", default=1)})})
+    known = KnownNames(
+        agents={"writer": AgentShape(inputs={"text": text, "size": Parameter(type="number", default=1)})}
+    )
     step = {
         "id": "a",
         "action": "invoke-agent",

@@ -1,4 +1,4 @@
-"""Which secrets a workflow may use: those that the person who wrote it has named."""
+"""Finds the secrets that a workflow definition names; its steps may use no others."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.workflows.definition import Step, WorkflowDefinition
 
 
-def named_secrets(definition: WorkflowDefinition) -> frozenset[str]:
+def secret_names_in(definition: WorkflowDefinition) -> frozenset[str]:
     """Return the names of all secrets in a definition."""
     return frozenset(
         path[1]

@@ -1,4 +1,4 @@
-"""How a step starts: its condition, its inputs, and the action that does its work."""
+"""Starts a step: its condition, its inputs, and the action that does its work."""
 
 import json
 import math
@@ -13,16 +13,16 @@ from agent_fabric.domain.runs.actions import Record
 from agent_fabric.domain.schema_words import faults_in_schema
 from agent_fabric.domain.workflow_events import StepFinished, StepStarted, StepStatus, StepWaited
 from agent_fabric.domain.workflows.actions import AskPerson, CallStepTool, RunChild, StepAction
-from agent_fabric.domain.workflows.children import child_run_id
+from agent_fabric.domain.workflows.attempt_events import end_event, form_schema
+from agent_fabric.domain.workflows.attempt_result import EXPRESSION_ERROR, failure, success
+from agent_fabric.domain.workflows.child_run_ids import child_run_id
 from agent_fabric.domain.workflows.command_line import command_text, shell_line
 from agent_fabric.domain.workflows.definition import DEFAULT_MOST_ITEMS, BuiltIn, Step
-from agent_fabric.domain.workflows.judging import ending, form_schema
-from agent_fabric.domain.workflows.plan import Kind, Node
+from agent_fabric.domain.workflows.plan import PlanNode, StepKind
 from agent_fabric.domain.workflows.queues import broken_by
-from agent_fabric.domain.workflows.scope import ExpressionError, Scope, holds, reads_of, resolve, said
+from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, holds, reads_of, resolve
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import StepState
-from agent_fabric.domain.workflows.verdicts import EXPRESSION_ERROR, failure, success
 
 _TOOLS: Final = {
     BuiltIn.RUN_COMMAND.value: "shell",
@@ -31,22 +31,22 @@ _TOOLS: Final = {
     BuiltIn.WRITE_FILE.value: "write_file",
 }
 _MAX_SECONDS: Final = 100 * 366 * 86_400
-"""Of a wait: a hundred years."""
-_LAST_MOMENT: Final = 253_402_300_799
-"""The end of the year 9999: what is later is no moment that can be shown; most likely it counts milliseconds."""
+"""Longest wait: a hundred years."""
+_MAX_TIMESTAMP: Final = 253_402_300_799
+"""The end of the year 9999. A larger number most likely counts milliseconds."""
 _MAX_SHOWN: Final = 60
 _NOT_FOR_THE_TOOL: Final = frozenset({"accept_status"})
 
 
-def start(wf: WorkflowState, step: StepState) -> Record | StepAction:
-    """Return how a step whose turn has come begins; one that need not run is skipped."""
+def start_step(wf: WorkflowState, step: StepState) -> Record | StepAction:
+    """Return the first action of a step; a step whose condition is false or whose dependency failed is skipped."""
     declared = step.node.step
     blamed = broken_by(step)
     if blamed:
         return _skipped(step, f"needs {blamed!r}, which failed")
     attempt = step.attempt + 1
     try:
-        scope = Scope(wf, step)
+        scope = StepScope(wf, step)
         if attempt == 1:
             if declared.condition and declared.action != BuiltIn.CONDITIONAL and not holds(declared.condition, scope):
                 return _skipped(step, "")
@@ -55,14 +55,16 @@ def start(wf: WorkflowState, step: StepState) -> Record | StepAction:
             inputs = step.inputs
     except ExpressionError as problem:
         started = _started(step, attempt, {})
-        return Record(step.lane, (started, ending(wf, step, failure(EXPRESSION_ERROR, said(problem)), attempt)))
-    child = child_run_id(wf.run_id, step.lane, attempt) if step.node.kind is Kind.CHILD else None
-    return _work(wf, step, inputs, attempt, _started(step, attempt, inputs, child))
+        return Record(
+            step.lane, (started, end_event(wf, step, failure(EXPRESSION_ERROR, describe_error(problem)), attempt))
+        )
+    child = child_run_id(wf.run_id, step.lane, attempt) if step.node.kind is StepKind.CHILD else None
+    return _work_action(wf, step, inputs, attempt, _started(step, attempt, inputs, child))
 
 
-def go_on(wf: WorkflowState, step: StepState) -> Record | StepAction:
-    """Return what follows a start that stands in the log, when the program was stopped right after it."""
-    return _work(wf, step, step.inputs, step.attempt, None)
+def continue_step(wf: WorkflowState, step: StepState) -> Record | StepAction:
+    """Return the action of a step whose start was recorded when the process ended."""
+    return _work_action(wf, step, step.inputs, step.attempt, None)
 
 
 def _skipped(step: StepState, why: str) -> Record:
@@ -82,7 +84,7 @@ def _started(step: StepState, attempt: int, inputs: Mapping[str, Any], child: An
     )
 
 
-def _reads(node: Node) -> dict[str, tuple[str, ...]]:
+def _reads(node: PlanNode) -> dict[str, tuple[str, ...]]:
     if node.reads is not None:
         return node.reads
     step = node.step
@@ -99,7 +101,7 @@ def inputs_of(step: Step, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return a step's inputs with their values.
 
     Raises:
-        ExpressionError: one has none, or not of the kind that the action needs.
+        ExpressionError: an input has no value, or one of the wrong type.
     """
     match step.action:
         case BuiltIn.CONDITIONAL:
@@ -140,42 +142,44 @@ def _items(inputs: dict[str, Any]) -> dict[str, Any]:
     return inputs
 
 
-def _work(
+def _work_action(
     wf: WorkflowState, step: StepState, inputs: Mapping[str, Any], attempt: int, started: StepStarted | None
 ) -> Record | StepAction:
     """Return the action that does a step's work; `started` is recorded with it unless it has been."""
     before = () if started is None else (started,)
     try:
         match step.node.kind:
-            case Kind.PURE:
-                return Record(step.lane, (*before, ending(wf, step, _computed(wf, step, inputs), attempt)))
-            case Kind.CONTAINER:
+            case StepKind.PURE:
+                return Record(step.lane, (*before, end_event(wf, step, _compute(wf, step, inputs), attempt)))
+            case StepKind.CONTAINER:
                 return Record(step.lane, before)
-            case Kind.WAIT:
-                return Record(step.lane, (*before, _waited(step.node.step, inputs, attempt)))
-            case Kind.PERSON:
+            case StepKind.WAIT:
+                return Record(step.lane, (*before, _wait_event(step.node.step, inputs, attempt)))
+            case StepKind.PERSON:
                 return _question(step, inputs, started)
-            case Kind.TOOL:
-                call = call_for(step, inputs, attempt)
+            case StepKind.TOOL:
+                call = tool_call(step, inputs, attempt)
                 return CallStepTool(step.lane, step.node.step, call, attempt, started)
-            case Kind.CHILD:
-                return child_of(wf, step, inputs, attempt, started)
+            case StepKind.CHILD:
+                return child_action(wf, step, inputs, attempt, started)
             case unknown:
                 assert_never(unknown)
     except ExpressionError as problem:
-        return Record(step.lane, (*before, ending(wf, step, failure(EXPRESSION_ERROR, said(problem)), attempt)))
+        return Record(
+            step.lane, (*before, end_event(wf, step, failure(EXPRESSION_ERROR, describe_error(problem)), attempt))
+        )
 
 
-def _computed(wf: WorkflowState, step: StepState, inputs: Mapping[str, Any]) -> Any:
+def _compute(wf: WorkflowState, step: StepState, inputs: Mapping[str, Any]) -> Any:
     if step.node.step.action == BuiltIn.TRANSFORM:
         return success(inputs)
     data = inputs.get("data")
     problems: list[str] = []
     schema = inputs.get("schema")
     if schema is not None:
-        _require_sound("schema", schema)
+        _require_valid_schema("schema", schema)
         problems += problems_with({"data": data}, {"properties": {"data": schema}})
-    scope = Scope(wf, step, inputs)
+    scope = StepScope(wf, step, inputs)
     rules = inputs.get("rules") or ()
     for rule in rules if isinstance(rules, list | tuple) else [rules]:
         text, message = (rule.get("rule", ""), rule.get("message", "")) if isinstance(rule, Mapping) else (rule, "")
@@ -185,26 +189,26 @@ def _computed(wf: WorkflowState, step: StepState, inputs: Mapping[str, Any]) -> 
         except ExpressionError as problem:
             if not problems:
                 raise  # a rule that cannot be read is no verdict on the data
-            problems.append(f"{text}: {said(problem)}")
+            problems.append(f"{text}: {describe_error(problem)}")
     if problems:
         return failure("ValidationError", "; ".join(problems))
     return success(inputs)
 
 
-def _require_sound(name: str, schema: Any) -> None:
-    """Check that all of a schema can be judged by; what would be passed over is a mistake."""
+def _require_valid_schema(name: str, schema: Any) -> None:
+    """Refuse a schema with keywords that the validator would ignore."""
     for path, wrong in faults_in_schema(schema):
         raise ExpressionError(f"{'.'.join(map(str, (name, *path)))} {wrong}")
 
 
-def _waited(step: Step, inputs: Mapping[str, Any], attempt: int) -> StepWaited:
+def _wait_event(step: Step, inputs: Mapping[str, Any], attempt: int) -> StepWaited:
     until, seconds, event = inputs.get("until"), inputs.get("seconds"), inputs.get("event")
     timeout = inputs.get("timeout", step.timeout_s)
     return StepWaited(
         step_id=step.id,
         attempt=attempt,
         seconds=None if seconds is None else _number("seconds", seconds),
-        until=None if until is None else _moment(until),
+        until=None if until is None else _timestamp(until),
         event="" if event is None else str(event),
         timeout_s=None if timeout is None else _number("timeout", timeout),
     )
@@ -216,17 +220,17 @@ def _number(name: str, value: Any, most: float = _MAX_SECONDS) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 <= number <= most:
-        raise ExpressionError(f"{name} must be a number from 0 to {most:.0f}, not {_short(value)}")
+        raise ExpressionError(f"{name} must be a number from 0 to {most:.0f}, not {_shortened(value)}")
     return number
 
 
-def _short(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-def _moment(value: Any) -> float:
-    """Return a moment given as seconds since 1970 or as ISO 8601; without a zone it is UTC."""
+def _timestamp(value: Any) -> float:
+    """Return a timestamp given as seconds since 1970 or as ISO 8601; without a zone it is UTC."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value.strip())
@@ -234,10 +238,10 @@ def _moment(value: Any) -> float:
         except (ValueError, OverflowError):
             pass
     try:
-        return _number("until", value, _LAST_MOMENT)
+        return _number("until", value, _MAX_TIMESTAMP)
     except ExpressionError:
         raise ExpressionError(
-            f"until must be a moment, not {_short(value)}",
+            f"until must be a moment, not {_shortened(value)}",
             hint="Write 2026-12-24T18:00:00Z, or seconds since 1970.",
         ) from None
 
@@ -247,10 +251,10 @@ def _question(step: StepState, inputs: Mapping[str, Any], started: StepStarted |
     message = inputs.get("approval") if declared.action == BuiltIn.WAIT else inputs.get("message")
     form = inputs.get("form") or {}
     schema = form_schema(form) if form and isinstance(form, Mapping) else form
-    if not _can_be_filled_in(schema):
+    if not _is_form_schema(schema):
         raise ExpressionError("form must be a JSON schema, or fields by name with their types")
     if schema:
-        _require_sound("form", schema)
+        _require_valid_schema("form", schema)
     timeout = inputs.get("timeout", declared.timeout_s)
     return AskPerson(
         lane=step.lane,
@@ -264,8 +268,8 @@ def _question(step: StepState, inputs: Mapping[str, Any], started: StepStarted |
     )
 
 
-def _can_be_filled_in(schema: Any) -> bool:
-    """Tell whether anybody could answer; a form may be made of data."""
+def _is_form_schema(schema: Any) -> bool:
+    """Tell whether a form is a usable object schema; expressions may have produced it."""
     if not isinstance(schema, Mapping):
         return False
     fields = schema.get("properties", {})
@@ -276,8 +280,8 @@ def _can_be_filled_in(schema: Any) -> bool:
     )
 
 
-def call_for(step: StepState, inputs: Mapping[str, Any], attempt: int) -> ToolCallRequest:
-    """Return the tool call that does one attempt's work.
+def tool_call(step: StepState, inputs: Mapping[str, Any], attempt: int) -> ToolCallRequest:
+    """Return the tool call of one attempt.
 
     Raises:
         ExpressionError: the inputs do not make a call.
@@ -293,10 +297,10 @@ def call_for(step: StepState, inputs: Mapping[str, Any], attempt: int) -> ToolCa
     return ToolCallRequest(CallId(f"{step.lane}#{attempt}"), _TOOLS.get(action, action), text)
 
 
-def child_of(
+def child_action(
     wf: WorkflowState, step: StepState, inputs: Mapping[str, Any], attempt: int, started: StepStarted | None
 ) -> RunChild:
-    """Return the action that lets a run of its own do a step's work, or go on with it."""
+    """Return the action that starts or continues the child run of a step."""
     declared = step.node.step
     agent = declared.action == BuiltIn.INVOKE_AGENT
     begun = started is None
@@ -310,5 +314,5 @@ def child_of(
         name=declared.agent if agent else declared.workflow,
         inputs=inputs,
         begun=begun,
-        state=Scope(wf, step, {"workflow": {**Scope(wf, step)["workflow"], "inputs": wf.inputs}}),
+        state=StepScope(wf, step, {"workflow": {**StepScope(wf, step)["workflow"], "inputs": wf.inputs}}),
     )

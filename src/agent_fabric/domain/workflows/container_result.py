@@ -1,21 +1,21 @@
-"""What a container gives: the outputs of the steps inside it, and the failure of one of them."""
+"""The result of a container: the outputs of its steps, or the failure of one of them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from agent_fabric.domain.ids import LaneId
+from agent_fabric.domain.workflows.attempt_result import AttemptResult, failure, success
+from agent_fabric.domain.workflows.cancellation import CANCELLED
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.domain.workflows.state import WorkflowState
 from agent_fabric.domain.workflows.step_state import Block, StepState
-from agent_fabric.domain.workflows.stopping import CANCELLED
-from agent_fabric.domain.workflows.verdicts import Verdict, failure, success
 
 
-def verdict_on_container(wf: WorkflowState, owner: StepState) -> Verdict:
-    """Judge a container in which nothing goes on any more."""
+def result_of_container(wf: WorkflowState, owner: StepState) -> AttemptResult:
+    """Return the result of a container whose steps have ended."""
     outputs = _outputs_inside(owner)
-    if owner.cut is not None:
-        return failure(*owner.cut, outputs)
+    if owner.cancel_error is not None:
+        return failure(*owner.cancel_error, outputs)
     for block in owner.blocks:
         culprit = _failed_in(wf, block)
         if culprit is not None:
@@ -28,8 +28,8 @@ def verdict_on_container(wf: WorkflowState, owner: StepState) -> Verdict:
 
 def _failed_in(wf: WorkflowState, block: Block) -> StepState | None:
     """Return the first step of a list that failed, in the order of the definition."""
-    failed = [index for index, name in block.broken.items() if name == block.row.nodes[index].step.id]
-    return wf.steps[LaneId(block.prefix + block.row.nodes[min(failed)].step.id)] if failed else None
+    failed = [index for index, name in block.broken.items() if name == block.step_list.nodes[index].step.id]
+    return wf.steps[LaneId(block.prefix + block.step_list.nodes[min(failed)].step.id)] if failed else None
 
 
 def _outputs_inside(owner: StepState) -> dict[str, Any]:
@@ -45,4 +45,6 @@ def _outputs_inside(owner: StepState) -> dict[str, Any]:
 
 
 def _of_block(block: Block) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(node.step.id, block.values[node.step.id]) for node in block.row.nodes if node.step.id in block.values]
+    return [
+        (node.step.id, block.values[node.step.id]) for node in block.step_list.nodes if node.step.id in block.values
+    ]

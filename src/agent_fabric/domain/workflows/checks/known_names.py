@@ -1,4 +1,4 @@
-"""What the check of a workflow must know about the world outside its file."""
+"""Names outside a definition file that its check needs: agents, workflows, actions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class AgentShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownNames:
     """Names that a definition may use. None: nobody knows, so they are not checked."""
 
     agents: Mapping[str, AgentShape] | None = None

@@ -1,7 +1,7 @@
-"""Tells the secrets that a workflow's author means from those that outside data names when it is put together.
+"""Removes references to secrets that the author of a workflow did not write.
 
-Data that comes in names no secret: `${secret:TOKEN}` is defused. But two halves can be joined, and escapes of JSON
-that `from_json` reads can hide it. So whatever an expression makes is looked at again.
+References in incoming data are defused. An expression can still join one from two parts, or decode one with
+`from_json`. So the value of each expression is filtered again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,17 +15,17 @@ from agent_fabric.domain.secrets import defused_but, secrets_in
 _SECRETS = "secrets"
 
 
-def only_meant(text: str, made: Any, scope: Mapping[str, Any]) -> Any:
-    """Return what a text came to, without secrets that neither the text names nor a value that it uses."""
+def defuse_unnamed_secrets(text: str, made: Any, scope: Mapping[str, Any]) -> Any:
+    """Defuse references in the value of a text, except those in the text itself and in values that it uses."""
     found = frozenset() if _is_path(text) else secrets_in(made)
     if not found:
         return made
-    meant = secrets_in(text).union(*_named_by(text, scope))
+    meant = secrets_in(text).union(*_secrets_used(text, scope))
     return made if found <= meant else defused_but(made, meant)
 
 
 def _is_path(text: str) -> bool:
-    """Tell whether a text only passes a value on, which may be a large one; nothing is put together then."""
+    """Tell whether a text is a plain path to a value, so that nothing is joined."""
     only = only_expression(text)
     if only is None:
         return False
@@ -35,7 +35,7 @@ def _is_path(text: str) -> bool:
     )
 
 
-def _named_by(text: str, scope: Mapping[str, Any]) -> Iterator[frozenset[str]]:
+def _secrets_used(text: str, scope: Mapping[str, Any]) -> Iterator[frozenset[str]]:
     for each in references(text):
         first, *rest = each.path
         if first == _SECRETS:
@@ -45,7 +45,7 @@ def _named_by(text: str, scope: Mapping[str, Any]) -> Iterator[frozenset[str]]:
 
 
 def _value_at(value: Any, path: list[str]) -> Any:
-    """Follow a path as far as it can be told."""
+    """Follow a path as far as it exists."""
     for part in path:
         if isinstance(value, Mapping) and part in value:
             value = value[part]

@@ -1,4 +1,4 @@
-"""What a step gives and of which type, as far as the file alone tells."""
+"""Infers the outputs of a step and their types from the definition."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.checks.action_rules import RULES
-from agent_fabric.domain.workflows.checks.graph import Graph, Node
-from agent_fabric.domain.workflows.checks.known import Known
+from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
+from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.definition import BuiltIn
 
 _WHOLE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\s*\}\}", re.ASCII)
@@ -27,7 +27,7 @@ def whole_reference(value: object) -> tuple[str, ...] | None:
     return tuple(match[1].split(".")) if match else None
 
 
-def type_of(value: Any, graph: Graph, inputs: Mapping[str, Parameter], known: Known) -> str:
+def type_of(value: Any, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames) -> str:
     """Return the type that a written value will have when the step runs; `any` when that is open."""
     if not isinstance(value, str):
         return _HAS_TYPE.get(type(value), "any")
@@ -51,7 +51,7 @@ def type_of(value: Any, graph: Graph, inputs: Mapping[str, Parameter], known: Kn
     return "any" if gives is None or len(path) > 2 else gives.get(path[1], "any")
 
 
-def outputs_of(node: Node, known: Known, *, own: bool = True) -> Mapping[str, str] | None:
+def outputs_of(node: GraphNode, known: KnownNames, *, own: bool = True) -> Mapping[str, str] | None:
     """Return the names of a step's outputs with their types; None when they cannot be known.
 
     `own` are those that the step adds itself, under `outputs`.
@@ -62,7 +62,7 @@ def outputs_of(node: Node, known: Known, *, own: bool = True) -> Mapping[str, st
     return {**gives, **dict.fromkeys(node.part("outputs"), "any")} if own else gives
 
 
-def _given_by_action(node: Node, known: Known) -> Mapping[str, str] | None:
+def _given_by_action(node: GraphNode, known: KnownNames) -> Mapping[str, str] | None:
     match node.action:
         case BuiltIn.TRANSFORM | BuiltIn.VALIDATE:
             return {name: _literal_type(value) for name, value in node.part("inputs").items()}
@@ -85,7 +85,7 @@ def _literal_type(value: Any) -> str:
     return "any" if isinstance(value, str) and "{{" in value else _HAS_TYPE.get(type(value), "any")
 
 
-def _ids_inside(node: Node, key: str) -> list[str]:
+def _ids_inside(node: GraphNode, key: str) -> list[str]:
     steps = node.plain.get(key)
     return [
         step["id"]

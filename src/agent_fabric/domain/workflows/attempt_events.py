@@ -1,4 +1,4 @@
-"""How an attempt at a step has ended: from what came of it to the event that says so."""
+"""Turns the outcome of an attempt at a step into its event: finished, or retried."""
 
 import json
 from collections.abc import Mapping
@@ -16,44 +16,44 @@ from agent_fabric.domain.workflow_events import (
     StepStatus,
     TimerFired,
 )
-from agent_fabric.domain.workflows.containers import verdict_on_container
-from agent_fabric.domain.workflows.definition import BuiltIn
-from agent_fabric.domain.workflows.plan import Kind
-from agent_fabric.domain.workflows.scope import ExpressionError, Scope, reads_of, resolve, said
-from agent_fabric.domain.workflows.state import WorkflowState
-from agent_fabric.domain.workflows.step_state import Phase, StepState
-from agent_fabric.domain.workflows.stopping import CANCELLED, is_cut
-from agent_fabric.domain.workflows.verdicts import (
+from agent_fabric.domain.workflows.attempt_result import (
     APPROVAL_EXPIRED,
     DENIED,
     EXPRESSION_ERROR,
-    NEVER_AGAIN,
-    Verdict,
+    NOT_RETRIED,
+    AttemptResult,
     failure,
     success,
 )
+from agent_fabric.domain.workflows.cancellation import CANCELLED, in_cancelled_container
+from agent_fabric.domain.workflows.container_result import result_of_container
+from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.domain.workflows.plan import StepKind
+from agent_fabric.domain.workflows.scope import ExpressionError, StepScope, describe_error, reads_of, resolve
+from agent_fabric.domain.workflows.state import WorkflowState
+from agent_fabric.domain.workflows.step_state import StepPhase, StepState
 
 _MAX_SHOWN = 500
 _FIRST_ERROR_STATUS = 400
 
 
-def ending(
-    wf: WorkflowState, step: StepState, verdict: Verdict, attempt: int | None = None
+def end_event(
+    wf: WorkflowState, step: StepState, verdict: AttemptResult, attempt: int | None = None
 ) -> StepFinished | StepRetried:
-    """Return the event that follows from a verdict: the step's end, or another attempt."""
+    """Return the event that ends an attempt: the step finished, or it is retried."""
     attempt = step.attempt if attempt is None else attempt
     declared = step.node.step
     reads: Mapping[str, tuple[str, ...]] = {}
     if verdict.status is StepStatus.SUCCESS and declared.outputs and not verdict.whole:
-        scope = Scope(wf, step, {"result": verdict.outputs})
+        scope = StepScope(wf, step, {"result": verdict.outputs})
         try:
             more = {name: resolve(each, scope) for name, each in declared.outputs.items()}
         except ExpressionError as problem:
-            verdict = failure(EXPRESSION_ERROR, f"outputs: {said(problem)}", verdict.outputs)
+            verdict = failure(EXPRESSION_ERROR, f"outputs: {describe_error(problem)}", verdict.outputs)
         else:
             verdict = success({**verdict.outputs, **more})
             reads = reads_of(declared.outputs)
-    if verdict.status is StepStatus.FAILED and _is_worth_another(wf, step, verdict.error_type, attempt):
+    if verdict.status is StepStatus.FAILED and _may_retry(wf, step, verdict.error_type, attempt):
         return StepRetried(
             step_id=declared.id,
             attempt=attempt,
@@ -72,61 +72,61 @@ def ending(
     )
 
 
-def _is_worth_another(wf: WorkflowState, step: StepState, error_type: str, attempt: int) -> bool:
+def _may_retry(wf: WorkflowState, step: StepState, error_type: str, attempt: int) -> bool:
     retry = step.node.step.retry
-    if attempt >= retry.max_attempts or error_type in NEVER_AGAIN or not step.node.takes_slot:
+    if attempt >= retry.max_attempts or error_type in NOT_RETRIED or not step.node.takes_slot:
         return False
     if wf.halted or (retry.on and error_type not in retry.on):
         return False
-    return not is_cut(step)
+    return not in_cancelled_container(step)
 
 
-def verdict_on(wf: WorkflowState, step: StepState) -> Verdict:
-    """Judge an attempt that has come to something."""
-    if step.node.kind is Kind.CONTAINER:
-        return verdict_on_container(wf, step)
+def result_of_attempt(wf: WorkflowState, step: StepState) -> AttemptResult:
+    """Return the result of an attempt whose outcome is known."""
+    if step.node.kind is StepKind.CONTAINER:
+        return result_of_container(wf, step)
     match step.outcome:
         case ToolReturned() as body:
-            return _of_result(step, body)
+            return _tool_result(step, body)
         case ToolErred() as body:
             return failure(body.error_type, body.error_message)
         case ChildFinished() as body:
-            return _of_child(step, body)
+            return _child_result(step, body)
         case ApprovalDecided() as body:
-            return _of_answer(step, body)
+            return _answer_result(step, body)
         case SignalReceived() as body:
             return success({"waited_for": "event", "data": dict(body.data), "by": body.by})
         case TimerFired(purpose="wait"):
             return success({"waited_for": "until" if "until" in step.inputs else "seconds"})
         case TimerFired():
-            return failure("TimeoutError", _took_too_long(step))
+            return failure("TimeoutError", _timeout_message(step))
         case None:
-            return _ended(step)
+            return _cancelled_result(step)
 
 
-def _ended(step: StepState) -> Verdict:
+def _cancelled_result(step: StepState) -> AttemptResult:
     return failure(CANCELLED, f"was ended because {step.reason}" if step.reason else "was ended")
 
 
-def _took_too_long(step: StepState) -> str:
-    limit = step.inputs.get("timeout") if step.node.kind in (Kind.WAIT, Kind.PERSON) else None
+def _timeout_message(step: StepState) -> str:
+    limit = step.inputs.get("timeout") if step.node.kind in (StepKind.WAIT, StepKind.PERSON) else None
     limit = step.node.step.timeout_s if limit is None else limit
     return f"took longer than {limit:g} s" if isinstance(limit, int | float) else "took too long"
 
 
-def _of_result(step: StepState, body: ToolReturned) -> Verdict:
-    result = _whole(body)
+def _tool_result(step: StepState, body: ToolReturned) -> AttemptResult:
+    result = _untruncated(body)
     match step.node.step.action:
         case BuiltIn.RUN_COMMAND:
-            return _of_command(step, result)
+            return _command_result(step, result)
         case BuiltIn.HTTP_REQUEST:
-            return _of_http(step, result)
+            return _http_result(step, result)
         case _:
             return success(result)
 
 
-def _whole(body: ToolReturned) -> Mapping[str, Any]:
-    """Return all that the tool gave, even if only a part of it fits into a conversation."""
+def _untruncated(body: ToolReturned) -> Mapping[str, Any]:
+    """Return the whole result of a tool, of which the conversation may hold only a part."""
     if body.whole:
         try:
             whole = json.loads(body.whole)
@@ -137,7 +137,7 @@ def _whole(body: ToolReturned) -> Mapping[str, Any]:
     return body.result
 
 
-def _of_command(step: StepState, result: Mapping[str, Any]) -> Verdict:
+def _command_result(step: StepState, result: Mapping[str, Any]) -> AttemptResult:
     code = result.get("exit_code", 0)
     outputs = {"exit_code": code, "stdout": result.get("stdout", ""), "stderr": result.get("stderr", "")}
     if result.get("stdout_dropped") or result.get("stderr_dropped"):
@@ -146,12 +146,12 @@ def _of_command(step: StepState, result: Mapping[str, Any]) -> Verdict:
         return failure("TimeoutError", f"the command took too long. {result.get('hint', '')}".rstrip(), outputs)
     accepted = step.inputs.get("accept_exit_codes")
     if code != 0 and not (isinstance(accepted, list | tuple) and code in accepted):
-        said = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MAX_SHOWN:]
-        return failure("CommandFailed", f"exit code {code}{': ' if said else ''}{said}", outputs)
+        describe_error = str(outputs["stderr"] or outputs["stdout"]).strip()[-_MAX_SHOWN:]
+        return failure("CommandFailed", f"exit code {code}{': ' if describe_error else ''}{describe_error}", outputs)
     return success(outputs)
 
 
-def _of_http(step: StepState, result: Mapping[str, Any]) -> Verdict:
+def _http_result(step: StepState, result: Mapping[str, Any]) -> AttemptResult:
     status = result.get("status", 0)
     accepted = step.inputs.get("accept_status")
     accepted = accepted if isinstance(accepted, list | tuple) else [accepted]
@@ -161,7 +161,7 @@ def _of_http(step: StepState, result: Mapping[str, Any]) -> Verdict:
     return success(result)
 
 
-def _of_child(step: StepState, body: ChildFinished) -> Verdict:
+def _child_result(step: StepState, body: ChildFinished) -> AttemptResult:
     if body.run_status != "completed":
         kind = body.error_type or (CANCELLED if body.run_status == "cancelled" else "ChildFailed")
         return failure(kind, body.error or f"its run {body.child_run_id} ended as {body.run_status}", body.payload)
@@ -172,9 +172,9 @@ def _of_child(step: StepState, body: ChildFinished) -> Verdict:
     return success(payload)
 
 
-def _of_answer(step: StepState, body: ApprovalDecided) -> Verdict:
-    if step.node.kind is Kind.PERSON:
-        return _of_person(step, body)
+def _answer_result(step: StepState, body: ApprovalDecided) -> AttemptResult:
+    if step.node.kind is StepKind.PERSON:
+        return _form_result(step, body)
     in_doubt = step.asked is not None and step.asked.question is Question.DID_IT_HAPPEN
     because = f": {body.reason}" if body.reason else ""
     match body.decision:
@@ -182,14 +182,16 @@ def _of_answer(step: StepState, body: ApprovalDecided) -> Verdict:
             return failure(APPROVAL_EXPIRED, "nobody answered in time")
         case Decision.DONE if in_doubt:
             counted = {"counted_as_done": True, "by": body.by, "reason": body.reason}
-            return Verdict(StepStatus.SUCCESS, counted, whole=True)
+            return AttemptResult(StepStatus.SUCCESS, counted, whole=True)
         case _ if in_doubt:
-            return Verdict(StepStatus.SKIPPED, error=f"skipped by {body.by} after the program was stopped{because}")
+            return AttemptResult(
+                StepStatus.SKIPPED, error=f"skipped by {body.by} after the program was stopped{because}"
+            )
         case _:
             return failure(DENIED, f"refused by {body.by}{because}")
 
 
-def _of_person(step: StepState, body: ApprovalDecided) -> Verdict:
+def _form_result(step: StepState, body: ApprovalDecided) -> AttemptResult:
     approved = body.decision is Decision.APPROVE
     optional = step.inputs.get("required") is False
     if not approved and not optional:
@@ -209,7 +211,7 @@ def _of_person(step: StepState, body: ApprovalDecided) -> Verdict:
 
 
 def form_schema(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON schema of a form; it may be given as one, or for short as its fields by name."""
+    """Return the JSON schema of a form, which is written as a schema or as fields by name."""
     if isinstance(form.get("type"), str) or "properties" in form:
         return form
     fields = {name: {"type": each} if isinstance(each, str) else each for name, each in form.items()}
@@ -224,8 +226,8 @@ def _without_required(field: Any) -> Any:
     return {name: value for name, value in field.items() if name != "required"}
 
 
-def settled(wf: WorkflowState, step: StepState) -> StepFinished | StepRetried:
-    """Return the event that says how an attempt ended about which everything is known, or that has to be stopped."""
-    if step.phase is Phase.STOPPING and step.outcome is None:
-        return ending(wf, step, _ended(step))
-    return ending(wf, step, verdict_on(wf, step))
+def settled_event(wf: WorkflowState, step: StepState) -> StepFinished | StepRetried:
+    """Return the event that ends an attempt whose outcome is known, or that is being stopped."""
+    if step.phase is StepPhase.STOPPING and step.outcome is None:
+        return end_event(wf, step, _cancelled_result(step))
+    return end_event(wf, step, result_of_attempt(wf, step))
