@@ -28,7 +28,8 @@ from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.extend import Effect, action
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.packs.steps import StepPack, step_pack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.steps import step_pack
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
 from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
@@ -56,7 +57,7 @@ RUN = RunId("11111111-2222-4333-8444-555555555555")
 class Steps:
     """Lets steps of one run happen, as a driver does, and keeps what it would record."""
 
-    pack: StepPack
+    pack: BaseSpecialistPack
     invoke: InvokeTool
     known: KnownSecrets
     secrets: frozenset[str]

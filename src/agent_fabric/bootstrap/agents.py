@@ -6,7 +6,7 @@ from pathlib import Path
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.check import KnownToAgents
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
-from agent_fabric.infrastructure.agents.registry import servers_of_all
+from agent_fabric.infrastructure.packs.registry import servers_of_all
 
 
 def open_agents(root: Path, config: FabricConfig) -> AgentFolder:

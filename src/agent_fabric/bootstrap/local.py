@@ -39,11 +39,10 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
+from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
@@ -179,37 +178,24 @@ def build_local(
     models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {}, secrets)
 
-    research = ResearchParts(
-        fetcher=web,
-        search=web,
-        snapshots_for=records.snapshots_for,
-        # What a run has kept secret must not come to lie in the open log of another one.
-        catalogue=records.storage.open_catalogue,
-        clock=clock,
-    )
-    packs = ConfigSpecialistRegistry(
-        config.specialists,
-        sandboxes.for_run,
-        shell_timeout_s=config.shell.timeout_s,
-        research=research,
-        tool_servers=tool_servers,
-        container_for=sandboxes.container_for,
-        browser=config.browser,
-        web_allow_hosts=config.web.allow_hosts,
-        steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s),
-    )
-    registry = RegistryWithAgents(
-        packs,
-        AgentParts(
+    registry = PackRegistry(
+        PackParts(
+            specialists=config.specialists,
             sandbox_for=sandboxes.for_run,
             shell_timeout_s=config.shell.timeout_s,
-            research=research,
-            specialists=config.specialists,
-            tool_servers=tool_servers,
+            fetcher=web,
+            search=web,
+            snapshots_for=records.snapshots_for,
+            # What a run has kept secret must not come to lie in the open log of another one.
+            catalogue=records.storage.open_catalogue,
+            clock=clock,
+            locks=records.storage.agent_locks,
+            tool_servers=_tool_servers(config, origins or {}, secrets),
+            container_for=sandboxes.container_for,
             browser=config.browser,
             web_allow_hosts=config.web.allow_hosts,
-            locks=records.storage.agent_locks,
-        ),
+            steps=LazySteps(web, shell_timeout_s=config.shell.timeout_s),
+        )
     )
     model_turn = ModelTurn(models, clock)
 

@@ -5,20 +5,24 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.http import HttpSender
+    from agent_fabric.application.ports.packs import SpecialistPack
+    from agent_fabric.application.ports.sandbox import Sandbox
     from agent_fabric.bootstrap.plugins import ActionOffer
-    from agent_fabric.infrastructure.packs.steps import StepParts
 
 
 class LazySteps:
-    """Gives the parts of the step pack, and knows the actions that packages have brought along."""
+    """Builds the pack for steps, and knows the actions that packages have brought along."""
 
     def __init__(self, sender: "HttpSender", *, shell_timeout_s: float) -> None:
         self._sender = sender
         self._shell_timeout_s = shell_timeout_s
 
-    def __call__(self) -> "StepParts":
-        """Return the parts that the steps of all runs share."""
-        return self._parts
+    def __call__(self, sandbox: "Sandbox") -> "SpecialistPack":
+        """Return the pack for the steps of a run."""
+        from agent_fabric.infrastructure.packs.steps import step_pack  # noqa: PLC0415 - see above
+
+        actions = tuple(offer.action for offer in self.offers if offer.action is not None)
+        return step_pack(sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s)
 
     @cached_property
     def offers(self) -> "tuple[ActionOffer, ...]":
@@ -26,13 +30,3 @@ class LazySteps:
         from agent_fabric.bootstrap.plugins import installed_actions  # noqa: PLC0415 - see above
 
         return tuple(installed_actions())
-
-    @cached_property
-    def _parts(self) -> "StepParts":
-        from agent_fabric.infrastructure.packs.steps import StepParts  # noqa: PLC0415 - see above
-
-        return StepParts(
-            sender=self._sender,
-            actions=tuple(offer.action for offer in self.offers if offer.action is not None),
-            shell_timeout_s=self._shell_timeout_s,
-        )

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -36,3 +37,11 @@ async def on_own_thread(work: Callable[[], T]) -> T:
     context = contextvars.copy_context()  # so that what the work logs says whose it is
     threading.Thread(target=context.run, args=(run,), name="fabric-work", daemon=True).start()
     return await future
+
+
+async def call_function(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call and await a coroutine function; run any other one on a thread of its own."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    output = await on_own_thread(lambda: function(*args, **kwargs))
+    return await output if inspect.isawaitable(output) else output  # a lambda or partial around a coroutine

@@ -10,7 +10,7 @@ from typing import Any, Final
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.domain.workflows.definition import BuiltIn
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
-from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.threads import call_function
 
 ActionFunction = Callable[[Mapping[str, Any], ToolContext], Any]
 """What an action does: it takes the step's inputs and the call's context, and returns the step's outputs."""
@@ -43,12 +43,7 @@ class Action:
         return self.spec, self._run
 
     async def _run(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        if inspect.iscoroutinefunction(self.function):
-            output = await self.function(args, context)
-        else:
-            output = await on_own_thread(lambda: self.function(args, context))
-            if inspect.isawaitable(output):  # such as a lambda or a partial around a coroutine
-                output = await output
+        output = await call_function(self.function, args, context)
         if isinstance(output, ToolResult):
             return output
         if output is None:

@@ -1,8 +1,8 @@
 """Makes packs of agents: a prompt from their file, and the tools that their capabilities name."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -18,55 +18,44 @@ from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 
-Tool = tuple[ToolSpec, ToolFunction]
-Tools = Sequence[Tool]
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.packs.research import ResearchDesk
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workbench:
-    """What the tools of an agent are made from in one run."""
-
-    sandbox: Sandbox
-    shell_timeout_s: float
-    network_allowed: bool
-    web_tools: Callable[[], Tools]
-    """Gives those that find and read pages."""
-    recall_tools: Callable[[], Tools]
-    """Gives those that look into earlier runs."""
-
-    def tools(self, wanted: frozenset[str]) -> Iterator[Tool]:
-        """Return the tools of these names that work in this run."""
-        yield from (each for each in self._all(wanted) if each[0].name in wanted)
-
-    def refused(self, wanted: frozenset[str]) -> Iterator[Tool]:
-        """Return those that only answer that there is no network."""
-        if not self.network_allowed and wanted & _WEB:
-            yield from (each for each in self.web_tools() if each[0].name in wanted)
-
-    def _all(self, wanted: frozenset[str]) -> Iterator[Tool]:
-        yield READ_FILE, ReadFile(self.sandbox)
-        yield LIST_FILES, ListFiles(self.sandbox)
-        yield SEARCH_FILES, SearchFiles(self.sandbox)
-        yield WRITE_FILE, WriteFile(self.sandbox)
-        yield EDIT_FILE, EditFile(self.sandbox)
-        yield shell_tool(self.sandbox, timeout_s=self.shell_timeout_s)
-        if self.network_allowed and wanted & _WEB:
-            yield from self.web_tools()
-        if wanted & _RECALL:
-            yield from self.recall_tools()
+Tools = Sequence[tuple[ToolSpec, ToolFunction]]
 
 
 _WEB = tools_of(("web-search", "web-fetch", "evidence"))
 _RECALL = tools_of(("recall",))
 
 
-def build_agent_pack(agent: AgentBrief, bench: Workbench) -> BaseSpecialistPack:
-    """Return an agent that builds on no pack, with the tools that its capabilities name, but for a browser's."""
+def build_agent_pack(
+    agent: AgentBrief,
+    sandbox: Sandbox,
+    desk: "Callable[[], ResearchDesk]",
+    *,
+    shell_timeout_s: float,
+    network_allowed: bool,
+) -> BaseSpecialistPack:
+    """Return an agent that builds on no pack, with the tools that its capabilities name, but for a browser's.
+
+    `desk` is called only for tools of research. Without the network, those of the web answer with a refusal.
+    """
     wanted = tools_of(agent.capabilities)
+    web = desk().web_tools() if wanted & _WEB else ()
+    tools: Tools = (
+        (READ_FILE, ReadFile(sandbox)),
+        (LIST_FILES, ListFiles(sandbox)),
+        (SEARCH_FILES, SearchFiles(sandbox)),
+        (WRITE_FILE, WriteFile(sandbox)),
+        (EDIT_FILE, EditFile(sandbox)),
+        shell_tool(sandbox, timeout_s=shell_timeout_s),
+        *(web if network_allowed else ()),
+        *([desk().recall_tool()] if wanted & _RECALL else ()),
+    )
     return BaseSpecialistPack(
         system_prompt=_with_ending(agent.system_prompt, agent.finish),
-        tools=tuple(bench.tools(wanted)),
-        hidden=tuple(bench.refused(wanted)),
+        tools=tuple(each for each in tools if each[0].name in wanted),
+        hidden=() if network_allowed else tuple(each for each in web if each[0].name in wanted),
         finish=FinishSpec(parameters=agent.finish),
     )
 

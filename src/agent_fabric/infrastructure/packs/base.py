@@ -1,13 +1,12 @@
 """What every pack is made of."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.packs.tool_objects import Tool, ToolFunction, object_tool
-from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.threads import call_function
 
 
 class BaseSpecialistPack:
@@ -65,10 +64,7 @@ def tool_from(function: Callable[..., Any]) -> ToolFunction:
     """
 
     async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG001 - as every tool
-        if inspect.iscoroutinefunction(function):
-            output = await function(**args)
-        else:
-            output = await on_own_thread(lambda: function(**args))
+        output = await call_function(function, **args)
         if isinstance(output, ToolResult):
             return output
         return ToolResult(output=output if isinstance(output, Mapping) else {"result": output})

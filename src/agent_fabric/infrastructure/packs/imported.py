@@ -5,7 +5,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -76,5 +76,5 @@ def _checked(pack: Any) -> SpecialistPack:
     twice = repeated_names(pack.tool_definitions)
     if twice:
         raise ValueError(f"more than one tool is named {', '.join(map(repr, twice))}")
-    found: SpecialistPack = pack if all(hasattr(pack, name) for name in OPTIONAL) else CompletedPack(pack)
-    return found
+    complete = all(hasattr(pack, name) for name in OPTIONAL)
+    return cast("SpecialistPack", pack if complete else CompletedPack(pack))

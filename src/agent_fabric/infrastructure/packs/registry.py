@@ -1,10 +1,11 @@
-"""Builds packs by name.
+"""Builds packs by name, and agents as packs.
 
 Packs and what adds tools are imported when they are asked for: other runs would only pay for them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from agent_fabric.application.ports.clock import Clock
@@ -14,19 +15,22 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.config.schema.browser import BROWSER, BrowserConfig
+from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs import STEPS
 from agent_fabric.infrastructure.packs.imported import build_imported
+from agent_fabric.infrastructure.packs.project_context import with_project_context
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.leases import NamedLocks
     from agent_fabric.application.ports.mcp import ToolServers
     from agent_fabric.infrastructure.packs.research import ResearchDesk
-    from agent_fabric.infrastructure.packs.steps import StepParts
-
 
 _RESEARCHERS = frozenset({"research", "enterprise_research"})
+_BUILT_IN = ("engineering", "research", "enterprise_research")
 
 
 class SandboxFor(Protocol):
@@ -42,177 +46,206 @@ ContainerFor = Callable[[RunId, str, str], Sandbox]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResearchParts:
-    """What the research packs of all runs share."""
+class PackParts:
+    """What the packs of all runs share."""
 
+    specialists: Mapping[str, SpecialistConfig]
+    sandbox_for: SandboxFor
+    shell_timeout_s: float
     fetcher: PageFetcher
     search: WebSearch
     snapshots_for: Callable[[RunId], Snapshots]
     catalogue: RunCatalogue
     clock: Clock
-
-    def desk(self, run_id: RunId, sandbox: Sandbox, network_allowed: bool) -> "ResearchDesk":
-        """Return what a researcher works with in one run."""
-        from agent_fabric.infrastructure.packs.research import ResearchDesk  # noqa: PLC0415 - see above
-
-        return ResearchDesk(
-            sandbox=sandbox,
-            fetcher=self.fetcher,
-            search=self.search,
-            snapshots=self.snapshots_for(run_id),
-            clock=self.clock,
-            network_allowed=network_allowed,
-        )
+    locks: "NamedLocks"
+    """For agents of which only one run may be active at a time."""
+    tool_servers: "ToolServers | None" = None
+    container_for: ContainerFor | None = None
+    browser: BrowserConfig = field(default_factory=BrowserConfig)
+    web_allow_hosts: tuple[str, ...] = ()
+    steps: Callable[[Sandbox], SpecialistPack] | None = None
+    """Builds the pack for the steps of workflows."""
 
 
-class ConfigSpecialistRegistry:
-    """SpecialistRegistry over the configuration: built-in packs, and any function named by `builder`."""
+def servers_of_all(specialists: Iterable[SpecialistConfig]) -> dict[str, MCPServerConfig]:
+    """Return every configured tool server by name; of two with one name, the first."""
+    found: dict[str, MCPServerConfig] = {}
+    for specialist in specialists:
+        for server in specialist.mcp_servers:
+            found.setdefault(server.name, server)
+    return found
 
-    def __init__(  # noqa: PLR0913 - what packs of all kinds need
-        self,
-        specialists: Mapping[str, SpecialistConfig],
-        sandbox_for: SandboxFor,
-        *,
-        shell_timeout_s: float,
-        research: ResearchParts,
-        tool_servers: "ToolServers | None" = None,
-        container_for: ContainerFor | None = None,
-        browser: BrowserConfig | None = None,
-        web_allow_hosts: tuple[str, ...] = (),
-        steps: "Callable[[], StepParts] | None" = None,
-    ) -> None:
-        """Join what packs need; `steps` gives what workflows need, and is asked only by those."""
-        self._steps = steps
-        self._browser = browser
-        self._web_allow_hosts = web_allow_hosts
-        self._specialists = specialists
-        self._container_for = container_for
-        self._tool_servers = tool_servers
-        self._sandbox_for = sandbox_for
-        self._shell_timeout_s = shell_timeout_s
-        self._research = research
-        self._built_in: Mapping[str, Callable[[RunId, Sandbox, bool], SpecialistPack]] = {
-            "engineering": self._engineer,
-            "research": self._researcher,
-            "enterprise_research": self._enterprise_researcher,
-        }
+
+@dataclass(frozen=True, slots=True)
+class PackRegistry:
+    """SpecialistRegistry over the configuration: built-in packs, any function named by `builder`, and agents.
+
+    Every pack gets the notes of the project that it works on.
+    """
+
+    parts: PackParts
 
     def names(self) -> Sequence[SpecialistId]:
-        return [SpecialistId(name) for name in self._specialists]
+        return [SpecialistId(name) for name in self.parts.specialists]
 
     def get_pack(
-        self, specialist_id: SpecialistId, *, run_id: RunId, workspace: str, network_allowed: bool
+        self,
+        specialist_id: SpecialistId,
+        *,
+        run_id: RunId,
+        workspace: str,
+        network_allowed: bool,
+        agent: AgentBrief | None = None,
     ) -> SpecialistPack:
-        config = self._specialists.get(specialist_id)
-        if specialist_id == STEPS and self._steps is not None:
-            return self._steps().pack(self._sandbox_for(run_id, workspace, network_allowed=network_allowed))
+        build = _PackBuild(self.parts, run_id, workspace, network_allowed)
+        pack = build.pack(specialist_id) if agent is None else build.agent(agent)
+        return with_project_context(pack, workspace, build.sandbox)
+
+
+@dataclass(frozen=True)
+class _PackBuild:
+    """Builds the packs of one run."""
+
+    parts: PackParts
+    run_id: RunId
+    workspace: str
+    network_allowed: bool
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        return self.parts.sandbox_for(self.run_id, self.workspace, network_allowed=self.network_allowed)
+
+    def pack(self, name: SpecialistId) -> SpecialistPack:
+        if name == STEPS and self.parts.steps is not None:
+            return self.parts.steps(self.sandbox)
+        config = self.parts.specialists.get(name)
         if config is None:
-            raise RecruitError(
-                f"There is no pack {specialist_id!r}", hint=f"Known packs: {', '.join(self._specialists)}."
-            )
-        sandbox = self._sandbox_for(run_id, workspace, network_allowed=network_allowed)
-        if config.builder is not None:
-            pack = build_imported(
-                specialist_id, config.builder, workspace, network_allowed, sandbox=sandbox, run_id=run_id
-            )
+            raise RecruitError(f"There is no pack {name!r}", hint=f"Known packs: {', '.join(self.parts.specialists)}.")
+        if config.builder is None:
+            pack = self._built_in(name)
         else:
-            pack = self._builder_of(specialist_id)(run_id, sandbox, network_allowed)
-        tools = [name for name in config.tools if name != BROWSER]
+            pack = build_imported(
+                name, config.builder, self.workspace, self.network_allowed, sandbox=self.sandbox, run_id=self.run_id
+            )
+        tools = [reference for reference in config.tools if reference != BROWSER]
         if tools:
             from agent_fabric.infrastructure.packs.added_tools import with_tools  # noqa: PLC0415 - see above
 
-            pack = with_tools(pack, specialist_id, tools, sandbox)
-        if config.mcp_servers:
-            pack = self._with_servers(pack, specialist_id, workspace, network_allowed, sandbox)
+            pack = with_tools(pack, name, tools, self.sandbox)
+        pack = self._with_servers(pack, name, config.mcp_servers)
         if config.container_image:
-            pack = self._in_container(pack, specialist_id, run_id, workspace, config.container_image)
-        if self._browser is not None and (self._browser.enabled or BROWSER in config.tools):
-            pack = self._with_browser(pack, specialist_id, run_id, sandbox, network_allowed)
-        return pack
+            pack = self._in_container(pack, name, config.container_image)
+        researches = config.builder is None and name in _RESEARCHERS
+        return self._with_browser(pack, name, required=BROWSER in config.tools, recorded=researches)
 
-    def _with_browser(
-        self,
-        pack: SpecialistPack,
-        specialist_id: SpecialistId,
-        run_id: RunId,
-        sandbox: Sandbox,
-        network_allowed: bool,
-    ) -> SpecialistPack:
-        """Return the pack with a browser, if it asks for one or is a researcher's."""
-        from agent_fabric.infrastructure.packs.browsing import BrowserParts  # noqa: PLC0415 - see above
+    def agent(self, agent: AgentBrief) -> SpecialistPack:
+        from agent_fabric.infrastructure.packs.agent import AgentOnPack, build_agent_pack  # noqa: PLC0415 - see above
 
-        assert self._browser is not None
-        config = self._specialists[specialist_id]
-        parts = BrowserParts(config=self._browser, allow_hosts=self._web_allow_hosts)
-        researches = config.builder is None and specialist_id in _RESEARCHERS
-        if BROWSER in config.tools:
-            parts.require(specialist_id)
-        elif not (researches and parts.offered):
+        if agent.pack:
+            pack: SpecialistPack = AgentOnPack(self.pack(SpecialistId(agent.pack)), agent)
+        else:
+            pack = build_agent_pack(
+                agent,
+                self.sandbox,
+                self._desk,
+                shell_timeout_s=self.parts.shell_timeout_s,
+                network_allowed=self.network_allowed,
+            )
+            pack = self._with_servers(pack, SpecialistId(agent.name), self._servers_of(agent))
+            if BROWSER in agent.capabilities:
+                recorded = "evidence" in agent.capabilities
+                pack = self._with_browser(pack, SpecialistId(agent.name), required=True, recorded=recorded)
+        if agent.parallel_allowed:
             return pack
-        record = self._research.desk(run_id, sandbox, network_allowed).page_record() if researches else None
-        return parts.added_to(pack, run_id=run_id, sandbox=sandbox, network_allowed=network_allowed, record=record)
+        from agent_fabric.infrastructure.agents.one_at_a_time import OneAtATime  # noqa: PLC0415 - see above
 
-    def _in_container(
-        self, pack: SpecialistPack, specialist_id: SpecialistId, run_id: RunId, workspace: str, image: str
-    ) -> SpecialistPack:
-        from agent_fabric.infrastructure.packs.containerised import ContainerisedPack  # noqa: PLC0415 - see above
+        return OneAtATime(pack, agent.name, self.parts.locks)
 
-        if self._container_for is None:
-            raise RecruitError(f"The pack {specialist_id!r} asks for container_image, which nobody can start here")
-        try:
-            return ContainerisedPack(pack, self._container_for(run_id, workspace, image))
-        except ConfigError as error:
-            raise PackBroken(f"The pack {specialist_id!r} cannot be used: {error.message}", hint=error.hint) from error
+    def _built_in(self, name: SpecialistId) -> SpecialistPack:
+        if name == "engineering":
+            from agent_fabric.infrastructure.packs.engineering import (  # noqa: PLC0415 - see above
+                build_engineering_pack,
+            )
+
+            return build_engineering_pack(self.sandbox, shell_timeout_s=self.parts.shell_timeout_s)
+        if name in _RESEARCHERS:
+            return self._desk().enterprise_pack() if name == "enterprise_research" else self._desk().pack()
+        raise RecruitError(
+            f"The pack {name!r} has no `builder` and is not built in",
+            hint=f'Set builder: "module:function". Built in: {", ".join(_BUILT_IN)}.',
+        )
+
+    def _desk(self) -> "ResearchDesk":
+        from agent_fabric.infrastructure.packs.research import ResearchDesk  # noqa: PLC0415 - see above
+
+        return ResearchDesk(
+            sandbox=self.sandbox,
+            fetcher=self.parts.fetcher,
+            search=self.parts.search,
+            snapshots=self.parts.snapshots_for(self.run_id),
+            catalogue=self.parts.catalogue,
+            clock=self.parts.clock,
+            network_allowed=self.network_allowed,
+        )
+
+    def _servers_of(self, agent: AgentBrief) -> Sequence[MCPServerConfig]:
+        from agent_fabric.domain.agents.capabilities import servers_of  # noqa: PLC0415 - see above
+
+        names, known = servers_of(agent.capabilities), servers_of_all(self.parts.specialists.values())
+        if missing := [name for name in names if name not in known]:
+            raise PackBroken(
+                f"The agent {agent.name!r} needs the tool server {', '.join(map(repr, missing))}, which is not there",
+                hint=f"Configured: {', '.join(known) or 'none'}. See docs/guides/mcp.md.",
+            )
+        return [known[name] for name in names]
 
     def _with_servers(
-        self,
-        pack: SpecialistPack,
-        specialist_id: SpecialistId,
-        workspace: str,
-        network_allowed: bool,
-        sandbox: Sandbox,
+        self, pack: SpecialistPack, name: SpecialistId, servers: Sequence[MCPServerConfig]
     ) -> SpecialistPack:
+        if not servers:
+            return pack
         from agent_fabric.infrastructure.packs.mcp_augmented import (  # noqa: PLC0415 - see above
             McpAugmentedPack,
             ServersOfPack,
         )
 
-        if self._tool_servers is None:
-            raise RecruitError(f"The pack {specialist_id!r} asks for mcp_servers, which nobody can reach here")
+        if self.parts.tool_servers is None:
+            raise RecruitError(f"{name!r} asks for tool servers, which are not available here")
         return McpAugmentedPack(
             pack,
             ServersOfPack(
-                servers=self._specialists[specialist_id].mcp_servers,
-                tool_servers=self._tool_servers,
-                workspace=workspace,
-                network_allowed=network_allowed,
-                sandbox=sandbox,
+                servers=servers,
+                tool_servers=self.parts.tool_servers,
+                workspace=self.workspace,
+                network_allowed=self.network_allowed,
+                sandbox=self.sandbox,
             ),
         )
 
-    def _builder_of(self, specialist_id: SpecialistId) -> Callable[[RunId, Sandbox, bool], SpecialistPack]:
-        builder = self._built_in.get(specialist_id)
-        if builder is None:
-            raise RecruitError(
-                f"The pack {specialist_id!r} has no `builder` and is not built in",
-                hint=f'Set builder: "module:function". Built in: {", ".join(self._built_in)}.',
-            )
-        return builder
+    def _in_container(self, pack: SpecialistPack, name: SpecialistId, image: str) -> SpecialistPack:
+        from agent_fabric.infrastructure.packs.containerised import ContainerisedPack  # noqa: PLC0415 - see above
 
-    def _engineer(self, _run_id: RunId, sandbox: Sandbox, _network_allowed: bool) -> SpecialistPack:
-        from agent_fabric.infrastructure.packs.engineering import build_engineering_pack  # noqa: PLC0415 - see above
+        if self.parts.container_for is None:
+            raise RecruitError(f"The pack {name!r} asks for container_image, which nobody can start here")
+        try:
+            return ContainerisedPack(pack, self.parts.container_for(self.run_id, self.workspace, image))
+        except ConfigError as error:
+            raise PackBroken(f"The pack {name!r} cannot be used: {error.message}", hint=error.hint) from error
 
-        return build_engineering_pack(sandbox, shell_timeout_s=self._shell_timeout_s)
+    def _with_browser(
+        self, pack: SpecialistPack, name: SpecialistId, *, required: bool, recorded: bool
+    ) -> SpecialistPack:
+        """Return the pack with a browser if it requires one, or records pages and one is installed."""
+        if not required and not (recorded and self.parts.browser.enabled):
+            return pack
+        from agent_fabric.infrastructure.packs.browsing import BrowserParts  # noqa: PLC0415 - see above
 
-    def _researcher(self, run_id: RunId, sandbox: Sandbox, network_allowed: bool) -> SpecialistPack:
-        from agent_fabric.infrastructure.packs.research import build_research_pack  # noqa: PLC0415 - see above
-
-        return build_research_pack(self._research.desk(run_id, sandbox, network_allowed))
-
-    def _enterprise_researcher(self, run_id: RunId, sandbox: Sandbox, network_allowed: bool) -> SpecialistPack:
-        from agent_fabric.infrastructure.packs.enterprise_research import (  # noqa: PLC0415 - see above
-            build_enterprise_research_pack,
+        browsers = BrowserParts(config=self.parts.browser, allow_hosts=self.parts.web_allow_hosts)
+        if required:
+            browsers.require(name)
+        elif not browsers.offered:
+            return pack
+        record = self._desk().page_record() if recorded else None
+        return browsers.added_to(
+            pack, run_id=self.run_id, sandbox=self.sandbox, network_allowed=self.network_allowed, record=record
         )
-
-        desk = self._research.desk(run_id, sandbox, network_allowed)
-        return build_enterprise_research_pack(desk, self._research.catalogue)

@@ -1,15 +1,20 @@
-"""The research pack: scope, search, screen, extract, synthesize."""
+"""The research packs: scope, search, screen, extract, synthesize."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import RunCatalogue
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import PageFetcher, WebSearch
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, SCREENING_COLUMNS, SCREENING_LOG
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.prompts.enterprise_research import (
+    SYSTEM_PROMPT_ENTERPRISE_RESEARCH,
+    SYSTEM_PROMPT_ENTERPRISE_RESEARCH_OFFLINE,
+)
 from agent_fabric.infrastructure.packs.prompts.research import (
     COMPACT_PROMPT_RESEARCH,
     COMPACT_PROMPT_RESEARCH_OFFLINE,
@@ -20,6 +25,7 @@ from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.browser import PageRecord
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.recall import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (
@@ -63,6 +69,7 @@ class ResearchDesk:
     fetcher: PageFetcher
     search: WebSearch
     snapshots: Snapshots
+    catalogue: RunCatalogue
     clock: Clock
     network_allowed: bool
 
@@ -73,11 +80,19 @@ class ResearchDesk:
     def _screening_log(self) -> WorkspaceTable:
         return WorkspaceTable(self.sandbox, SCREENING_LOG, SCREENING_COLUMNS)
 
-    def pack(self, system_prompt: str, *, compact_prompt: str | None = None, also: Tools = ()) -> BaseSpecialistPack:
-        """Return a researcher with more tools than the usual ones.
+    def pack(self) -> BaseSpecialistPack:
+        """Return a researcher who reads the web, or without the network the files at hand."""
+        if self.network_allowed:
+            return self._pack(SYSTEM_PROMPT_RESEARCH, compact_prompt=COMPACT_PROMPT_RESEARCH)
+        return self._pack(SYSTEM_PROMPT_RESEARCH_OFFLINE, compact_prompt=COMPACT_PROMPT_RESEARCH_OFFLINE)
 
-        Without the network no web tool is offered; a call of one is answered with a refusal.
-        """
+    def enterprise_pack(self) -> BaseSpecialistPack:
+        """Return a researcher who begins with what earlier runs have found."""
+        online, offline = SYSTEM_PROMPT_ENTERPRISE_RESEARCH, SYSTEM_PROMPT_ENTERPRISE_RESEARCH_OFFLINE
+        return self._pack(online if self.network_allowed else offline, also=(self.recall_tool(),))
+
+    def _pack(self, system_prompt: str, *, compact_prompt: str | None = None, also: Tools = ()) -> BaseSpecialistPack:
+        # Without the network no web tool is offered; a call of one is answered with a refusal.
         web = self.web_tools()
         return BaseSpecialistPack(
             system_prompt=system_prompt,
@@ -87,7 +102,12 @@ class ResearchDesk:
             finish=FINISH_RESEARCH,
         )
 
+    def recall_tool(self) -> tuple[ToolSpec, ToolFunction]:
+        """Return the tool that searches earlier runs."""
+        return CROSS_RUN_SEARCH, CrossRunSearch(self.catalogue, self.snapshots, self.clock)
+
     def web_tools(self) -> Tools:
+        """Return the tools that find and read pages, and record evidence."""
         screening = self._screening_log()
         evidence = WorkspaceTable(self.sandbox, EVIDENCE_TABLE, EVIDENCE_COLUMNS)
         return (
@@ -102,10 +122,3 @@ class ResearchDesk:
             (READ_FILE, ReadFile(self.sandbox)),
             (LIST_FILES, ListFiles(self.sandbox)),
         )
-
-
-def build_research_pack(desk: ResearchDesk) -> BaseSpecialistPack:
-    """Return a researcher who reads the web, or without the network the files at hand."""
-    if desk.network_allowed:
-        return desk.pack(SYSTEM_PROMPT_RESEARCH, compact_prompt=COMPACT_PROMPT_RESEARCH)
-    return desk.pack(SYSTEM_PROMPT_RESEARCH_OFFLINE, compact_prompt=COMPACT_PROMPT_RESEARCH_OFFLINE)

@@ -1,7 +1,6 @@
 """The pack that steps of workflows work with: commands, requests, and the actions of installed packages."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_fabric.application.ports.http import HttpSender
 from agent_fabric.application.ports.sandbox import Sandbox
@@ -14,34 +13,15 @@ from agent_fabric.infrastructure.tools.http import HTTP_REQUEST, MakeRequest
 from agent_fabric.infrastructure.tools.shell import SHELL_DEFAULT_TIMEOUT_S
 
 
-class StepPack(BaseSpecialistPack):
-    """SpecialistPack and ToolExecutor for the steps of one run. No model sees it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepParts:
-    """What the steps of all runs share."""
-
-    sender: HttpSender
-    actions: Sequence[Action] = ()
-    """Those of installed packages."""
-    shell_timeout_s: float = SHELL_DEFAULT_TIMEOUT_S
-    """How long a command may take where the step says nothing."""
-
-    def pack(self, sandbox: Sandbox) -> StepPack:
-        """Return the pack for a run, whose commands run in its sandbox."""
-        return step_pack(sandbox, sender=self.sender, actions=self.actions, shell_timeout_s=self.shell_timeout_s)
-
-
 def step_pack(
     sandbox: Sandbox,
     *,
     sender: HttpSender,
     actions: Sequence[Action] = (),
     shell_timeout_s: float = SHELL_DEFAULT_TIMEOUT_S,
-) -> StepPack:
-    """Return a pack with `shell`, `http_request`, two for files and one for each action."""
-    return StepPack(
+) -> BaseSpecialistPack:
+    """Return a pack with `shell`, `http_request`, two for files and one for each action. No model sees it."""
+    return BaseSpecialistPack(
         system_prompt="",
         tools=(
             shell_tool(sandbox, timeout_s=shell_timeout_s),

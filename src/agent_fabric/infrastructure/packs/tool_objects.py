@@ -1,12 +1,11 @@
 """Tools that are objects: a name, a description and `execute(params, context)`."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_fabric.domain.tools import FINISH_TASK, TOOL_NAME, Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.threads import call_function
 
 ToolFunction = Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolResult]]
 """A tool as the engine calls it."""
@@ -57,13 +56,7 @@ class ObjectTool:
         return self.spec, self._call
 
     async def _call(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        if inspect.iscoroutinefunction(self.tool.execute):
-            answer = await self.tool.execute(args, context)
-        else:
-            answer = await on_own_thread(lambda: self.tool.execute(args, context))
-            if inspect.isawaitable(answer):
-                answer = await answer
-        return _result(answer, changed=self.spec.effect.changes)
+        return _result(await call_function(self.tool.execute, args, context), changed=self.spec.effect.changes)
 
 
 def object_tool(tool: Any) -> ObjectTool:

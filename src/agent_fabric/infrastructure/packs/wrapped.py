@@ -86,38 +86,11 @@ OPTIONAL: Mapping[str, Any] = {
 """Members that packs of others need not have, with what they then are."""
 
 
-class CompletedPack(WrappedPack):
+class CompletedPack:
     """A pack of others with the members that it lacks."""
 
-    @property
-    def compact_prompt(self) -> str | None:
-        """Its own, if it has one."""
-        prompt: str | None = self._own("compact_prompt")
-        return prompt
+    def __init__(self, inner: object) -> None:
+        self._inner = inner
 
-    @property
-    def compact_tools(self) -> Sequence[ToolSpec] | None:
-        """Its own, if it has any."""
-        tools: Sequence[ToolSpec] | None = self._own("compact_tools")
-        return tools
-
-    @property
-    def hidden_tools(self) -> Sequence[ToolSpec]:
-        """Its own, if it has any."""
-        tools: Sequence[ToolSpec] = self._own("hidden_tools")
-        return tools
-
-    @property
-    def notices(self) -> Sequence[str]:
-        """Its own, if it has any."""
-        notices: Sequence[str] = self._own("notices")
-        return notices
-
-    @property
-    def sandbox_level(self) -> str:
-        """Its own, if it has one."""
-        level: str = self._own("sandbox_level")
-        return level
-
-    def _own(self, name: str) -> Any:
-        return getattr(self._inner, name, OPTIONAL[name])
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name, OPTIONAL[name]) if name in OPTIONAL else getattr(self._inner, name)

@@ -11,7 +11,6 @@ import pytest
 from agent_fabric.application.ports.mcp import ServerReport
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.domain.agents.brief import AgentBrief
@@ -19,8 +18,7 @@ from agent_fabric.domain.agents.capabilities import CAPABILITIES, tools_of
 from agent_fabric.domain.errors import PackBroken
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.tools import ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.agents.registry import AgentParts, RegistryWithAgents
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
+from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_tool_def
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
@@ -56,32 +54,20 @@ class NamedServers:
         return NamedTools(ServerReport(server=server.name, offered=(tool.name,)), (tool,))
 
 
-def registry(tmp_path: Path) -> RegistryWithAgents:
+def registry(tmp_path: Path) -> PackRegistry:
     web = DictionaryWeb()
-    specialists = {name: SpecialistConfig(description="d") for name in ("engineering", "research")}
-    research = ResearchParts(
-        fetcher=web,
-        search=web,
-        snapshots_for=lambda run_id: SnapshotFolder(tmp_path / run_id),
-        catalogue=ListCatalogue(),
-        clock=FrozenClock(),
-    )
-
-    def sandbox_for(run_id: RunId, workspace: str, *, network_allowed: bool) -> UnconfinedSandbox:
-        return UnconfinedSandbox(Path(workspace), run_id)
-
-    return RegistryWithAgents(
-        ConfigSpecialistRegistry(specialists, sandbox_for, shell_timeout_s=7, research=research),
-        AgentParts(
-            sandbox_for=sandbox_for,
+    return PackRegistry(
+        PackParts(
+            specialists={name: SpecialistConfig(description="d") for name in ("engineering", "research")},
+            sandbox_for=lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
             shell_timeout_s=7,
-            research=research,
-            specialists=specialists,
-            tool_servers=None,
-            browser=BrowserConfig(),
-            web_allow_hosts=(),
+            fetcher=web,
+            search=web,
+            snapshots_for=lambda run_id: SnapshotFolder(tmp_path / run_id),
+            catalogue=ListCatalogue(),
+            clock=FrozenClock(),
             locks=FileLocks(RunLocks(tmp_path / "agent-locks")),
-        ),
+        )
     )
 
 
@@ -161,7 +147,7 @@ async def test_a_tool_server_that_is_named_gives_its_tools_and_no_other_does(tmp
     servers = [MCPServerConfig(name=name, command=("x",)) for name in ("github", "other")]
     specialist = SpecialistConfig(description="d", mcp_servers=tuple(servers))
     parts = replace(known.parts, specialists={"engineering": specialist}, tool_servers=NamedServers())
-    pack = RegistryWithAgents(known.packs, parts).get_pack(
+    pack = PackRegistry(parts).get_pack(
         SpecialistId("x"),
         run_id=RUN,
         workspace=str(tmp_path),

@@ -13,8 +13,10 @@ from agent_fabric.infrastructure.packs.added_tools import PackWithTools
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.containerised import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ContainerFor, ResearchParts
+from agent_fabric.infrastructure.packs.registry import ContainerFor, PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
@@ -25,20 +27,21 @@ ENGINEER = SpecialistId("engineering")
 CONTEXT = ToolContext(run_id=RUN, call_id=CallId("c"), timeout_s=10, network_allowed=False)
 
 
-def registry(image: str | None, container_for: ContainerFor | None) -> ConfigSpecialistRegistry:
+def registry(image: str | None, container_for: ContainerFor | None) -> PackRegistry:
     web = DictionaryWeb()
-    return ConfigSpecialistRegistry(
-        {ENGINEER: SpecialistConfig(description="d", container_image=image)},
-        lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
-        shell_timeout_s=7,
-        research=ResearchParts(
+    return PackRegistry(
+        PackParts(
+            specialists={ENGINEER: SpecialistConfig(description="d", container_image=image)},
+            sandbox_for=lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
+            shell_timeout_s=7,
             fetcher=web,
             search=web,
             snapshots_for=lambda run_id: SnapshotFolder(Path(run_id)),
             catalogue=ListCatalogue(),
             clock=FrozenClock(),
-        ),
-        container_for=container_for,
+            locks=FileLocks(RunLocks(Path("agent-locks"))),
+            container_for=container_for,
+        )
     )
 
 

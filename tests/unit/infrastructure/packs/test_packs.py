@@ -16,8 +16,10 @@ from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
+from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def, make_tool_def
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
@@ -27,26 +29,25 @@ RUN = RunId("a-run")
 CONTEXT = ToolContext(run_id=RUN, call_id=CallId("c"), timeout_s=10, network_allowed=False)
 
 
-def registry(**specialists: Mapping[str, Any]) -> ConfigSpecialistRegistry:
+def registry(**specialists: Mapping[str, Any]) -> PackRegistry:
     configs = {name: SpecialistConfig(description="d", **config) for name, config in specialists.items()}
     web = DictionaryWeb()
-    return ConfigSpecialistRegistry(
-        configs,
-        lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
-        shell_timeout_s=7,
-        research=ResearchParts(
+    return PackRegistry(
+        PackParts(
+            specialists=configs,
+            sandbox_for=lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
+            shell_timeout_s=7,
             fetcher=web,
             search=web,
             snapshots_for=lambda run_id: SnapshotFolder(Path(run_id)),
             catalogue=ListCatalogue(),
             clock=FrozenClock(),
-        ),
+            locks=FileLocks(RunLocks(Path("agent-locks"))),
+        )
     )
 
 
-def get(
-    found: ConfigSpecialistRegistry, name: str, workspace: str = ".", *, network_allowed: bool = True
-) -> SpecialistPack:
+def get(found: PackRegistry, name: str, workspace: str = ".", *, network_allowed: bool = True) -> SpecialistPack:
     return found.get_pack(SpecialistId(name), run_id=RUN, workspace=workspace, network_allowed=network_allowed)
 
 

@@ -12,8 +12,10 @@ from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.packs import STEPS
 from agent_fabric.domain.tools import ToolContext
-from agent_fabric.infrastructure.packs.registry import ConfigSpecialistRegistry, ResearchParts
-from agent_fabric.infrastructure.packs.steps import StepPack
+from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
+from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.testing.fakes import FrozenClock
@@ -22,20 +24,21 @@ from agent_fabric.testing.research import DictionaryWeb, ListCatalogue
 RUN = RunId("a-run")
 
 
-def registry(steps: LazySteps | None) -> ConfigSpecialistRegistry:
+def registry(steps: LazySteps | None) -> PackRegistry:
     web = DictionaryWeb()
-    return ConfigSpecialistRegistry(
-        {"engineering": SpecialistConfig(description="d")},
-        lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
-        shell_timeout_s=7,
-        research=ResearchParts(
+    return PackRegistry(
+        PackParts(
+            specialists={"engineering": SpecialistConfig(description="d")},
+            sandbox_for=lambda run_id, workspace, *, network_allowed: UnconfinedSandbox(Path(workspace), run_id),
+            shell_timeout_s=7,
             fetcher=web,
             search=web,
             snapshots_for=lambda run_id: SnapshotFolder(Path(run_id)),
             catalogue=ListCatalogue(),
             clock=FrozenClock(),
-        ),
-        steps=steps,
+            locks=FileLocks(RunLocks(Path("agent-locks"))),
+            steps=steps,
+        )
     )
 
 
@@ -43,7 +46,7 @@ async def test_the_pack_runs_commands_in_the_run_s_box_and_is_on_no_list(tmp_pat
     found = registry(LazySteps(LazyWeb(WebConfig()), shell_timeout_s=9))
     assert found.names() == ["engineering"]
     pack = found.get_pack(STEPS, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
-    assert isinstance(pack, StepPack)
+    assert isinstance(pack, BaseSpecialistPack)
     assert [spec.name for spec in pack.tool_definitions][:2] == ["shell", "http_request"]
     assert pack.tool_definitions[0].timeout_s == 9
     context = ToolContext(
