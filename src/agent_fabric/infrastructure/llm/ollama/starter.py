@@ -5,10 +5,8 @@ import errno
 import os
 import shlex
 import shutil
-import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -20,6 +18,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder
 from agent_fabric.infrastructure.llm.servers.locks import FileLock
+from agent_fabric.infrastructure.llm.servers.processes import StartedServer, start_process
 from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
 from agent_fabric.infrastructure.observability.redaction import Redactor
 from agent_fabric.infrastructure.own_path import own_path
@@ -79,7 +78,7 @@ class OllamaStarter:
             return await self._alone(server, files, notice)
         except ConfigError as problem:
             return Started(False, problem.message)
-        except (OSError, ValueError, NotImplementedError) as problem:
+        except (OSError, ValueError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else None
             return Started(False, f"`{self.command}` cannot be started: {reason or problem}")
 
@@ -99,16 +98,16 @@ class OllamaStarter:
             if await server.reachable():
                 return Started(True)
             notice(f"Starting Ollama: {self.command}")
-            child = _Child(self._command, files, self._environment(server))
+            child = start_process(files, self._command, self._environment(server))
             return await self._answering(server, child, files, deadline, waiting)
         finally:
             lock.release()
 
     async def _answering(
-        self, server: OllamaServer, child: "_Child", files: ServerFiles, deadline: float, waiting: "_Patience"
+        self, server: OllamaServer, child: StartedServer, files: ServerFiles, deadline: float, waiting: "_Patience"
     ) -> Started:
         while not await server.reachable():
-            code = child.exit_code()
+            code = child.exit_code
             if code:  # a command that ends well may have started a service elsewhere
                 said = " | ".join(line.strip() for line in files.log_tail(4) if line.strip())
                 about = f"`{self.command}` ended at once with code {code}"
@@ -126,42 +125,6 @@ class OllamaStarter:
         host = parts.hostname or "127.0.0.1"
         address = f"[{host}]" if ":" in host else host
         return {**self._environ, "OLLAMA_HOST": f"{address}:{parts.port or 80}"}
-
-
-class _Child:
-    """The command as a process of its own: no terminal, no signal and no end of ours reaches it.
-
-    Neither asyncio nor subprocess is used: both warn about, or even end, a child that is left running.
-    """
-
-    def __init__(self, command: tuple[str, ...], files: ServerFiles, environment: Mapping[str, str]) -> None:
-        log = files.open_log()
-        try:
-            self._pid = os.posix_spawnp(
-                command[0],
-                command,
-                environment,
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, log, 1),
-                    (os.POSIX_SPAWN_DUP2, log, 2),
-                ],
-                setsid=True,
-                setsigdef=[signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP],
-                setsigmask=[],
-            )
-        finally:
-            os.close(log)
-        self._code: int | None = None
-
-    def exit_code(self) -> int | None:
-        """Return how it ended; None while it runs."""
-        if self._code is None:
-            with suppress(ChildProcessError):
-                pid, status = os.waitpid(self._pid, os.WNOHANG)
-                if pid:
-                    self._code = os.waitstatus_to_exitcode(status)
-        return self._code
 
 
 class _Patience:

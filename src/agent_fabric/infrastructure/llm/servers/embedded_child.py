@@ -1,30 +1,23 @@
 """The program that runs llama.cpp: `python -m agent_fabric.infrastructure.llm.servers.embedded_child`.
 
-It reads its settings, one JSON object, from stdin, where no other user can see them. It ends by itself: when nobody has
-used it for a while, when its state file is gone or speaks of another process, on SIGTERM. It imports little, since
-whoever started it waits.
+It reads its settings, one JSON object, from stdin, where no other user can see them. It ends by itself when it is idle,
+when its announcement is gone, and on SIGTERM. It imports little: its start is waited for.
 """
 
 import importlib
 import json
 import os
-import select
-import signal
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent_fabric.infrastructure.llm.servers.cores import usable_cores
-from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_free
-from agent_fabric.infrastructure.llm.servers.loopback import slots_of
-from agent_fabric.infrastructure.llm.servers.server_files import Listening, ServerFiles
-from agent_fabric.infrastructure.llm.servers.signals import signal_socket
+from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
+from agent_fabric.infrastructure.llm.servers.serving import serve_until_idle
 
 EXIT_EXTRA_MISSING = 71
 EXIT_NOT_LOADED = 72
-_LONGEST_LOOK_S = 2.0
 _MAX_PROMPT_CACHE_MIB = 1024
 """llama.cpp itself would keep up to 8 GB of conversations that it may or may not see again."""
 
@@ -73,46 +66,6 @@ def _prompt_cache_mib() -> int:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
         return max(64, min(_MAX_PROMPT_CACHE_MIB, free // 8))
     return _MAX_PROMPT_CACHE_MIB
-
-
-def serve_until_idle(files: ServerFiles, port: int, settings: dict[str, Any]) -> None:
-    """Announce the server and stay until nobody needs it; the state file is gone when this returns."""
-    ended = signal_socket(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    api_key, idle_s = str(settings["api_key"]), float(settings["idle_s"])
-    slots = None
-    with suppress(OSError):  # it listens, but the machine may be very busy: then as it was told
-        slots = slots_of(port, api_key=api_key, timeout_s=10)
-    files.announce(
-        Listening(
-            os.getpid(),
-            port,
-            api_key,
-            slots.total if slots else int(settings["slots"]),
-            slots.context_window if slots else int(settings["context_window"]),
-            idle_s,
-        )
-    )
-    last_used = time.monotonic()
-    while not select.select([ended], [], [], min(_LONGEST_LOOK_S, idle_s / 4))[0]:
-        files.shorten_log()
-        said = files.listening()
-        if said is None or said.pid != os.getpid():
-            return  # somebody wants us gone, or the folder was cleaned up: nobody could find us any more
-        if not is_free(files.lease) or _at_work(port, api_key):
-            last_used = time.monotonic()
-            with suppress(OSError):
-                os.utime(files.lease)
-        elif time.monotonic() - last_used >= idle_s and FileLock.take(files.lease) is not None:
-            break  # the lease is ours until we are gone: who comes now waits for that, and then starts another
-    files.withdraw()
-
-
-def _at_work(port: int, api_key: str) -> bool:
-    try:
-        slots = slots_of(port, api_key=api_key, timeout_s=1.0)
-    except OSError:
-        return True  # too busy to answer
-    return slots is not None and slots.busy > 0
 
 
 if __name__ == "__main__":

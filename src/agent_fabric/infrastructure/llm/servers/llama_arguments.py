@@ -1,16 +1,12 @@
 """llama-server's command line."""
 
-from pathlib import Path
-
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 
 
-def llama_command(config: ManagedLlamaConfig, *, port: int, key_file: Path) -> list[str]:
-    """Return the words that start llama-server; the key itself is not among them, since every user can see them."""
+def llama_arguments(config: ManagedLlamaConfig) -> list[str]:
+    """Return the arguments of llama-server, without its address and its key, which each start chooses anew."""
     return [
-        *config.command,
         *("--model", str(config.model)),
-        *("--host", "127.0.0.1", "--port", str(port), "--api-key-file", str(key_file)),
         *("--parallel", str(config.parallel)),
         *("--ctx-size", str(config.context_window * config.parallel)),  # llama.cpp divides it among the conversations
         *("--flash-attn", config.flash_attention),

@@ -8,6 +8,7 @@ import json
 from typing import Any, NamedTuple
 
 _MAX_BYTES = 1024 * 1024
+_HEALTH_TIMEOUT_S = 2.0
 
 
 class Slots(NamedTuple):
@@ -34,6 +35,14 @@ def status_of(port: int, path: str, *, api_key: str, timeout_s: float) -> tuple[
         raise ConnectionError(f"not an HTTP answer: {type(problem).__name__}") from None
     finally:
         connection.close()
+
+
+def answers_health(port: int, api_key: str) -> bool:
+    """Whether a server on this port says that it is ready."""
+    try:
+        return status_of(port, "/health", api_key=api_key, timeout_s=_HEALTH_TIMEOUT_S)[0] == 200
+    except OSError:
+        return False
 
 
 def slots_of(port: int, *, api_key: str, timeout_s: float) -> Slots | None:

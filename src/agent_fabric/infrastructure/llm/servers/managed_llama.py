@@ -1,7 +1,8 @@
 """A llama-server of this process that is switched only when nobody is in the middle of an answer."""
 
 import asyncio
-import time
+import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,15 +11,24 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
-from agent_fabric.domain.errors import FabricError, ModelBusy, ModelError
+from agent_fabric.domain.errors import ConfigError, FabricError, ModelBusy, ModelError
 from agent_fabric.infrastructure.llm.servers.failures import Failures
-from agent_fabric.infrastructure.llm.servers.loopback import slots_of
-from agent_fabric.infrastructure.llm.servers.owned_server import OwnedServer
-from agent_fabric.infrastructure.llm.servers.processes import is_healthy, memory_of
+from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
+from agent_fabric.infrastructure.llm.servers.leases import Leases
+from agent_fabric.infrastructure.llm.servers.llama_arguments import llama_arguments
+from agent_fabric.infrastructure.llm.servers.llama_server import Launch, LlamaServer
+from agent_fabric.infrastructure.llm.servers.locks import FileLock
+from agent_fabric.infrastructure.llm.servers.loopback import answers_health, slots_of
+from agent_fabric.infrastructure.llm.servers.processes import memory_of
+from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, ServerFiles
 from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
 from agent_fabric.infrastructure.threads import on_own_thread
 
+_SUPERVISOR = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.supervisor")
+_FOREVER = float("inf")
+_LEFT_BEHIND_GRACE_S = 1.0
 _LOOK_S = 0.1
 _SLOTS_TIMEOUT_S = 5.0
 _DYING_S = 5.0
@@ -61,24 +71,27 @@ class ManagedLlama:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._config = config
-        self._server = OwnedServer(name, folder, environ)
-        self._endpoint: Endpoint | None = None
+        self._name = name
+        self._environ = os.environ if environ is None else environ
+        files = ServerFiles(folder or servers_folder(self._environ), MANAGED + name)
+        # It is asked for its health only after a request that failed: in the middle of a prompt it does not answer.
+        self._server = LlamaServer(files, health_every_s=_FOREVER, hung_s=_FOREVER)
+        self._owner: FileLock | None = None
+        self._leases = Leases(None)
+        """Held while a request is being answered: an idle server ends by itself."""
         self._stage: Stage = "stopped"
-        self._failures = Failures()
         self._running = 0
         self._waiting = 0
         self._doubted = False
         """A request failed: before the next one we look whether the server still answers."""
-        self._last_used = time.monotonic()
         self._changing = asyncio.Lock()
-        """Held by whoever starts, stops or switches the server."""
+        """Held while the server is started, stopped or switched."""
         self._open = asyncio.Event()
         """Not set: new requests wait for a switch."""
         self._open.set()
-        self._nobody = asyncio.Event()
+        self._drained = asyncio.Event()
         """Set: no request is being answered."""
-        self._nobody.set()
-        self._idle_watch: asyncio.Task[None] | None = None
+        self._drained.set()
 
     @property
     def config(self) -> ManagedLlamaConfig:
@@ -88,7 +101,7 @@ class ManagedLlama:
     @property
     def lives(self) -> bool:
         """Whether there is a process, which may still be loading."""
-        return self._server.lives
+        return self._server.pid is not None
 
     @property
     def is_changing(self) -> bool:
@@ -97,9 +110,9 @@ class ManagedLlama:
 
     def status(self) -> ManagedStatus:
         """Return how the server is."""
-        problem, endpoint, pid = self._failures.problem, self._endpoint, self._server.pid
+        problem, endpoint, pid = self._server.failures.problem, self._server.endpoint, self._server.pid
         return ManagedStatus(
-            stage="stopped" if self._stage == "ready" and not self._server.lives else self._stage,
+            stage="stopped" if self._stage == "ready" and endpoint is None else self._stage,
             model=str(self._config.model),
             running=self._running,
             waiting=self._waiting,
@@ -118,13 +131,8 @@ class ManagedLlama:
             ConfigError: another process manages it, or its folder cannot be used.
         """
         async with self._changing:
-            if self._endpoint is not None and self._server.lives:
-                return self._endpoint
-            if self._endpoint is not None:  # it was ready, and is gone
-                gone = ModelError(f"{self._config.model.stem} ended unexpectedly{self._server.last_words()}")
-                self._note_failure(gone)
-                notice(f"{self._config.model.stem} has ended unexpectedly; starting it again")
-            self._failures.refuse_storm(self._config.model.stem, self._server.files.log)
+            if (endpoint := self._server.endpoint) is not None:
+                return endpoint
             self._stage = "starting"
             return await self._bring_up(self._config, notice)
 
@@ -146,9 +154,9 @@ class ManagedLlama:
             raise
         finally:
             self._running -= 1
-            self._last_used = time.monotonic()
             if self._running == 0:
-                self._nobody.set()
+                self._leases.release(self._server.files.key)
+                self._drained.set()
 
     async def switch(self, config: ManagedLlamaConfig, notice: Notice = quiet) -> Endpoint:
         """Serve another model, or the same with other options, as soon as no answer is being written.
@@ -161,8 +169,8 @@ class ManagedLlama:
             ConfigError: as of `start`.
         """
         async with self._changing:
-            if config == self._config and self._endpoint is not None and self._server.lives:
-                return self._endpoint
+            if config == self._config and (endpoint := self._server.endpoint) is not None:
+                return endpoint
             async with self._quiet(config.drain_timeout_s, notice):
                 return await self._replace(config, notice)
 
@@ -176,20 +184,23 @@ class ManagedLlama:
         """
         async with self._changing, self._quiet(self._config.drain_timeout_s, notice):
             await self._end()
-            self._stage, self._failures = "starting", Failures()
+            self._stage, self._server.failures = "starting", Failures()
             return await self._bring_up(self._config, notice)
 
     async def stop(self) -> None:
         """End the server, answers or not; the next request starts it again."""
         async with self._changing:
-            await self._end()
+            if self._owner is not None:
+                await self._end()
 
     async def aclose(self) -> None:
         """End the server and let another process manage it."""
-        self._watch_idle(None)
         async with self._changing:
-            await self._end()
-            await self._server.give_up()
+            self._leases.release_all()
+            if self._owner is not None:
+                await self._end()
+                self._owner.release()
+                self._owner = None
 
     async def _admitted(self, notice: Notice) -> Endpoint:
         self._waiting += 1
@@ -198,24 +209,26 @@ class ManagedLlama:
                 await self._open.wait()
                 if self._doubted:
                     await self._look()
-                endpoint = self._endpoint
-                if endpoint is None or not self._server.lives:
-                    endpoint = await self.start(notice)
+                if self._owner is None:
+                    await self.start(notice)
+                await self._leases.renew(self._server.files)  # first: from here on it does not end for lack of requests
+                endpoint = self._server.endpoint or await self.start(notice)
                 if self._open.is_set():  # else a switch has begun while we waited
-                    self._failures.note_well()
+                    self._server.failures.note_well()
                     self._running += 1
-                    self._nobody.clear()
+                    self._drained.clear()
                     return endpoint
         finally:
             self._waiting -= 1
+            if self._running == 0:  # it failed, or was cancelled
+                self._leases.release(self._server.files.key)
 
     async def _look(self) -> None:
         """After a request that failed: a server that is ending is not taken for one that lives."""
         self._doubted = False
-        endpoint = self._endpoint
-        if endpoint is None or await is_healthy(_port(endpoint), endpoint.api_key):
-            return
-        await self._server.gone_within(_DYING_S)
+        endpoint = self._server.endpoint
+        if endpoint is not None and not await on_own_thread(lambda: answers_health(_port(endpoint), endpoint.api_key)):
+            await self._server.wait_until_gone(_DYING_S)
 
     @asynccontextmanager
     async def _quiet(self, drain_timeout_s: float, notice: Notice) -> AsyncIterator[None]:
@@ -234,7 +247,7 @@ class ManagedLlama:
             notice(f"waiting for {self._running} running answer(s) before the switch")
         try:
             async with asyncio.timeout(timeout_s):
-                await self._nobody.wait()
+                await self._drained.wait()
                 while await self._at_work():  # noqa: ASYNC110 - another process: nobody tells us
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
@@ -246,27 +259,26 @@ class ManagedLlama:
             self._stage = before
 
     async def _at_work(self) -> bool:
-        endpoint = self._endpoint
-        if endpoint is None or not self._server.lives:
+        endpoint = self._server.endpoint
+        if endpoint is None:
             return False
         try:
             slots = await on_own_thread(
                 lambda: slots_of(_port(endpoint), api_key=endpoint.api_key, timeout_s=_SLOTS_TIMEOUT_S)
             )
         except OSError:
-            return self._server.lives  # in the middle of a prompt it does not answer
+            return self.lives  # in the middle of a prompt it does not answer
         return slots is not None and slots.busy > 0
 
     async def _replace(self, config: ManagedLlamaConfig, notice: Notice) -> Endpoint:
-        old = self._config if self._endpoint is not None else None
+        old = self._config if self._server.endpoint is not None else None
         await self._end()
-        self._stage = "switching"
+        self._stage, self._server.failures = "switching", Failures()
         try:
             endpoint = await self._bring_up(config, notice)
         except FabricError as problem:
             raise await self._back_to(old, problem, notice) from None
         self._config = config
-        self._failures = Failures()
         return endpoint
 
     async def _back_to(self, old: ManagedLlamaConfig | None, problem: FabricError, notice: Notice) -> FabricError:
@@ -284,46 +296,63 @@ class ManagedLlama:
 
     async def _bring_up(self, config: ManagedLlamaConfig, notice: Notice) -> Endpoint:
         try:
-            self._endpoint = await self._server.start(config, notice)
-        except FabricError as problem:
-            raise self._note_failure(problem) from None
+            await self._own()
+            endpoint = await self._server.ensure(self._launch(config), notice)
+        except FabricError:
+            self._stage = "failed"
+            raise
         except BaseException:
             self._stage = "stopped"
             raise
         self._stage = "ready"
         self._doubted = False
-        self._failures.note_ready()
-        self._last_used = time.monotonic()
-        self._watch_idle(config.idle_s)
-        return self._endpoint
+        return endpoint
 
-    def _note_failure(self, problem: FabricError) -> FabricError:
-        self._endpoint, self._stage = None, "failed"
-        return self._failures.note(problem)
+    async def _own(self) -> None:
+        """Become the one process that uses this name; end the server that a killed process may have left.
+
+        Raises:
+            ConfigError: another process uses it, or the folder cannot be used.
+        """
+        if self._owner is not None:
+            return
+        folder = prepare_folder(self._server.files.folder)
+        self._owner = FileLock.take(folder / f"{self._server.files.key}.owner")
+        if self._owner is None:
+            raise ConfigError(
+                f"Another process manages the llama-server {self._name!r} already",
+                hint="Give the task to that `fabric serve` (POST /run), or stop it.",
+            )
+        await self._server.end(grace_s=_LEFT_BEHIND_GRACE_S)
+
+    def _launch(self, config: ManagedLlamaConfig) -> Launch:
+        if not config.model.is_file():
+            raise self._server.failures.note(
+                ModelError(
+                    f"The model file {config.model} is not there",
+                    hint="Check the path, or download the model: fabric models pull",
+                )
+            )
+        return Launch(
+            name=config.model.stem,
+            model=config.model,
+            command=_SUPERVISOR,
+            settings={
+                "program": config.command,
+                "arguments": llama_arguments(config),
+                "slots": config.parallel,
+                "context_window": config.context_window,
+                "idle_s": config.idle_s,
+            },
+            # The program is the user's own, from their configuration: it gets their environment, but no secret of ours.
+            environment={"GOMP_SPINCOUNT": "0"} | without_own_secrets(self._environ),
+            load_timeout_s=config.load_timeout_s,
+            owned=True,
+        )
 
     async def _end(self) -> None:
-        self._endpoint, self._stage = None, "stopped"
+        self._stage = "stopped"
         await self._server.end()
-
-    def _watch_idle(self, idle_s: float | None) -> None:
-        if self._idle_watch is not None:
-            self._idle_watch.cancel()
-            self._idle_watch = None
-        if idle_s is not None:
-            self._idle_watch = asyncio.create_task(self._end_when_idle(idle_s), name="managed-llama-idle")
-
-    async def _end_when_idle(self, idle_s: float) -> None:
-        while True:
-            await self._nobody.wait()
-            left_s = self._last_used + idle_s - time.monotonic()
-            if left_s > 0:
-                await asyncio.sleep(left_s)
-                continue
-            async with self._changing:
-                if self._running == 0 and not await self._at_work():
-                    await self._end()
-                    return
-                self._last_used = time.monotonic()
 
 
 def _port(endpoint: Endpoint) -> int:

@@ -14,16 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.loopback import status_of
 from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
-from agent_fabric.infrastructure.threads import on_own_thread
 
 TERM_GRACE_S = 5.0
 """How long a server may take to end by itself after SIGTERM."""
 KILL_GRACE_S = 10.0
 """How long the system may take to clear away a large process."""
 _LOOK_S = 0.02
-_HEALTH_TIMEOUT_S = 2.0
 
 EMBEDDED: Final = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.embedded_child")
 """-P: a module of the same name in the current folder must not be taken for ours."""
@@ -46,8 +43,8 @@ class StartedServer:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
         self.pid = process.pid
-        # It is cleared away as soon as it ends, whoever still asks for it, and our own end does not wait for it.
-        self._end = threading.Thread(target=process.wait, name="fabric-server-end", daemon=True)
+        # A thread reaps it as soon as it ends; our own end does not wait for it.
+        self._end = threading.Thread(target=self._reap, name="fabric-server-end", daemon=True)
         self._end.start()
 
     @property
@@ -60,8 +57,20 @@ class StartedServer:
         self._end.join(timeout_s)
         return self.exit_code
 
-    def close_stdin(self) -> None:
-        """Close its stdin, where that was kept open."""
+    def write(self, line: bytes, *, keep_open: bool) -> None:
+        """Write a line to its stdin; one that has ended already says why by its exit code and its log."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(line + b"\n")
+            self._process.stdin.flush()
+        if not keep_open:
+            self._close_stdin()
+
+    def _reap(self) -> None:
+        self._process.wait()
+        self._close_stdin()
+
+    def _close_stdin(self) -> None:
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
@@ -86,31 +95,45 @@ def start_server(
     try:
         files.withdraw()
         lock.write("")  # so that the process of the server before is not taken for this one
-        log = files.open_log()
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                cwd=files.folder,
-                env=environment,
-                start_new_session=True,
-                pass_fds=(lock.fileno(),),
-            )
-        finally:
-            os.close(log)
-        lock.write(json.dumps({"pid": process.pid, "name": settings["name"], "model": settings["model"]}))
+        started = start_process(
+            files, command, environment, stdin=subprocess.PIPE, cwd=files.folder, pass_fds=(lock.fileno(),)
+        )
+        lock.write(json.dumps({"pid": started.pid, "name": settings["name"], "model": settings["model"]}))
     finally:
         lock.release()
-    started = StartedServer(process)
-    assert process.stdin is not None
-    with suppress(OSError):  # it has ended already: its exit code and its log tell why
-        process.stdin.write(json.dumps(settings).encode() + b"\n")
-        process.stdin.flush()
-    if not keep_stdin:
-        started.close_stdin()
+    started.write(json.dumps(settings).encode(), keep_open=keep_stdin)
     return started
+
+
+def start_process(
+    files: ServerFiles,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
+) -> StartedServer:
+    """Start a program that writes to the server's log.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    log = files.open_log()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=log,
+            stderr=log,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            pass_fds=tuple(pass_fds),
+        )
+    finally:
+        os.close(log)
+    return StartedServer(process)
 
 
 async def end_server(files: ServerFiles, *, grace_s: float = TERM_GRACE_S) -> bool:
@@ -134,17 +157,6 @@ async def end_server(files: ServerFiles, *, grace_s: float = TERM_GRACE_S) -> bo
             break
     files.withdraw()
     return True
-
-
-async def is_healthy(port: int, api_key: str) -> bool:
-    """Whether a server on this port says that it is ready."""
-    try:
-        status, _ = await on_own_thread(
-            lambda: status_of(port, "/health", api_key=api_key, timeout_s=_HEALTH_TIMEOUT_S)
-        )
-    except OSError:
-        return False
-    return status == 200
 
 
 def memory_of(pid: int) -> int | None:

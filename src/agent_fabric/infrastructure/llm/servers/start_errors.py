@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_fabric.domain.errors import FabricError, MissingExtra, ModelError
 from agent_fabric.infrastructure.llm.servers.embedded_child import EXIT_EXTRA_MISSING
+from agent_fabric.infrastructure.llm.servers.supervisor import EXIT_NO_PROGRAM
 
 _NO_MEMORY = re.compile(
     r"cannot allocate memory|out of memory|bad_alloc|failed to allocate|unable to allocate|MemoryError", re.IGNORECASE
@@ -36,6 +37,11 @@ def start_failure(name: str, model: Path, code: int | None, log: Sequence[str]) 
         return MissingExtra("embedded", needed_for="The embedded model")
     text = "\n".join(log)
     said = _worth_saying(log)
+    if code == EXIT_NO_PROGRAM:
+        return ModelError(
+            f"{name} did not start: its program cannot be started{said}",
+            hint="Install llama.cpp's llama-server, or name the program with its path in `command`.",
+        )
     if code == -signal.SIGILL:
         return ModelError(
             f"{name} cannot run here: this processor lacks instructions that llama.cpp was built for (AVX2)",
