@@ -46,7 +46,7 @@ def _rule(each: AlertConfig, built_in: AlertRule | None) -> AlertRule:
         except ValueError as problem:
             raise ConfigError(f"`when` of the alert {each.name!r} {problem}", hint=_watched()) from None
     if isinstance(when, Threshold) and when.metric not in WATCHED:
-        raise ConfigError(f"The alert {each.name!r} is about {when.metric!r}, which nobody knows", hint=_watched())
+        raise ConfigError(f"The alert {each.name!r} is about {when.metric!r}, which is unknown", hint=_watched())
     base = built_in or AlertRule(name=each.name, when=when)
     return AlertRule(
         name=each.name,

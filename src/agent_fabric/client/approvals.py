@@ -44,7 +44,7 @@ class Approvals:
         reach: Reach = Reach.ONCE,
         args: Mapping[str, Any] | None = None,
     ) -> ApprovalCard:
-        """Answer a question; the first answer counts, and the run goes on by itself. Return it as it stands then.
+        """Answer a question; the first answer counts, and the run continues by itself. Return it as it stands then.
 
         Raises:
             ApprovalNotFound: there is no such question.

@@ -54,7 +54,7 @@ def server_address(url: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Tell whether an address is on this machine, so that what we send stays here."""
+    """Return whether an address is on this machine, so that what we send stays here."""
     return is_loopback(urlsplit(address).hostname or "")
 
 

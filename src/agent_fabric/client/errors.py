@@ -1,8 +1,8 @@
 """What can go wrong between a client and a server, beside what the server itself says.
 
 FabricError
-├── ServerUnreachable     nobody answers at the address, or the way there is not safe
-├── ServerTimedOut        somebody is there, but no answer came in time
+├── ServerUnreachable     no server answers at the address, or the way there is not safe
+├── ServerTimedOut        the server accepted, but no answer came in time
 └── AnswerUnusable        an answer that is not one of ours: a proxy's page, or a much newer server's
 """
 
@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import FabricError
 
 
 class ServerUnreachable(FabricError):
-    """Nobody answers at the server's address, or the connection broke and could not be made again."""
+    """The server does not answer, or the connection broke and could not be made again."""
 
     code = "server_unreachable"
 
@@ -22,6 +22,6 @@ class ServerTimedOut(FabricError):
 
 
 class AnswerUnusable(FabricError):
-    """Somebody answered, but not as our servers do."""
+    """The answer is not one of an agent-fabric server."""
 
     code = "server_answer_unusable"

@@ -149,7 +149,7 @@ class FabricClient:
     ) -> AsyncGenerator[Happening, None]:
         """Do a task, and yield what happens as it happens; at last the result. See `Runs.follow`.
 
-        The run goes on when nobody listens any more; `runs.cancel` ends it.
+        The run continues when nobody listens any more; `runs.cancel` ends it.
         """
         wish = TaskRequest(
             prompt=prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, max_steps=max_steps
@@ -165,7 +165,7 @@ class FabricClient:
         return await self._transport.understood(_health, answer)
 
     async def ready(self) -> bool:
-        """Tell whether the server takes on work at this moment."""
+        """Return whether the server takes on work at this moment."""
         answer = await self._transport.get("/ready", also=503)
         return await self._transport.understood(lambda value: bool(value["ready"]), answer)
 
@@ -179,7 +179,7 @@ class FabricClient:
         return await self._transport.understood(_principal, await self._transport.get("/api/v1/me"))
 
     async def login(self, username: str, password: str) -> Login:
-        """Return a token for somebody who knows a password; this client itself goes on as who it was.
+        """Return a token for somebody who knows a password; this client itself continues as who it was.
 
         Raises:
             Unauthenticated: the name or the password is not right, or the user is disabled.

@@ -33,7 +33,7 @@ class Login:
     """What it allows."""
 
     def has_ended(self, now: float) -> bool:
-        """Tell whether its time is over; a server may have ended it before."""
+        """Return whether its time is over; a server may have ended it before."""
         return now >= self.expires_at
 
 
@@ -58,7 +58,7 @@ class Logins:
             _write(path, {**self._all(), exact(address): asdict(login)})
 
     def forget(self, address: str) -> bool:
-        """Forget the login for an address; tell whether there was one.
+        """Forget the login for an address; return whether there was one.
 
         Raises:
             ConfigError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Runs at a server: start them, follow them, look at them, go on with them, end them."""
+"""Runs at a server: start them, follow them, look at them, continue them, end them."""
 
 import math
 from collections.abc import AsyncGenerator, Sequence
@@ -146,7 +146,7 @@ class Runs:
         ).happenings()
 
     async def resume(self, run_id: str, *, wait: bool = False) -> RunResult:
-        """Go on with a run; return how it stands then, or with `wait` how it ended.
+        """Resume a run; return how it stands then, or with `wait` how it ended.
 
         Raises:
             RunHeld: another process drives it.
@@ -257,7 +257,7 @@ def _file(path: str) -> str:
 
 
 def _position(following: str | None) -> str | None:
-    """Return where a list goes on, from the address of its next page."""
+    """Return where a list continues, from the address of its next page."""
     return None if following is None else str(following).partition("after=")[2].partition("&")[0]
 
 

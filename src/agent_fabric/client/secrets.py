@@ -23,7 +23,7 @@ class ServerSecrets:
         return await self._transport.understood(json_from("secrets"), await self._transport.get(BASE))
 
     async def set(self, name: str, value: str) -> bool:
-        """Keep a secret; tell whether it is a new one.
+        """Keep a secret; return whether it is a new one.
 
         Raises:
             SecretNotFound: there cannot be one of this name.

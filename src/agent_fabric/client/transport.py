@@ -299,14 +299,15 @@ class _Explained:
                     hint="Does the server speak HTTPS at this port? If not, its address begins with http://.",
                 ) from None
             case aiohttp.ConnectionTimeoutError():
-                raise ServerUnreachable(f"Nobody answers at {self._address}", hint=_RUNNING) from None
+                raise ServerUnreachable(f"No server answers at {self._address}", hint=_RUNNING) from None
             case TimeoutError():
                 raise ServerTimedOut(
                     f"{self._address} did not answer within {self._timeout_s:g} s",
                     hint="It may still be at work; look with `fabric logs list`.",
                 ) from None
             case aiohttp.ClientConnectorError():
-                raise ServerUnreachable(f"Nobody answers at {self._address}: {_said(problem)}", hint=_RUNNING) from None
+                message = f"No server answers at {self._address}: {_said(problem)}"
+                raise ServerUnreachable(message, hint=_RUNNING) from None
             case aiohttp.ServerDisconnectedError() if self._address.startswith("http://"):
                 raise Broken(f"The connection to {self._address} broke: {_said(problem)}", hint=_HTTPS) from None
             case aiohttp.ClientError() | OSError():

@@ -86,7 +86,7 @@ class Workflows:
         return await self._transport.understood(started_run, answer)
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
-        """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` tells which."""
+        """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` shows which."""
         path = f"{_named(name)}/execute"
         answer: Json = await self._transport.post(path, dict(inputs or {}), timeout_s=math.inf)
         return answer
@@ -118,7 +118,7 @@ class Workflows:
         current: bool = False,
         inputs: Mapping[str, Any] | None = None,
     ) -> RunId:
-        """Go on with a workflow; return the run that does, which is a new one if it had failed.
+        """Resume a workflow; return the run that does, which is a new one if it had failed.
 
         With `current`, `inputs` are those that its file has since.
 

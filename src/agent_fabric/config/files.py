@@ -73,9 +73,7 @@ def parse_settings(text: str, path: Path) -> dict[str, Any]:
 def _parser(path: Path) -> Callable[[str], Any]:
     parse = _PARSERS.get(path.suffix)
     if parse is None:
-        raise ConfigProblem(
-            f"{path}: the format cannot be told from the name", hint=f"Use a name that ends in {_SUFFIXES}."
-        )
+        raise ConfigProblem(f"{path}: the name does not show the format", hint=f"Use a name that ends in {_SUFFIXES}.")
     return parse
 
 

@@ -124,7 +124,7 @@ def password_for(name: str, password: str) -> str:
     if len(password) < SHORTEST_PASSWORD:
         raise InvalidInputs(
             f"The password is shorter than {SHORTEST_PASSWORD} characters",
-            hint="Four or five words that nobody would put together are good, and easily remembered.",
+            hint="Four or five unrelated words are good, and easy to remember.",
         )
     if len(password) > LONGEST_PASSWORD:
         raise InvalidInputs(f"The password is longer than {LONGEST_PASSWORD} characters", hint="Choose a shorter one.")

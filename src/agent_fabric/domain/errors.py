@@ -2,7 +2,7 @@
 
 FabricError                       anything we can explain to a person
 ├── ConfigError                   the configuration, an option or an environment variable is wrong
-├── RecruitError                  no such pack, or nobody fits the task
+├── RecruitError                  no such pack, or none fits the task
 │   └── PackBroken                the pack is there, but cannot be built or opened
 ├── DefinitionNotFound            no workflow or agent has this name
 ├── InvalidDefinition             the file of a workflow or agent is wrong
@@ -13,29 +13,29 @@ FabricError                       anything we can explain to a person
 ├── RunFileNotFound               the run has no such file
 ├── RunFilesWithheld              the run's files cannot be handed out: not only its own, or gone
 ├── RunHeld                       another living process drives this run
-├── RunUndrivable                 the run is there, but this program or machine cannot go on with it
+├── RunUndrivable                 the run is there, but this program or machine cannot continue it
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
 ├── RunSettled                    the run has ended; nothing can be asked of it any more
 ├── FolderHeld                    another run works in this project folder
-├── DriverConflict                somebody else appended to a run that we drive
+├── DriverConflict                another process appended to a run that we drive
 ├── StoreUnavailable              the store cannot be read or written
 │   └── StoreFull                 because the disk is full
 ├── MissingExtra                  an optional part is not installed
 ├── ToolServerUnavailable         a server that offers tools cannot be used
 ├── ServerBusy                    too many runs wait already
 ├── ServerUnreachable, …          what happens between a client and a server; see `client.errors`
-├── Unauthenticated               nobody knows who is asking
+├── Unauthenticated               the request has no valid credential
 ├── Forbidden                     who is asking may not do this
 ├── TooManyRequests               who is asking has asked too often
 ├── RepeatMismatch                a request has the key of an earlier, different one
 ├── RepeatNotKept                 a request was carried out already, and its answer not kept
 ├── AccountNotFound               no user or key has this name
 ├── NameTaken                     another user or key has this name
-├── LastAdmin                     nobody would be left who may look after users and keys
-├── ServerStopping                the server ends; its successor goes on
+├── LastAdmin                     no user would be left who may manage users and keys
+├── ServerStopping                the server ends; its successor continues
 ├── Interrupted                   a person or the system stopped us before there was anything to resume
 └── ModelError                    the model gave no usable answer
-    ├── ModelUnreachable          nobody listens there
+    ├── ModelUnreachable          no server answers there
     ├── ModelBusy                 429 or 5xx: try again later
     ├── ModelRefused              4xx: trying again would not help
     │   └── ContextExceeded       the conversation no longer fits into the model's window
@@ -70,7 +70,7 @@ class ConfigError(FabricError):
 
 
 class RecruitError(FabricError):
-    """No such pack, or nobody fits the task."""
+    """No such pack, or none fits the task."""
 
     code = "pack_unknown"
 
@@ -130,7 +130,7 @@ class RunHeld(FabricError):
 
 
 class RunUndrivable(FabricError):
-    """The run exists, but this program or machine cannot go on with it."""
+    """The run exists, but this program or machine cannot continue it."""
 
     code = "run_undrivable"
 
@@ -172,7 +172,7 @@ class FolderHeld(FabricError):
 
 
 class DriverConflict(FabricError):
-    """Somebody else appended to a run that we drive; the only safe answer is to stop."""
+    """Another process appended to a run that we drive; the only safe answer is to stop."""
 
     code = "driver_conflict"
 
@@ -214,7 +214,7 @@ class ServerBusy(FabricError):
 
 
 class Unauthenticated(FabricError):
-    """Nobody knows who is asking."""
+    """The request has no valid credential."""
 
     code = "unauthenticated"
 
@@ -248,7 +248,7 @@ class NameTaken(FabricError):
 
 
 class LastAdmin(FabricError):
-    """Nobody would be left who may look after users and keys."""
+    """No user would be left who may manage users and keys."""
 
     code = "last_admin"
 
@@ -266,7 +266,7 @@ class RepeatNotKept(FabricError):
 
 
 class ServerStopping(FabricError):
-    """The server stops; the next one goes on with its runs."""
+    """The server stops; the next one continues its runs."""
 
     code = "server_stopping"
 
@@ -289,7 +289,7 @@ class ModelError(FabricError):
 
 
 class ModelUnreachable(ModelError):
-    """Nobody answers at the model's address."""
+    """No server answers at the model's address."""
 
     code = "model_unreachable"
     retryable = True

@@ -85,7 +85,7 @@ def _why_not(change: Change, current: Entry | None, was_half_way: bool) -> str:
     if current is not None and current.kind is Kind.FILE and not current.digest:
         return "it is too large to be kept, so that this could not be undone"
     if change.mixed:
-        return "somebody else changed it between two changes of the run"
+        return "another program changed it between two changes of the run"
     return "it may have been changed after the run was stopped" if change.doubtful else ""
 
 

@@ -54,7 +54,7 @@ def read_private(path: Path) -> bytes | None:
         if _is_open_to_others(found):
             raise NotPrivate(f"{path} can be read by others")
         if found.st_uid not in {os.geteuid(), path.parent.stat().st_uid}:
-            raise NotPrivate(f"{path} belongs to somebody else")
+            raise NotPrivate(f"{path} belongs to another user")
         return os.read(descriptor, LARGEST + 1)
     finally:
         os.close(descriptor)

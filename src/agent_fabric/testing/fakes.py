@@ -132,7 +132,7 @@ class MemoryRuns:
         """Append in one go; what the held run does."""
         log = self.logs[run_id]
         if events and events[0].seq != len(log):
-            raise DriverConflict(f"Somebody else has appended to run {run_id}")
+            raise DriverConflict(f"Another process has appended to run {run_id}")
         if any(child.run_id in self.logs for child in children):
             raise DriverConflict("There is a run with the id of a child already")
         for child in children:

@@ -14,11 +14,11 @@ class KeyState(NamedTuple):
 
     key: ApiKey
     status: Literal["live", "expired", "revoked", "foreign"]
-    """`foreign`: it was made with another `identity.key`, so that nobody can use it here."""
+    """`foreign`: it was made with another `identity.key`, so that it cannot be used here."""
 
     @classmethod
     def of(cls, key: ApiKey, *, now: float, usable: bool = True) -> "KeyState":
-        """Tell whether a key opens anything; `usable`: this server can recognise it."""
+        """Return whether a key opens anything; `usable`: this server can recognise it."""
         if key.revoked_at is not None:
             return cls(key, "revoked")
         if key.is_expired(now):
@@ -31,7 +31,7 @@ class RemovedUser(NamedTuple):
 
     name: str
     keys: Sequence[KeyState]
-    """Keys that they made, and that still work until somebody revokes them."""
+    """Keys that they made, and that still work until they are revoked."""
 
 
 PRINCIPAL = Shape(Principal, "name kind scopes", name="Me", about="Who is asking, and what they may.")

@@ -18,7 +18,7 @@ class RunList(NamedTuple):
 
     runs: Sequence[RunRecord]
     next: str | None
-    """Where the list goes on; null at its end. A page may be short, even empty, and not be the last."""
+    """Where the list continues; null at its end. A page may be short, even empty, and not be the last."""
 
 
 class FoundRuns(NamedTuple):
@@ -53,7 +53,7 @@ class EventList(NamedTuple):
     run_id: RunId
     events: Sequence[EventLine]
     next: str | None
-    """Where the list goes on; null when these were the newest ones."""
+    """Where the list continues; null when these were the newest ones."""
 
 
 RUN_LINE = Shape(RunRecord, "run_id status created_at updated_at specialist_ids prompt summary", name="RunLine")

@@ -181,7 +181,7 @@ async def test_an_answer_from_the_command_line_wakes_the_servers_run_also_after_
         (card,) = await pending(fabric)
         async with serving(fabric) as second:
             ended = await fabric("approvals", "deny", card["id"])
-            assert "The server goes on with the run" in ended.out
+            assert "The server continues the run" in ended.out
             await answered(second, run_id, "completed")
 
 

@@ -270,7 +270,7 @@ async def test_an_interrupted_download_goes_on_where_it_was(tmp_path: Path) -> N
         started.process.send_signal(signal.SIGINT)
         ended = await started.ended()
         assert ended.code == 130
-        assert "`fabric models pull quality` goes on where it was." in ended.err
+        assert "`fabric models pull quality` continues where it was." in ended.err
         listed = (await command("models", "list", "--json")).json["embedded"]["catalogue"][0]
         assert (listed["stored"], listed["begun_bytes"] > 1_000_000) == ("begun", True)
         removed = await command("models", "rm", "quality", "--json")

@@ -29,7 +29,7 @@ _WORDS: Sequence[tuple[str, str]] = (
     (r"\b[0-9a-f]{64}\b", "<hash>"),
     (r"\b(process) \d+ on \S+", r"\1 <number>"),
     (r"(127\.0\.0\.1|localhost):\d+", r"\1:<port>"),
-    (r"Go on with: fabric resume <run \d+>|The server goes on with the run\.", "<how it goes on>"),
+    (r"Resume with: fabric resume <run \d+>|The server continues the run\.", "<how it goes on>"),
 )
 
 

@@ -136,7 +136,7 @@ async def test_ctrl_c_leaves_the_run_going_at_the_server(tmp_path: Path) -> None
         assert ended.code == 130
         assert ended.json["_meta"]["status"] == "running"
         run_id = ended.json["_meta"]["run_id"]
-        assert f"The run goes on at {at.server.url}; `fabric cancel {run_id}` ends it." in ended.err
+        assert f"The run continues at {at.server.url}; `fabric cancel {run_id}` ends it." in ended.err
         assert (await at.server.client.get(f"/runs/{run_id}/status")).json()["status"] == "running"
         cancelled = await at.fabric("cancel", run_id)
         assert (cancelled.code, cancelled.out) == (0, f"Run {run_id} is cancelled.\n")

@@ -299,7 +299,7 @@ async def test_after_a_failure_resuming_keeps_what_is_done_in_a_new_run(tmp_path
     (run_dir / "workspace" / "mended").touch()
     resumed = await fabric("workflow", "resume", run_dir.name, "--json")
     assert resumed.code == 0, resumed.err
-    assert f"A new run goes on from run {run_dir.name} and keeps 1 result: first" in resumed.err
+    assert f"A new run continues from run {run_dir.name} and keeps 1 result: first" in resumed.err
     assert resumed.json["_meta"]["forked_from"] == run_dir.name
     assert resumed.json["_meta"]["run_id"] != run_dir.name
     assert resumed.json["status"] == "success"

@@ -26,7 +26,7 @@ async def test_a_dead_port_asks_whether_the_server_runs() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     async with FabricClient(f"http://127.0.0.1:{port}", token="t") as client:
-        with pytest.raises(ServerUnreachable, match=r"Nobody answers at http://127\.0\.0\.1") as gone:
+        with pytest.raises(ServerUnreachable, match=r"No server answers at http://127\.0\.0\.1") as gone:
             await client.runs.list()
         assert gone.value.hint == "Is the server running? Start it with `fabric serve`."
         with pytest.raises(ServerUnreachable):

@@ -340,7 +340,7 @@ async def test_each_deed_needs_its_scope(tmp_path: Path) -> None:
             assert "needs the scope 'approvals'" in refused.json()["error"]["message"]
             with pytest.raises(A2AClientError, match="403"):
                 await task_for(worker, said("x", skill="workflow/greet"))
-        with pytest.raises(InvalidParamsError, match="somebody else's"):
+        with pytest.raises(InvalidParamsError, match="another user"):
             await task_for(owner, said("and me?", context_id="ours"))
         async with client_of(server, token=await key("runs:read", "approvals")) as approver:
             assert (await task_for(approver, said("approve", task_id=waits.id))).status.state == COMPLETED

@@ -290,7 +290,7 @@ async def test_two_drivers_with_the_same_idea_of_the_log_cannot_both_append(
         "INSERT INTO events (run, seq, ts, kind, version, lane, step, payload, hash)"
         " SELECT run, 1, ts, kind, version, lane, step, payload, hash FROM events",
     )
-    with pytest.raises(DriverConflict, match="Somebody else"):
+    with pytest.raises(DriverConflict, match="Another process"):
         await held.append(NEXT)
     await held.release()
     assert len(await runs.read(RUN)) == 2

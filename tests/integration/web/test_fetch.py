@@ -232,7 +232,7 @@ def test_the_end_of_a_program_does_not_wait_for_a_page_that_is_being_read(monkey
 
 async def test_nobody_listening_is_explained(unused_tcp_port: int) -> None:
     async with reader(f"127.0.0.1:{unused_tcp_port}") as fetcher:
-        with pytest.raises(WebError, match=f"Nobody answers at 127.0.0.1:{unused_tcp_port}"):
+        with pytest.raises(WebError, match=f"No server answers at 127.0.0.1:{unused_tcp_port}"):
             await fetcher.fetch(f"http://127.0.0.1:{unused_tcp_port}/", timeout_s=10)
 
 

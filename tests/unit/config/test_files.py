@@ -72,7 +72,7 @@ def test_a_link_that_leads_nowhere_is_not_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["fabric.ini", "fabric", "fabric.JSON.bak"])
 def test_a_suffix_that_tells_no_format_is_refused(refused: Refuse, name: str) -> None:
     found = refused("{}", name)
-    assert found.message.endswith("the format cannot be told from the name")
+    assert found.message.endswith("the name does not show the format")
     assert found.hint == "Use a name that ends in .json, .yaml, .yml or .toml."
 
 

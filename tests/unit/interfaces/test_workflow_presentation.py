@@ -462,10 +462,10 @@ def test_a_workflow_that_waits_tells_every_way_to_go_on() -> None:
     lines = how_to_go_on(result(meta={"status": "waiting", "approvals": ["1234"], "waiting_for": waits}))
     assert lines[0] == "needs a person: fabric approvals show 1234, then fabric approvals approve|deny 1234"
     assert lines[1] == "waits for a signal: fabric workflow signal run-0 go"
-    assert lines[3:] == ["waits for run child", "Go on with: fabric resume run-0"]
+    assert lines[3:] == ["waits for run child", "Resume with: fabric resume run-0"]
     assert how_to_go_on(result()) == []
     at_server = how_to_go_on(result(meta={"status": "waiting", "waiting_for": waits}), served=True)
-    assert at_server[-1] == "The server goes on with the run."
+    assert at_server[-1] == "The server continues the run."
 
 
 def test_a_call_that_may_have_happened_offers_all_three_answers_and_says_what_they_mean() -> None:

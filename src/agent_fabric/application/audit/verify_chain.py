@@ -23,7 +23,7 @@ class VerifyChain:
             damage.append(f"no entry of the chain has the hash {expect}")
         if report.unknown_key and not shared:  # or a change would go unnoticed if only another key is named with it
             damage.append(
-                f"{report.unknown_key} entries of the chain were made with another key, so nobody can tell whether "
-                "they are true; if other users work in this folder, or your key was lost, check the rest with --shared"
+                f"{report.unknown_key} entries of the chain were made with another key, so they cannot be "
+                "verified; if other users work in this folder, or your key was lost, check the rest with --shared"
             )
         return replace(report, damage=tuple(damage))

@@ -233,7 +233,7 @@ def _weights(entry: CatalogueEntry, *, needed: bool) -> Finding:
 
 def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> Finding:
     if free is None:
-        return _ok("disk", f"nobody knows how much is free for {folder}")
+        return _ok("disk", f"it is unknown how much is free for {folder}")
     here = entry.stored in (Stored.CHECKED, Stored.UNCHECKED)
     needed = 0 if here else entry.size_bytes - entry.begun_bytes + _SPARE_BYTES
     if free >= needed:
@@ -248,7 +248,7 @@ def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> F
 
 def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: bool) -> Finding:
     if facts.memory_bytes is None:
-        return _ok("memory", "nobody knows how much there is")
+        return _ok("memory", "the amount is unknown")
     needed = int(entry.size_bytes * _MODEL_OVERHEAD) + _WINDOW_BYTES
     free = facts.memory_bytes if facts.memory_free_bytes is None else facts.memory_free_bytes
     head = f"{_gb(free)} free of {_gb(facts.memory_bytes)}"

@@ -155,7 +155,7 @@ class ListModels:
             return await self._ollama(settings)
         if await self.survey.answers(settings):
             return _State(ModelAvailability.READY)
-        note = f"nobody answers at {settings.base_url}"
+        note = f"no server answers at {settings.base_url}"
         return _State(
             ModelAvailability.BLOCKED, note, "Start the server there, or choose another: fabric models use NAME"
         )

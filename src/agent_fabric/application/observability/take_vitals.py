@@ -12,7 +12,7 @@ MEANINGS: Mapping[str, str] = {
     "runs_running": "Runs that are being driven",
     "runs_queued": "Runs that wait for their turn",
     "queue_oldest_age_seconds": "How long the first run in line has waited",
-    "approvals_waiting": "Questions that nobody has answered yet",
+    "approvals_waiting": "Questions that are not answered yet",
     "approvals_oldest_age_seconds": "How long the oldest of them has waited",
     "store_unavailable": "1 when the store cannot be read, else 0",
     "store_bytes": "Size of the store",

@@ -1,4 +1,4 @@
-"""When people are told that something is wrong."""
+"""Alerts: when they are raised, and where they are sent."""
 
 from typing import Annotated, Literal, Self
 
@@ -23,7 +23,7 @@ class AlertConfig(BaseModel):
     severity: Literal["info", "warning", "critical"] | None = None
     """How much it matters; by default `warning`."""
     notify: Texts | None = None
-    """Who is told: `log`, `bus`, and addresses of webhooks; by default log and bus."""
+    """Where they are sent: `log`, `bus`, and addresses of webhooks; by default log and bus."""
     secret: SecretReference | None = None
     """What messages to webhooks are signed with; not set: they are not signed."""
     enabled: bool = True

@@ -22,8 +22,7 @@ def _key_set(location: str) -> str:
     if not host or not (parts.scheme == "https" or plain) or "@" in parts.netloc or not location.isascii():
         raise ConfigProblem(
             "must be an https:// address, or the absolute path of a file",
-            hint="Over plain http:// anybody on the way could put in keys of their own; only this machine may be "
-            "asked so.",
+            hint="Over plain http:// an attacker on the network could replace the keys; only this machine may use it.",
         )
     return location
 

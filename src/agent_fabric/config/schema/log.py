@@ -8,7 +8,7 @@ from agent_fabric.config.schema.values import SETTINGS, AbsolutePath
 
 
 class LogConfig(BaseModel):
-    """What the program tells operators about itself. What runs do is in their own logs."""
+    """The operations log of the program. What runs do is in their own logs."""
 
     model_config = SETTINGS
 

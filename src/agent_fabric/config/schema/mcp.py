@@ -58,7 +58,7 @@ class MCPServerConfig(BaseModel):
     effects: Mapping[Text, ToolEffect] = {}
     """What other tools of the server do; one that is not named counts as `leaves_sandbox`."""
     start_timeout_s: float = Field(default=60.0, gt=0, le=3600)
-    """How long the server may take to start and to tell its tools."""
+    """How long the server may take to start and to list its tools."""
     call_timeout_s: float = Field(default=120.0, gt=0, le=86_400)
     """How long one call may take."""
     idle_s: float = Field(default=300.0, ge=0, le=86_400)

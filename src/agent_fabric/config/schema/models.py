@@ -74,7 +74,7 @@ class ModelConfig(BaseModel):
     """How many requests the server serves at once; more wait here, in order. Not set: no limit for other servers, one
     for the embedded model and Ollama."""
     price: PriceConfig | None = None
-    """What its tokens cost; then runs tell what they cost."""
+    """What its tokens cost; runs then show their cost."""
     api_key: SecretReference | None = None
     """Where the key is kept: `env:NAME` reads the environment variable NAME, `file:NAME` what `fabric secrets set NAME`
     has kept, `vault:path#field` the vault. A key itself is refused."""

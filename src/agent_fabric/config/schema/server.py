@@ -58,4 +58,4 @@ class ServerConfig(BaseModel):
     max_body_bytes: int = Field(default=2_000_000, ge=1_000)
     """Largest body of a request; a larger one is refused with status 413."""
     shutdown_timeout_s: float = Field(default=10.0, ge=1, le=3_600)
-    """How long stopping may take, whatever hangs. Runs that are under way go on with the next start."""
+    """How long stopping may take, whatever hangs. Runs that are under way continue with the next start."""

@@ -9,7 +9,7 @@ from agent_fabric.config.schema.values import SETTINGS, HeaderName, SecretRefere
 
 
 class WebhookConfig(BaseModel):
-    """A sender, whose deliveries come in at `POST /api/v1/webhooks/NAME`."""
+    """A sender, whose deliveries arrive at `POST /api/v1/webhooks/NAME`."""
 
     model_config = SETTINGS
 
@@ -18,7 +18,7 @@ class WebhookConfig(BaseModel):
     secret: SecretReference
     """What the sender and this server share, such as `env:GITHUB_WEBHOOK_SECRET`."""
     workflow: Text | None = None
-    """The workflow that a delivery starts; not set: it is only told on the bus."""
+    """The workflow that a delivery starts; not set: it is only published on the bus."""
     events: Texts = ()
     """Start the workflow for these events only, such as `push`; empty: for all."""
     header: HeaderName = "X-Signature-256"

@@ -111,7 +111,7 @@ CONSTRAINTS: Final = Group(
         "timeout": Field(kind=seconds(above_zero=True), doc="Seconds in model and tool calls.", nullable=True),
         "retries": Field(kind=whole(0, MAX_RETRIES), doc="Further attempts after a failure.", nullable=True),
         "parallel_allowed": Field(
-            kind=FLAG, doc="Whether several runs of it may go on at once.", default=True, nullable=True
+            kind=FLAG, doc="Whether several runs of it may work at the same time.", default=True, nullable=True
         ),
         "command_allowlist": _allowlist(text(), "programs", "The only programs that its commands may start."),
         "path_allowlist": _allowlist(text(), "paths", "The only files and folders that it may use: docs/**, *.md."),

@@ -87,7 +87,7 @@ def _call_floors(call: ProposedCall, part: Part, trusted_domains: tuple[str, ...
 
 def _sending(call: ProposedCall, part: Part, effect: str) -> Ruling:
     reason = (
-        f"{part.subject!r} could send something out ({effect}), and this run has read text that nobody vouches for: "
+        f"{part.subject!r} could send something out ({effect}), and this run has read untrusted text: "
         f"{named_sources(call.untrusted)}. So {_AGREE}."
     )
     alike = f"{part.alike}, also after untrusted text" if part.alike else ""

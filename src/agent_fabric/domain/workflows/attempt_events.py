@@ -179,7 +179,7 @@ def _answer_result(step: StepState, body: ApprovalDecided) -> AttemptResult:
     because = f": {body.reason}" if body.reason else ""
     match body.decision:
         case Decision.EXPIRED:
-            return failure(APPROVAL_EXPIRED, "nobody answered in time")
+            return failure(APPROVAL_EXPIRED, "no answer came in time")
         case Decision.DONE if in_doubt:
             counted = {"counted_as_done": True, "by": body.by, "reason": body.reason}
             return AttemptResult(StepStatus.SUCCESS, counted, whole=True)
@@ -196,7 +196,7 @@ def _form_result(step: StepState, body: ApprovalDecided) -> AttemptResult:
     optional = step.inputs.get("required") is False
     if not approved and not optional:
         if body.decision is Decision.EXPIRED:
-            return failure(APPROVAL_EXPIRED, "nobody answered in time")
+            return failure(APPROVAL_EXPIRED, "no answer came in time")
         return failure(DENIED, f"refused by {body.by}{f': {body.reason}' if body.reason else ''}")
     outputs: dict[str, Any] = {"approved": approved, "by": body.by, "reason": body.reason}
     if step.node.step.action == BuiltIn.WAIT:

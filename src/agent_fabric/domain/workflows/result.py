@@ -22,7 +22,7 @@ def result_of_workflow(wf: WorkflowState) -> dict[str, Any]:
 
 
 def end_of_workflow(wf: WorkflowState) -> RunCompleted | RunFailed:
-    """Return how a run ends in which nothing goes on any more."""
+    """Return how a run ends in which nothing continues any more."""
     result, problem = _result(wf)
     if wf.timed_out:
         limit = wf.definition.execution.timeout_s or 0.0
@@ -37,7 +37,7 @@ def end_of_workflow(wf: WorkflowState) -> RunCompleted | RunFailed:
     return RunFailed(
         code="workflow_failed",
         message=problem,
-        hint=f"When that is put right, `fabric workflow resume {wf.run_id}` goes on from there; what is done is kept. "
+        hint=f"Correct it, then `fabric workflow resume {wf.run_id}` continues from there and keeps what is done. "
         "With --current it takes the file as it is then.",
         payload=result,
     )

@@ -69,7 +69,7 @@ def restore_backup(
             except OSError as problem:
                 raise StoreUnavailable(
                     f"{root} cannot be put in place: {problem.strerror}",
-                    hint=f"Somebody may have started a run there. What was there before is in {aside}.",
+                    hint=f"A run may have been started there. What was there before is in {aside}.",
                 ) from None
         if manifest.ours:
             with suppress(OSError):  # then it has to be trusted, like anybody's

@@ -56,7 +56,7 @@ class FolderUndoing:
                     raise StoreFull("The disk is full", hint="Free some space, then do the same again.") from None
                 raise StoreUnavailable(
                     f"Not everything could be put back: {problem.strerror or problem}",
-                    hint="Check that you may write there, then do the same again: it goes on where it stopped.",
+                    hint="Check that you may write there, then do the same again: it continues where it stopped.",
                 ) from None
         return left
 

@@ -89,7 +89,7 @@ def _kept(root: Path, environ: Mapping[str, str], name: str) -> bytes:
     except NotPrivate as problem:
         raise ConfigError(
             str(problem),
-            hint=f"Who has read it can make tokens or keys. If nobody has: chmod 600 {path}. "
+            hint=f"A reader of it can make tokens or keys. If no one has read it: chmod 600 {path}. "
             "Else remove it: a new one is made, and people and programs need new tokens and keys.",
         ) from None
     if value is None or len(value) != SHORTEST:

@@ -137,7 +137,7 @@ class ConfiguredModels:
         if config.model is None:
             chosen = smallest_chat_model(listed or ())
             name = name if chosen is None else chosen.name
-            why = "the smallest that the server has" if chosen else "the server does not tell what it has"
+            why = "the smallest that the server has" if chosen else "the server does not list its models"
         elif listed and len(listed) > 1 and config.model not in {each.name for each in listed}:
             # A server with one model serves it under any name.
             chosen = smallest_chat_model(listed)

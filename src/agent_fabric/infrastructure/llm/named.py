@@ -86,7 +86,7 @@ def _of_file(path: Path) -> Choice:
     info = read_gguf(path)
     if not info.has_chat_template:
         raise ConfigError(
-            f"{path} is a base model: it goes on with a text, but cannot hold a conversation",
+            f"{path} is a base model: it continues a text, but cannot hold a conversation",
             hint="Take the variant of this model whose name ends in `instruct` or `chat`.",
         )
     return Choice("embedded", None, str(path), f"the file {path}, run inside agent-fabric")

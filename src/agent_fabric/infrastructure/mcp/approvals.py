@@ -44,6 +44,6 @@ class ProjectServers:
         """
         if not self.agreed(server):
             raise ToolServerUnavailable(
-                f"the project's file {self.file_of(server)} asks for it, and nobody has agreed to that yet",
+                f"the project's file {self.file_of(server)} asks for it, and you have not trusted it yet",
                 hint=f"Look at the entry; if you want it: fabric mcp trust {server.name}",
             )

@@ -131,7 +131,7 @@ def _no_longer_root(uid: int, gid: int) -> tuple[str, ...]:
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin")
     if setpriv is None:
         raise ToolServerUnavailable(
-            "we are root, and there is no setpriv to run its program as somebody else",
+            "we are root, and there is no setpriv to run its program as another user",
             hint="Install util-linux, or do not run as root.",
         )
     return (

@@ -68,9 +68,9 @@ class RunMetrics:
         self.registry = CollectorRegistry()
         counter, histogram = self._counter, self._histogram
         self._started = counter("fabric_runs_started", "Runs that were created here")
-        self._resumed = counter("fabric_runs_resumed", "Times that a run was taken up again")
+        self._resumed = counter("fabric_runs_resumed", "Times that a run was resumed")
         self._settled = _Children(counter("fabric_runs_settled", "Runs that ended here, by how", "status"))
-        self._waited = counter("fabric_runs_waited", "Times that a run began to wait for somebody")
+        self._waited = counter("fabric_runs_waited", "Times that a run began to wait for an answer or a signal")
         self._turns = counter("fabric_turns", "Answers of models")
         self._tokens_in = _Children(counter("fabric_tokens_in", "Tokens that models read", "model"))
         self._tokens_out = _Children(counter("fabric_tokens_out", "Tokens that models wrote", "model"))

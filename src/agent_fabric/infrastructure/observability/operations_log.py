@@ -77,7 +77,7 @@ def configure_operations_log(config: LogConfig, secrets: Iterable[str], stream: 
         reason = getattr(problem, "strerror", None) or problem
         with suppress(OSError, ValueError):  # or else there is nobody to tell
             StreamTarget(stream).write(
-                f"fabric: the log file {config.file} cannot be written: {reason}. Going on without it.\n"
+                f"fabric: the log file {config.file} cannot be written: {reason}. Continuing without it.\n"
             )
 
     target = StreamTarget(stream) if config.file is None else FileTarget(config.file)

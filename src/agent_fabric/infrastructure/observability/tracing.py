@@ -40,4 +40,4 @@ def build_tracing(config: TelemetryConfig | None) -> Tracing | None:
 @cache
 def _warn_of_missing_extra() -> None:
     missing = MissingExtra("telemetry", needed_for="Tracing")
-    _LOG.warning("%s; runs go on without traces. %s", missing.message, missing.hint)
+    _LOG.warning("%s; runs continue without traces. %s", missing.message, missing.hint)

@@ -226,7 +226,7 @@ class _PackBuild:
         from agent_fabric.infrastructure.packs.containerised import ContainerisedPack  # noqa: PLC0415 - see above
 
         if self.parts.container_for is None:
-            raise RecruitError(f"The pack {name!r} asks for container_image, which nobody can start here")
+            raise RecruitError(f"The pack {name!r} asks for container_image, which cannot be started here")
         try:
             return ContainerisedPack(pack, self.parts.container_for(self.run_id, self.workspace, image))
         except ConfigError as error:

@@ -158,7 +158,7 @@ class SqlApprovalRepository:
             if float(expires_at) <= now:
                 raise ApprovalSettled(
                     f"Approval {approval_id} has expired",
-                    hint="Go on with the run: the model is told, and may ask again.",
+                    hint="Resume the run: the model is told, and may ask again.",
                 )
             cipher = self._database.keys.cipher(RunId(run_id), key)
             _settle(connection, cipher, approval_id, status, answer.by, answer.reason, now)

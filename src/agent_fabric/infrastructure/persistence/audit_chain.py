@@ -131,7 +131,7 @@ def _missing_runs(last: int, known: dict[int, str], newest: dict[int, Sealed]) -
         elif entry is None:
             found.append(f"run number {number} is missing, and nothing is known about it")
         elif entry.kind != REMOVED:
-            found.append(f"run {entry.run_id} is missing, and nobody has removed it")
+            found.append(f"run {entry.run_id} is missing, and no removal is recorded")
     return found
 
 

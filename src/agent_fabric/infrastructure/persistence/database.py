@@ -113,7 +113,7 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
 
 
 def _is_ours(connection: apsw.Connection) -> bool:
-    """Tell whether the file is ours, or still empty."""
+    """Return whether the file is ours, or still empty."""
     if connection.execute("PRAGMA application_id").get == APPLICATION_ID:
         return True
     return connection.execute("SELECT name FROM sqlite_master LIMIT 1").fetchone() is None
@@ -133,7 +133,7 @@ def _back_up(path: Path, copy: Path) -> None:
 
 
 def _nearly_full(path: Path) -> bool:
-    """Tell whether an I/O error may come from a full disk: SQLite does not always say so itself."""
+    """Return whether an I/O error may come from a full disk: SQLite does not always say so itself."""
     try:
         return shutil.disk_usage(path.parent).free < LITTLE_SPACE
     except OSError:
@@ -151,7 +151,7 @@ def explained(path: Path) -> Iterator[None]:
         if isinstance(problem, apsw.FullError) or _nearly_full(path):
             raise StoreFull(
                 f"The disk that holds {path} is full",
-                hint="Free some space, then go on with `fabric resume`. Nothing that was recorded is lost.",
+                hint="Free some space, then resume with `fabric resume`. Nothing that was recorded is lost.",
             ) from problem
         raise StoreUnavailable(
             f"{path} cannot be read or written: {problem}", hint="Check the disk, then `fabric resume`."

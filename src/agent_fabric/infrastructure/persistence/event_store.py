@@ -296,7 +296,7 @@ class _SqliteHeldRun:
             await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
         except UniqueViolation:
             raise DriverConflict(
-                f"Somebody else has appended to run {self.run_id}",
+                f"Another process has appended to run {self.run_id}",
                 hint="Another process drives it. Look with `fabric logs show`; this one stops.",
             ) from None
         self._unsettled = False

@@ -95,8 +95,8 @@ def _require_another_admin(connection: SqlConnection, name: str) -> None:
     if not any(_is_admin(_user(row)) for row in others):
         raise LastAdmin(
             f"{name} is the last user with the scope 'admin'",
-            hint="Make somebody else an admin first. On the server's own machine, `fabric users` can do it anyway: "
-            "whoever has the token of the folder is always an admin.",
+            hint="Make another user an admin first. On the server's own machine, `fabric users` can do it anyway: "
+            "the holder of the folder's token is always an admin.",
         )
 
 

@@ -21,7 +21,7 @@ REFUSED = "root's files cannot be shown to another user here"
 """How every message about it begins."""
 NO_VIEW = "a private view of the files"
 """How every message begins that tells that the system gives us none."""
-HINT = "Run fabric as a plain user, or give the project to one (chown), whom its commands then run as."
+HINT = "Run fabric as a plain user, or give the project to one (chown); its commands then run as that user."
 
 _SYS_OPEN_TREE, _SYS_MOVE_MOUNT, _SYS_MOUNT_SETATTR = 428, 429, 442
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000

@@ -25,7 +25,7 @@ SENTENCES: Mapping[Level, str] = {
     "A": "Commands run in a box of their own: they see their workspace and the system's programs, and no network.",
     "A+": "Commands run in a container: they see its image and their workspace, and no network.",
     "B": "The kernel keeps commands to their workspace and the system's programs, without network; "
-    "they can tell which other processes exist.",
+    "they can see which other processes exist.",
     "C": "Commands run with your rights. Anything you can read, they can read.",
 }
 """What each level means, said aloud."""

@@ -101,7 +101,7 @@ def _refusal(status: int, said: str, path: str, vault: VaultConfig) -> FabricErr
         case 503:
             return StoreUnavailable(
                 f"The vault at {vault.url} is sealed or down for maintenance{said}",
-                hint="Whoever looks after it can unseal it: vault operator unseal",
+                hint="Its operator can unseal it: vault operator unseal",
             )
         case 429:
             return StoreUnavailable(f"The vault at {vault.url} is asked too often{said}", hint="Try again later.")

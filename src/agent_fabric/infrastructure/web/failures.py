@@ -66,7 +66,7 @@ def explained(url: URL) -> Iterator[None]:
         raise WebError(f"The certificate of {host!r} is not trusted: {_reason(problem)}. Use another source.") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
         raise WebError(
-            f"Nobody answers at {host}:{url.port}: {_reason(problem)}. Use another source, or try again later."
+            f"No server answers at {host}:{url.port}: {_reason(problem)}. Use another source, or try again later."
         ) from None
     except (aiohttp.ClientError, HttpProcessingError, ValueError, OSError) as problem:
         if isinstance(problem, TimeoutError):

@@ -177,7 +177,7 @@ def _explained(url: URL) -> Iterator[None]:
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
         raise ConnectionError(f"the certificate of {place} is not trusted: {_reason(problem)}") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
-        raise ConnectionError(f"nobody answers at {place}: {_reason(problem)}") from None
+        raise ConnectionError(f"no server answers at {place}: {_reason(problem)}") from None
     except (aiohttp.ClientError, HttpProcessingError, ValueError, OSError) as problem:
         if isinstance(problem, TimeoutError | PermissionError):
             raise

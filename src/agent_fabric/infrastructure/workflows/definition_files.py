@@ -119,7 +119,7 @@ class DefinitionFolder:
 def _unknown_format(path: Path) -> DefinitionFile | None:
     if path.name.endswith(SUFFIXES):
         return None
-    return unreadable(path, "the format cannot be told from the name", "Use a name that ends in .yaml or .json.")
+    return unreadable(path, "the name does not show the format", "Use a name that ends in .yaml or .json.")
 
 
 def _checked(file: DefinitionFile, known: KnownNames) -> Found:

@@ -71,10 +71,10 @@ def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:
 
 
 def going_on(run_id: str, status: RunStatus, *, served: bool) -> str:
-    """Say who goes on with a run that has not ended; `served` is one that a server drives."""
+    """Say who continues a run that has not ended; `served` is one that a server drives."""
     if served and status is not RunStatus.INTERRUPTED:
-        return "The server goes on with the run."
-    return f"Go on with: fabric resume {run_id}"
+        return "The server continues the run."
+    return f"Resume with: fabric resume {run_id}"
 
 
 def step_asking(agent: str, call_id: str) -> str:

@@ -143,7 +143,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     if as_json:
         print_json({**APPROVAL.dump(card), "resume": going_on})
     else:
-        follows = "The server goes on with the run." if going_on is None else f"Go on with: {going_on}"
+        follows = "The server continues the run." if going_on is None else f"Resume with: {going_on}"
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
 

@@ -22,14 +22,14 @@ _YES_OR_NO = ("yes", "no", "later")
 
 
 def is_interactive() -> bool:
-    """Tell whether a person at the terminal can be asked."""
+    """Return whether a person at the terminal can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 async def ask_person(
     approvals: Sequence[str], book: Questions, decide: Callable[[str, Answer], Awaitable[object]]
 ) -> bool:
-    """Ask about everything that a run waits for; tell whether all of it has been answered."""
+    """Ask about everything that a run waits for; return whether all of it has been answered."""
     for approval_id in approvals:
         card = await book.find(approval_id)
         if card.status is not ApprovalStatus.PENDING:
@@ -103,7 +103,7 @@ async def _answer_to_workflow(card: ApprovalCard, by: str) -> Answer | None:
 
 
 async def _fill_in(field: FormField, values: dict[str, Any]) -> bool:
-    """Let the person fill in a field; tell whether they did, or may leave it empty."""
+    """Let the person fill in a field; return whether they did, or may leave it empty."""
     while (line := await _line(f"  {described(field)}: ")) is not None:
         text = line.strip()
         if not text and field.has_default:

@@ -59,7 +59,7 @@ def trust(workspace: Workspace = None, as_json: AsJson = False) -> int:
 
 @app.command()
 def show(
-    origin: Annotated[bool, typer.Option("--origin", help="Tell for each setting where it comes from.")] = False,
+    origin: Annotated[bool, typer.Option("--origin", help="Show for each setting where it comes from.")] = False,
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:

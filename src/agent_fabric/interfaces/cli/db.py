@@ -60,7 +60,7 @@ def backup(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Put the store, settings and the files of runs into one file. A server and runs may go on meanwhile.
+    """Put the store, settings and the files of runs into one file. The server and runs may keep working.
 
     Keys and the local token are never in it: keep a copy of the keys somewhere else. Secrets are in it as they are
     kept: sealed with a key. A server puts it into its own folder, `.fabric/backups`.

@@ -76,7 +76,7 @@ async def _unmet_and_models(root: Path, config: FabricConfig) -> list[Finding]:
 
 
 async def _examine_at(client: "FabricClient") -> list[Finding]:
-    """Tell how a server is, what it knows of us, and what it says about itself."""
+    """Return the state of a server, our identity there, and what it reports about itself."""
     findings: list[Finding] = []
     try:
         findings += _health(client.url, await client.health())
@@ -96,7 +96,7 @@ async def _examine_at(client: "FabricClient") -> list[Finding]:
         return [*findings, Finding(about="server", level=Level.FAIL, text=problem.message, fix=problem.hint)]
 
 
-_NOT_READY = "See its log; `fabric db status` tells about the store and the disk."
+_NOT_READY = "See its log; `fabric db status` shows the store and the disk."
 
 
 def _health(url: str, health: "Health") -> list[Finding]:
@@ -104,7 +104,8 @@ def _health(url: str, health: "Health") -> list[Finding]:
     if not health.ok:
         fix = "Restart it: the store was deleted or replaced."
         return [Finding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
-    found = [Finding(about="server", level=Level.OK, text=f"{at}; {health.running} runs go on, {health.queued} wait")]
+    text = f"{at}; {health.running} runs active, {health.queued} queued"
+    found = [Finding(about="server", level=Level.OK, text=text)]
     if health.version != __version__:
         text = f"the server is {health.version}, this is {__version__}"
         found.append(Finding(about="versions", level=Level.WARN, text=text, fix="Use the same on both sides."))

@@ -39,7 +39,7 @@ EXIT_CODES = {
 def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routing: bool = False) -> int:
     """Drive to the end, present the result, return the exit code.
 
-    Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed; one that a server drives goes on there.
+    Ctrl-C and SIGTERM leave the run interrupted, ready to be resumed; one that a server drives continues there.
     """
     shown = verbose or explain_routing or not as_json or sys.stderr.isatty()
     view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown else None

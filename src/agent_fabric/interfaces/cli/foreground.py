@@ -27,7 +27,7 @@ class Foreground(Protocol):
 
     @property
     def served(self) -> bool:
-        """Whether a server drives it, and goes on with it by itself."""
+        """Whether a server drives it, and continues it by itself."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class Foreground(Protocol):
         ...
 
     async def go_on(self, run_id: RunId) -> RunResult:
-        """Go on with a run whose questions have been answered, until it ends or waits again."""
+        """Resume a run whose questions have been answered, until it ends or waits again."""
         ...
 
     async def leave(self, run_id: RunId) -> RunResult:
@@ -70,7 +70,7 @@ class Ready(NamedTuple):
 
 
 Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]
-"""Gets ready to drive something. The sink is shown what happens; the second tells whether anybody can be asked."""
+"""Gets ready to drive something. The sink is shown what happens; the second shows whether anybody can be asked."""
 
 
 def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated], Awaitable[RunResult]]) -> Job:

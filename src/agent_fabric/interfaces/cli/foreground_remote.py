@@ -36,7 +36,7 @@ def remote_job(url: str, work: "Callable[[RemoteForeground, OnCreated], Awaitabl
 
 
 class RemoteForeground:
-    """Foreground at a server: it drives, we look on. The run goes on when we leave."""
+    """Foreground at a server: it drives, we look on. The run continues when we leave."""
 
     served = True
 
@@ -81,7 +81,7 @@ class RemoteForeground:
         return await self.go_on(run_id)
 
     async def resume(self, run_id: RunId, on_created: OnCreated) -> RunResult:
-        """Go on with a run that stopped, and look at it."""
+        """Resume a run that stopped, and look at it."""
         on_created(run_id)
         events = await self.runs.read(run_id)
         self._seen[run_id] = events[-1].seq
@@ -106,14 +106,14 @@ class RemoteForeground:
         return (await self.client.runs.show(run_id)).result
 
     async def leave(self, run_id: RunId) -> RunResult:
-        sys.stderr.write(f"The run goes on at {self.client.url}; `fabric cancel {run_id}` ends it.\n")
+        sys.stderr.write(f"The run continues at {self.client.url}; `fabric cancel {run_id}` ends it.\n")
         return (await self.client.runs.show(run_id)).result
 
     async def run_dir(self, run_id: RunId) -> str:
         return await self._place.run_dir(run_id)
 
     async def _needs_an_answer(self, run_id: RunId, waited: RunWaited) -> bool:
-        """Tell whether a waiting run stays where it is unless a person or something outside does its part."""
+        """Return whether a waiting run stays where it is unless a person or something outside does its part."""
         if waited.until is None or (self._asks and waited.approvals):
             return True
         try:

@@ -70,7 +70,7 @@ def search(
 def show(
     run_id: RunIdArgument,
     kinds: Annotated[str, typer.Option(help="Only these kinds of event, separated by commas.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run settles.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run settles.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Do not cut long texts.")] = False,
     workspace: Workspace = None,
     server: Server = None,

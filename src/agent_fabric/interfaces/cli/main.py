@@ -57,11 +57,11 @@ Options:
   --server URL                  Work on the runs of a server; FABRIC_URL does so for every command. `auto` is the
                                 server that runs for this folder, if any.
   --version                     Show the version.
-  --help                        Show this text; `fabric COMMAND --help` tells more.
+  --help                        Show this text; `fabric COMMAND --help` shows more.
   --install-completion [SHELL]  Install completion for a shell; by default for this one.
   --show-completion [SHELL]     Print the completion script.
 
-Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
+Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 130 interrupted.
 Start here: fabric run "Write hello.py that prints the first ten primes, and run it."
 """
 

@@ -39,7 +39,7 @@ See and trust tool servers (MCP).
 
 \b
 Examples:
-  fabric mcp list                    what is configured, and for whom; starts nothing
+  fabric mcp list                    what is configured, and for which specialists; starts nothing
   fabric mcp inspect time            start a server and see its tools
   fabric mcp trust time              accept its tools as they are now
   fabric mcp serve                   be a tool server for other programs

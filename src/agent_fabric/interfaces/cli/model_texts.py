@@ -55,7 +55,7 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
     else:
         lines.append(f"Tool calls are {_DIALECTS[dialect]}.")
     window = probed["context_window"]
-    lines.append(f"Window: {_tokens(window)}." if window else "Window: the server does not tell.")
+    lines.append(f"Window: {_tokens(window)}." if window else "Window: unknown, the server does not report it.")
     lines.append(f"Speed: {_speed(probed) or 'it answers in one piece, so that reading and writing look the same'}.")
     rate = probed["tokens_per_s"]
     if rate is not None and rate < _SLOW_TOKENS_PER_S:

@@ -80,7 +80,7 @@ def pull(
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> int:
-    """Download a model; one that was interrupted goes on where it was.
+    """Download a model; an interrupted download resumes where it stopped.
 
     \b
     Examples:
@@ -301,7 +301,7 @@ def _progress_is_welcome(as_json: bool) -> bool:
 
 
 def _interrupted(again: str, *, as_json: bool) -> int:
-    message, hint = "Stopped", f"`{again}` goes on where it was."
+    message, hint = "Stopped", f"`{again}` continues where it was."
     if as_json:
         print_json(error_object(Interrupted(message, hint=hint)))
     else:

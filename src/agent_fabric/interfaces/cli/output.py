@@ -14,12 +14,12 @@ _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "
 
 
 def capable(stream: TextIO) -> bool:
-    """Tell whether a stream is a terminal that understands control sequences."""
+    """Return whether a stream is a terminal that understands control sequences."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def colourful(stream: TextIO) -> bool:
-    """Tell whether colours are welcome on a stream."""
+    """Return whether colours are welcome on a stream."""
     return capable(stream) and not os.environ.get("NO_COLOR")
 
 

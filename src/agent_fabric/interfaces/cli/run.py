@@ -57,7 +57,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 ) -> int:
     """Run a task with a specialist, in a workspace of its own. The run is durable: it can be resumed after any crash.
 
-    Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for someone, 130 interrupted.
+    Exit codes: 0 completed, 1 failed, 2 wrong usage or configuration, 3 waiting for input, 130 interrupted.
     """
     wish = TaskRequest(
         prompt=_prompt(prompt),

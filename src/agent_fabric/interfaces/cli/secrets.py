@@ -129,7 +129,7 @@ def rotate_keys(
 ) -> int:
     """Make a new key, and seal the secrets and encrypted runs of this folder with it.
 
-    Old keys stay, for other fabric folders and for backups, until --drop-old. Runs may go on meanwhile.
+    Old keys stay, for other fabric folders and for backups, until --drop-old. Runs may keep working.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = None,
     max_running: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs driven at the same time.")] = None,
     workspace: Workspace = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Tell the address as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the address as one JSON object.")] = False,
 ) -> int:
     """Serve runs over HTTP on http://127.0.0.1:8787, until Ctrl-C or SIGTERM.
 

@@ -56,11 +56,11 @@ class StepLines:
                 self._attempts[run_id, str(step.get("id"))] = retry.get("max_attempts", 1)
         said = f"workflow {plain(str(definition.get('name', '')))}"
         version = plain(str(definition.get("version", "")))
-        again = f", goes on from run {body.workflow.forked_from}" if body.workflow.forked_from else ""
+        again = f", continues from run {body.workflow.forked_from}" if body.workflow.forked_from else ""
         return f"{said} {version}".rstrip() + again
 
     def is_step(self, run_id: RunId, lane: LaneId | None) -> bool:
-        """Tell whether a lane is a step under way, so that its tool calls need no line of their own."""
+        """Return whether a lane is a step under way, so that its tool calls need no line of their own."""
         return (run_id, lane) in self._began
 
     def gone_on_with(self, run_id: RunId, event: Event, body: ToolCalled) -> str:

@@ -72,7 +72,7 @@ def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
 
 @app.command()
 def issue(
-    user: Annotated[str, typer.Argument(metavar="USER", help="Whom it is for: a user of `fabric users`.")],
+    user: Annotated[str, typer.Argument(metavar="USER", help="The user it is for; see `fabric users`.")],
     scopes: Scopes = None,
     lifetime: Annotated[
         str | None, typer.Option(metavar="AGE", help="How long it counts, such as 12h; by default as long as a login.")

@@ -103,7 +103,7 @@ class LiveView:
             self._leave()
 
     def _leave(self) -> None:
-        """The terminal is gone: the run goes on without it."""
+        """The terminal is gone: the run continues without it."""
         self._stream = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the rest of the process
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:  # noqa: ARG002 - as every sink
@@ -294,7 +294,7 @@ def _output(name: str, value: object) -> str:
 def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False) -> str:
     """Say in a few lines what came of a run and what is proven.
 
-    `in_doubt` are the questions about calls that may have happened; `served` tells whether a server drives it.
+    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it.
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens

@@ -32,7 +32,7 @@ def run_there(
 
 
 def resume_there(url: str, run_id: str, *, from_step: str | None, current: bool, inputs: Sequence[str]) -> Job:
-    """Let a server go on with a workflow, in a new run where that is asked for or the old one has failed."""
+    """Let a server continue a workflow, in a new run where that is asked for or the old one has failed."""
 
     async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
         workflows = there.client.workflows

@@ -18,7 +18,7 @@ NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workfl
 
 
 def is_file(name: str) -> bool:
-    """Tell whether a file is meant, and not the name of a workflow."""
+    """Return whether a file is meant, and not the name of a workflow."""
     return name.endswith(SUFFIXES) or "/" in name
 
 

@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 ) -> int:
     """Run a workflow, as a durable run. A server runs its own workflows, by name.
 
-    Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for someone,
+    Exit codes: 0 success, 1 failed or partial, 2 wrong usage, inputs or definition, 3 waiting for input,
     130 interrupted.
 
     \b
@@ -141,8 +141,8 @@ def resume(
 ) -> int:
     """Resume a workflow. Steps that have succeeded are not repeated.
 
-    One that has not ended goes on where it stands. One that has failed, or with --from or --current any, is gone on
-    with in a new run that keeps the earlier results. With --current, -i gives inputs that the file has since.
+    A run that has not ended continues where it stands. A failed run, or any with --from or --current, is continued
+    in a new run that keeps the earlier results. With --current, -i gives inputs that the file has since.
     """
     if inputs and not current:
         raise ConfigError(
@@ -217,12 +217,12 @@ def cancel(
 def signal(
     run_id: RunIdArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")],
-    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="What to tell the step.")] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Data for the step.")] = None,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Tell a workflow that something has happened. It is kept until a step waits for it."""
+    """Send a signal to a workflow. It is kept until a step waits for it."""
     told = {} if data is None else json_object(data, "--data", """--data '{"version": "1.2"}'""")
 
     async def go(records: Records) -> tuple[RunId, bool, RunStatus]:
@@ -240,8 +240,8 @@ def signal(
     if as_json:
         print_json({"run_id": found, "signal": name, "data": told, "resume": going_on})
     else:
-        follows = f" Go on with: {going_on}" if going_on else " The run goes on by itself."
-        sys.stdout.write(f"Run {found} is told {plain(name)!r}.{follows}\n")
+        follows = f" Resume with: {going_on}" if going_on else " The run continues by itself."
+        sys.stdout.write(f"Run {found} received the signal {plain(name)!r}.{follows}\n")
     return COMPLETED
 
 

@@ -1,4 +1,4 @@
-"""What came of a workflow, in a few lines; and how to go on with one that waits."""
+"""What came of a workflow, in a few lines; and how to continue one that waits."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ def present_workflow(
 ) -> None:
     """Print a workflow's result; of one that waits, also how to answer.
 
-    `in_doubt` are the questions about calls that may have happened; `served` tells whether a server drives it.
+    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it.
     """
     if not as_json:
         sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt, served=served))
@@ -54,7 +54,7 @@ def workflow_summary(
 
 
 def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = (), *, served: bool = False) -> list[str]:
-    """Return the commands that answer a workflow or go on with it; nothing for one that has ended."""
+    """Return the commands that answer a workflow or continue it; nothing for one that has ended."""
     meta = shown["_meta"]
     run_id = meta["run_id"]
     if meta["status"] not in ("waiting", "interrupted", "running"):

@@ -50,13 +50,13 @@ def shown_workflow(found: Found, stream: TextIO) -> str:
 
 
 def tell_kept(found: RunId, lanes: Sequence[LaneId]) -> None:
-    """Say which results of a run the one that goes on from it does not make again."""
+    """Say which results of a run the one that continues from it does not make again."""
     kept = "no results"
     if lanes:
         named = ", ".join(plain(lane) for lane in lanes[:_NAMED])
         more = ", …" if len(lanes) > _NAMED else ""
         kept = f"{len(lanes)} {'result' if len(lanes) == 1 else 'results'}: {named}{more}"
-    sys.stderr.write(f"A new run goes on from run {found} and keeps {kept}\n")
+    sys.stderr.write(f"A new run continues from run {found} and keeps {kept}\n")
 
 
 def _line(found: Json, width: int) -> str:

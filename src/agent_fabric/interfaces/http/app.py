@@ -42,7 +42,7 @@ from agent_fabric.interfaces.http.routes.workflows import add_workflows
 from agent_fabric.interfaces.http.watch import watch
 
 DESCRIPTION = """\
-Every task is a run: durable, resumable, and readable while it happens. A run goes on when its client leaves.
+Every task is a run: durable, resumable, and readable while it happens. A run continues when its client leaves.
 
 Errors are `application/problem+json`, with a `code` for programs and a `hint` for people.
 """

@@ -26,4 +26,4 @@ class GarbageRequest(BaseModel):
     keep: Annotated[int, Field(ge=0, le=1_000_000_000), BeforeValidator(_whole)] = 0
     """Of these, the newest ones stay."""
     dry_run: bool = False
-    """Only tell what would go."""
+    """Only report what would be removed."""

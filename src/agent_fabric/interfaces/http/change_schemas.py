@@ -52,7 +52,7 @@ class UndoSummary(BaseModel):
     by: str
     redo: bool
     finished: bool
-    """False: it was killed; the next undo goes on with it."""
+    """False: it was killed; the next undo continues it."""
 
 
 class RunChanges(BaseModel):
@@ -67,7 +67,7 @@ class RunChanges(BaseModel):
     """The end is not recorded: it is the folder as it stands now."""
     changes: list[PathChange]
     not_watched: list[str]
-    """Folders that nobody looked into."""
+    """Folders that were not searched."""
     undone: list[UndoSummary]
 
 

@@ -126,7 +126,7 @@ class Idempotency:
         await self._app(scope, receive, _Keeper(scope, send, keep, lambda: self._let_go(place, mine)))
 
     def _let_go(self, place: tuple[str, str], mine: _UnderWay) -> None:
-        """Let those who wait for a request go on, each by itself unless there is an answer for all."""
+        """Let those who wait for a request continue, each by itself unless there is an answer for all."""
         if self._under_way.get(place) is mine:
             del self._under_way[place]
         if not mine.answer.done():

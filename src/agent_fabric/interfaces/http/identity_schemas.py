@@ -26,7 +26,7 @@ def _taken(example: dict[str, Any]) -> ConfigDict:
 
 
 class LoginRequest(BaseModel):
-    """Who somebody says they are, and what only they know."""
+    """A user's name and password."""
 
     model_config = _taken({"username": "ada", "password": "correct horse battery staple"})
 
@@ -59,7 +59,7 @@ class UserUpdate(BaseModel):
 
 
 class NewPassword(BaseModel):
-    """A new password for somebody."""
+    """A new password for a user."""
 
     model_config = _taken({"password": "correct horse battery staple"})
 
@@ -76,7 +76,7 @@ class OwnPassword(BaseModel):
 
 
 class TokenRequest(BaseModel):
-    """A token for somebody's script."""
+    """A token for a script of a user."""
 
     model_config = _taken({"scopes": ["runs:read"], "lifetime_s": 43_200})
 

@@ -22,7 +22,7 @@ PAUSE_S = 0.01
 
 @asynccontextmanager
 async def serving_inside(root: Path, loaded: Loaded) -> AsyncIterator[str]:
-    """Serve a fabric folder on a free port, and give its address. Runs that are under way at the end go on later.
+    """Serve a fabric folder on a free port, and give its address. Runs that are under way at the end continue later.
 
     Raises:
         StoreUnavailable: the store cannot be opened.

@@ -26,7 +26,7 @@ STREAM_RETRY_AFTER_S: Final = 5.0
 """Suggested wait; the end of a stream is not known."""
 _STREAM: Final = b"text/event-stream"
 _STARTING: Final = ("/execute", "/run", "/resume", "/run/stream")
-"""How the paths end below which runs are started or go on."""
+"""How the paths end below which runs are started or continue."""
 
 
 class FailureLimit:
@@ -183,7 +183,7 @@ def _nothing_to_guess(path: str) -> bool:
 
 
 def _shows_something(scope: Scope) -> bool:
-    """Tell whether a refused request carried credentials."""
+    """Return whether a refused request carried credentials."""
     return scope["path"] == LOGIN or any(name in {b"authorization", b"x-api-key"} for name, _ in scope["headers"])
 
 

@@ -48,7 +48,7 @@ def event_frame(run_id: RunId, event: Event) -> bytes:
 
 
 def settles(event: Event) -> bool:
-    """Tell whether nothing will ever follow an event."""
+    """Return whether nothing will ever follow an event."""
     return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
 
 
@@ -128,7 +128,7 @@ class LiveRuns:
             events = await reader.page(run_id, after=number * PAGE - 1, limit=PAGE)
             frames = [event_frame(run_id, event) for event in events]
         finally:
-            if len(frames) < PAGE:  # the log will go on
+            if len(frames) < PAGE:  # the log will continue
                 self._pages.pop((run_id, number), None)
         return frames
 

@@ -10,7 +10,7 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address or name is this machine's own, which no other machine can reach."""
+    """Return whether an address or name is this machine's own, which no other machine can reach."""
     if host == "localhost":
         return True
     address = _address(host)

@@ -12,7 +12,7 @@ from agent_fabric.interfaces.http.errors import AboutRun, InternalError
 
 
 async def awaited(drive: Drive) -> RunResult:
-    """Wait for a run; it goes on if we are told to stop waiting.
+    """Wait for a run; it continues if we are told to stop waiting.
 
     Raises:
         AboutRun: the server stops, or the run cannot be driven.
@@ -22,7 +22,7 @@ async def awaited(drive: Drive) -> RunResult:
     except asyncio.CancelledError:
         if not drive.outcome.cancelled():
             raise
-        stopping = ServerStopping("The server stopped before the run ended", hint="It goes on when the server is back.")
+        stopping = ServerStopping("The server stopped before the run ended", hint="The next server resumes it.")
         raise AboutRun(stopping, drive.run_id) from None
     except Exception as problem:  # it has been logged where the run is driven
         known = problem if isinstance(problem, FabricError) else InternalError()

@@ -49,7 +49,7 @@ class RunRequest(BaseModel):
 
 
 class ResumeRequest(BaseModel):
-    """Nothing: a run goes on as it was asked for."""
+    """Nothing: a run continues as it was asked for."""
 
     model_config = _IN | ConfigDict(json_schema_extra={"examples": [{}]})
 

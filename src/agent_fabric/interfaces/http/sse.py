@@ -127,7 +127,7 @@ class Reader:
         return self.after < feed.tip or (self.deltas and self._said < feed.delta_count)
 
     def _has_ended(self, feed: Feed) -> bool:
-        """Tell whether nothing more is to be expected, although the log does not say so."""
+        """Return whether nothing more is to be expected, although the log does not say so."""
         if self.live.closing:
             return True
         if self.drive is None:
@@ -136,7 +136,7 @@ class Reader:
         if not outcome.done():
             return False
         if not outcome.cancelled() and outcome.exception() is None and outcome.result().status is RunStatus.WAITING:
-            self.drive = None  # whoever goes on with it may be somebody else
+            self.drive = None  # whoever continues it may be somebody else
             return False
         return True
 
@@ -153,7 +153,7 @@ class Reader:
         if not result.status.settled:
             if self.live.closing or (outcome is not None and outcome.cancelled()):
                 raise ServerStopping(
-                    "The server is stopping; the run goes on when it is back",
+                    "The server is stopping; the run continues when it is back",
                     hint=f"Then follow it: GET /runs/{self.run_id}/events with Last-Event-ID {self.after}.",
                 )
             if not self.follow:

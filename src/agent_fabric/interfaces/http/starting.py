@@ -73,7 +73,7 @@ async def begun(
 
 
 async def resumed(fabric: ServerFabric, request: Request, run_id: RunId) -> Drive | RunResult:
-    """Go on with a run for whoever sent a request; one that has settled just tells its result.
+    """Resume a run for whoever sent a request; one that has settled just tells its result.
 
     Raises:
         TooManyRequests: they have too many runs under way.

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
-    """Look after all readers, for ever."""
+    """Manage all readers, for ever."""
     loop = asyncio.get_running_loop()
     beat_at = loop.time() + BEAT_S
     while True:

@@ -26,11 +26,11 @@ class SignalRequest(BaseModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=SAYS_SOMETHING)]
     """As the step that waits for it calls it."""
     data: dict[str, Any] = {}
-    """What to tell the step."""
+    """Data for the step."""
 
 
 class WorkflowResumeRequest(BaseModel):
-    """Where to go on."""
+    """Where to continue."""
 
     model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"from": "publish"}]})
 
@@ -168,7 +168,7 @@ class StepResult(BaseModel):
     step_id: str
     """Inside a `for-each` with the number of its item: `each[3].fetch`."""
     status: Literal["success", "failed", "skipped", "running", "waiting", "pending"]
-    """The last three only while the workflow goes on."""
+    """The last three only while the workflow has not ended."""
     outputs: dict[str, Any]
     error: str | None
     duration_ms: int

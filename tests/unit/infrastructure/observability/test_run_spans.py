@@ -328,7 +328,7 @@ def test_without_the_extra_runs_go_on_and_it_is_said_once(
     fresh = importlib.import_module("agent_fabric.infrastructure.observability.tracing")
     assert [fresh.build_tracing(config), fresh.build_tracing(config)] == [None, None]
     assert [record.getMessage() for record in caplog.records] == [
-        "Tracing needs an optional part that is not installed; runs go on without traces. "
+        "Tracing needs an optional part that is not installed; runs continue without traces. "
         'Install it with: pip install "agent-fabric[telemetry]"'
     ]
 

@@ -88,7 +88,7 @@ def test_where_containers_cannot_be_had_the_pack_says_so_with_a_hint(tmp_path: P
     with pytest.raises(PackBroken, match="'engineering' cannot be used: neither podman nor docker") as caught:
         registry("x", container_for).get_pack(ENGINEER, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
     assert caught.value.hint == "Install podman."
-    with pytest.raises(RecruitError, match="nobody can start here"):
+    with pytest.raises(RecruitError, match="cannot be started here"):
         registry("x", None).get_pack(ENGINEER, run_id=RUN, workspace=str(tmp_path), network_allowed=False)
 
 

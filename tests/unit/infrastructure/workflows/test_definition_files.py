@@ -129,7 +129,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
         ("missing.yaml", "there is no such file"),
         ("folder.yaml", "this is a folder"),
         ("pipe.yaml", "this is not a regular file"),
-        ("flow.toml", "the format cannot be told from the name"),
+        ("flow.toml", "the name does not show the format"),
         ("null\0.yaml", "it cannot be read: embedded null byte"),
     ],
 )
@@ -151,9 +151,7 @@ def test_a_folder_that_is_a_file_is_a_problem_and_hides_no_other(tmp_path: Path)
 def test_triggers_that_are_not_armed_are_noted(tmp_path: Path) -> None:
     path = sound(tmp_path, "demo")
     path.write_text(path.read_text() + "triggers: {schedule: '@daily'}\n")
-    assert read_definition(path).notes == (
-        "schedule '@daily' is not armed yet: the workflow starts only when somebody starts it",
-    )
+    assert read_definition(path).notes == ("schedule '@daily' is not armed yet: the workflow starts only by hand",)
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:

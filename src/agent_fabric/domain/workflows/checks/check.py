@@ -27,7 +27,7 @@ NOTHING_KNOWN = KnownNames()
 def problems_in(plain: object, known: KnownNames = NOTHING_KNOWN) -> list[Problem]:
     """Return what must be changed before a definition can be run; an empty list means nothing.
 
-    At most fifty problems are named; one more entry then tells how many are left.
+    At most fifty problems are named; one more entry then explains how many are left.
     """
     findings = Findings()
     if not is_plain(plain, findings):
@@ -84,5 +84,5 @@ def _check_execution(execution: object, findings: Findings) -> None:
         findings.add(
             Place(("execution", "fail_fast")),
             "execution.fail_fast and execution.continue_on_error contradict each other",
-            "Keep one: fail_fast stops what runs, continue_on_error lets it go on.",
+            "Keep one: fail_fast stops what runs, continue_on_error lets it continue.",
         )

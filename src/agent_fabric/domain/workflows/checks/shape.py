@@ -171,7 +171,7 @@ EXECUTION: Final = Group(
             kind=whole(1, MAX_PARALLEL), doc="Steps at work at the same time.", default=DEFAULT_PARALLEL_LIMIT
         ),
         "continue_on_error": Field(
-            kind=FLAG, doc="After a failure, what does not need the failed step goes on.", default=False
+            kind=FLAG, doc="After a failure, what does not need the failed step continues.", default=False
         ),
         "fail_fast": Field(kind=FLAG, doc="After a failure, what still runs is stopped.", default=False),
         "timeout": Field(

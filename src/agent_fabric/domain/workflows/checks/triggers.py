@@ -47,7 +47,7 @@ def not_armed(definition: WorkflowDefinition) -> list[str]:
     found = [f"schedule {triggers.schedule!r}"] if triggers.schedule else []
     found += [f"on_change {pattern!r}" for pattern in triggers.on_change]
     found += [f"on_event {name!r}" for name in triggers.on_event]
-    return [f"{each} is not armed yet: the workflow starts only when somebody starts it" for each in found]
+    return [f"{each} is not armed yet: the workflow starts only by hand" for each in found]
 
 
 def cron_problem(text: str) -> str:

@@ -70,7 +70,7 @@ class OllamaServer:
         return is_loopback(urlsplit(self.root).hostname or "")
 
     async def reachable(self) -> bool:
-        """Tell whether anybody answers there; it may be another kind of server."""
+        """Return whether anybody answers there; it may be another kind of server."""
         try:
             await self._http.get(f"{self.root}/api/version", timeout_s=_QUICK_S)
         except ModelUnreachable:
@@ -137,7 +137,7 @@ class OllamaServer:
             return {}
 
     async def pull(self, name: str, notice: Notice) -> None:
-        """Let the server fetch a model; it goes on where an earlier attempt stopped.
+        """Let the server fetch a model; it continues where an earlier attempt stopped.
 
         Raises:
             ModelRefused: there is no such model, or it cannot be kept.
@@ -165,7 +165,7 @@ class OllamaServer:
         if status != "success":
             raise ModelAnswerUnusable(
                 f"Ollama broke off pulling {name!r}",
-                hint=f"It goes on where it stopped: try again, or run: ollama pull {name}",
+                hint=f"It continues where it stopped: try again, or run: ollama pull {name}",
             )
         notice(f"{name} is there")
 

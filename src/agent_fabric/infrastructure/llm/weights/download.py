@@ -44,7 +44,7 @@ class Weights:
         """Return the path of the model's file, whose hash is right; download it first if need be.
 
         `notice` gets a short text about every quarter of a second while there is something to wait for. When this is
-        cancelled, or the process killed, the next call goes on where it was.
+        cancelled, or the process killed, the next call continues where it was.
 
         Raises:
             WeightsUnavailable: no mirror has it, or it cannot be stored.
@@ -175,7 +175,7 @@ def _cannot_store(folder: Path, problem: OSError) -> WeightsUnavailable:
     if problem.errno in _FULL:
         return WeightsUnavailable(
             f"The disk is full: the model cannot be stored in {folder}",
-            hint=f"Free some space and try again, which goes on where it was; or {elsewhere}",
+            hint=f"Free some space and try again, which continues where it was; or {elsewhere}",
         )
     return WeightsUnavailable(
         f"Models cannot be kept in {folder}: {problem.strerror or problem}",

@@ -1,6 +1,6 @@
 """Mirror that is one file at a web address.
 
-A download that broke off goes on where it was, if the server can do that; whether the file changed in the meantime is
+A download that broke off continues where it was, if the server can do that; whether the file changed in the meantime is
 decided by the server's tag when it gives one, and by the hash of the whole in any case.
 """
 
@@ -124,7 +124,7 @@ def _place(answer: aiohttp.ClientResponse, part: PartFile) -> None:
     status = answer.status
     if status == 416 and part.size:
         part.discard()
-        raise _BrokeOff("cannot go on where we were")
+        raise _BrokeOff("cannot continue where we were")
     if status == 429 or status >= 500:
         raise _BrokeOff(f"answered {status} {answer.reason or ''}".rstrip())
     if status not in (200, 206):

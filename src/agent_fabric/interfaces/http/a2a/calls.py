@@ -22,7 +22,7 @@ _LARGEST_ID = 2**53
 
 
 class Version(StrEnum):
-    """A version of the protocol. A call's method tells which one the caller speaks."""
+    """A version of the protocol. A call's method shows which one the caller speaks."""
 
     V1 = "1.0"
     V03 = "0.3"

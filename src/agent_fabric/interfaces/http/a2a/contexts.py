@@ -23,14 +23,14 @@ class Contexts:
         self._has_looked = False
 
     def remember(self, context_id: str, run_id: RunId) -> None:
-        """Note that a conversation goes on with a run."""
+        """Note that a conversation continues in a run."""
         self._newest[context_id] = run_id
         self._newest.move_to_end(context_id)
         if len(self._newest) > REMEMBERED:
             self._newest.popitem(last=False)
 
     async def newest(self, context_id: str) -> RunId | None:
-        """Return the run that a conversation goes on from, if there is any.
+        """Return the run that a conversation continues from, if there is any.
 
         A run that belongs to none is one by itself, of the same id.
         """

@@ -77,7 +77,7 @@ class Messages:
         return Job(self.fabric, request, skill, task, started, is_followed=True)
 
     async def _before(self, context: str, principal: Principal) -> RunView | None:
-        """Return the run that a conversation goes on from.
+        """Return the run that a conversation continues from.
 
         Raises:
             RpcError: the conversation is somebody else's.
@@ -94,7 +94,7 @@ class Messages:
         if view.task.requested_by not in ("", principal.name):
             raise RpcError(
                 INVALID_PARAMS,
-                "contextId: this conversation is somebody else's",
+                "contextId: this conversation belongs to another user",
                 hint="Leave it out to begin one of your own, or choose another.",
             )
         return view
@@ -127,11 +127,11 @@ class Messages:
                 hint = "Wait until it has ended, or end it with CancelTask."
                 raise RpcError(UNSUPPORTED_OPERATION, "This task is at work, and takes no messages", hint=hint)
             case _:
-                hint = "To go on with the conversation, send the message with its contextId, and without a taskId."
+                hint = "To continue the conversation, send the message with its contextId, and without a taskId."
                 raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint=hint)
 
     async def _answer(self, request: Request, view: RunView, reply: Reply) -> Job:
-        """Answer what a run asks, and go on with it."""
+        """Answer what a run asks, and continue it."""
         run_id = view.result.run_id
         card = await self._asked(reply, (await told(self.fabric, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
@@ -141,7 +141,7 @@ class Messages:
         if card.run_id == run_id:
             try:
                 started = await resumed(self.fabric, request, run_id)
-            except FabricError:  # the answer is given: it goes on as soon as there is room
+            except FabricError:  # the answer is given: it continues as soon as there is room
                 started = None
         going_on = started or replace(view.result, status=RunStatus.RUNNING, waiting_for=())
         return Job(self.fabric, request, model_of(view.task), view.task, going_on, is_followed=True)

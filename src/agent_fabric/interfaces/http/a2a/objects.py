@@ -16,7 +16,7 @@ _STATES: Mapping[RunStatus, str] = {
     RunStatus.FAILED: "TASK_STATE_FAILED",
     RunStatus.CANCELLED: "TASK_STATE_CANCELED",
 }
-"""A run that was interrupted goes on when somebody says so: until then, asking again and again is no use."""
+"""A run that was interrupted continues when somebody says so: until then, asking again and again is no use."""
 _OTHER_STATES = frozenset(
     {"TASK_STATE_UNSPECIFIED", "TASK_STATE_SUBMITTED", "TASK_STATE_REJECTED", "TASK_STATE_AUTH_REQUIRED"}
 )
@@ -82,7 +82,7 @@ def artifact_object(shown: Shown) -> dict[str, Any]:
 
 
 def status_update(shown: Shown, progress: str = "") -> dict[str, Any]:
-    """Return the event that tells where a task stands."""
+    """Return the event that shows where a task stands."""
     place = {"taskId": shown.run_id, "contextId": shown.context_id}
     return {"statusUpdate": {**place, "status": status_object(shown, progress)}}
 

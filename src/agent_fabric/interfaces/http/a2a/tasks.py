@@ -53,7 +53,7 @@ class Tasks:
         """
         view = await self.find(task_id)
         if view.result.status.settled:
-            raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask tells what came of it.")
+            raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask shows what came of it.")
         started = self.fabric.dispatch.find(view.result.run_id) or view.result
         return Job(self.fabric, request, model_of(view.task), view.task, started, is_followed=True)
 

@@ -85,8 +85,8 @@ def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[M
                 f"or POST /api/v1/workflows/runs/{run_id}/signal"
             )
         elif each["kind"] == "time":
-            lines.append(f"- time: the step {each['step_id']!r} goes on by itself")
-    lines += ["", f"Then it goes on by itself. Its result: {_where(run_id)}"]
+            lines.append(f"- time: the step {each['step_id']!r} continues by itself")
+    lines += ["", f"Then it continues by itself. Its result: {_where(run_id)}"]
     return "\n".join(lines)
 
 

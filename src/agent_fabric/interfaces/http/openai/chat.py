@@ -40,7 +40,7 @@ def add_chat(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models,
         tags=["openai"],
     )
     async def complete(request: Request, x_fabric_progress: Progress = False) -> Response:
-        """Answer with the summary of the run. It goes on when the client leaves; `X-Fabric-Run-Id` names it.
+        """Answer with the summary of the run. It continues when the client leaves; `X-Fabric-Run-Id` names it.
 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """

@@ -89,7 +89,7 @@ def transcript(turns: Iterable[Turn]) -> str:
 
 
 def turns_of(prompt: str) -> list[Turn]:
-    """Return the conversation that a prompt was made of, for those who go on with it."""
+    """Return the conversation that a prompt was made of, for those who continue it."""
     text, head, quoted = prompt.partition(f"\n\n{_HEAD}\n")
     if not head:
         return [Turn(USER, prompt)]

@@ -25,7 +25,7 @@ REMEMBERED = 1_000
 
 @dataclass(slots=True)
 class Job:
-    """What a client waits for. The run goes on when the client leaves, but is then not tried again."""
+    """What a client waits for. The run continues when the client leaves, but is then not tried again."""
 
     fabric: ServerFabric
     request: Request
@@ -61,7 +61,7 @@ class Job:
         return await self._outcome()
 
     async def try_again(self) -> bool:
-        """Wait for the run, and begin another one if this might help; tell whether there is one.
+        """Wait for the run, and begin another one if this might help; return whether there is one.
 
         Raises:
             AboutRun: as above.

@@ -25,13 +25,13 @@ OWNER = "agent-fabric"
 
 
 class ModelNotFound(FabricError):
-    """Nobody of this name does tasks."""
+    """No model of this name exists."""
 
     code = "model_not_found"
 
 
 class Offered(NamedTuple):
-    """Somebody who does tasks."""
+    """A pack, agent or workflow that does tasks."""
 
     id: str
     description: str
@@ -51,7 +51,7 @@ class Models:
         agents = await on_own_thread(self._fabric.agents.all)
         workflows = await self._ask(lambda workflows: workflows.files.list())
         return [
-            Offered(CHOOSES, "Chooses the specialist, or several, whom a task needs."),
+            Offered(CHOOSES, "Chooses the specialist, or several, that a task needs."),
             *(Offered(f"{PACK}{name}", each.description) for name, each in self._fabric.config.specialists.items()),
             *(Offered(f"{AGENT}{each.name}", each.definition.description) for each in agents if each.definition),
             *(

@@ -82,12 +82,12 @@ class ResponseRequest(BaseModel):
     instructions: str | None = None
     """Given along as background."""
     previous_response_id: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
-    """The response that this conversation goes on from."""
+    """The response that this conversation continues from."""
     stream: bool | None = None
     """Whether to send the answer as Server-Sent Events."""
     stream_options: StreamOptions | None = None
     background: bool | None = None
-    """Whether to answer at once; `GET /v1/responses/{response_id}` tells how it stands."""
+    """Whether to answer at once; `GET /v1/responses/{response_id}` shows how it stands."""
     text: TextOptions | None = None
     tools: Annotated[Any, Only((None, []), _OWN_TOOLS)] = None
     tool_choice: Annotated[Any, Only((None, "none", "auto"), _OWN_TOOLS)] = None
@@ -151,7 +151,7 @@ class ResponseObject(BaseModel):
     object: Literal["response"]
     created_at: float
     status: Literal["completed", "failed", "in_progress", "cancelled", "incomplete"]
-    """`incomplete` means that somebody has to do something first: see `incomplete_details` and the answer."""
+    """`incomplete` means that an answer or a signal is needed first: see `incomplete_details` and the answer."""
     model: str
     output: list[OutputMessage]
     error: ResponseProblem | None

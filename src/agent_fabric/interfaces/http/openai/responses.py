@@ -52,7 +52,7 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         response_id: ResponseId,
         stream: Annotated[bool, Query(description="Whether to follow it as Server-Sent Events.")] = False,
     ) -> Response:
-        """Every run can be shown so, whoever began it, and however."""
+        """Every run can be shown so, however it was started."""
         run_id = await _find(fabric, response_id)
         if not stream:
             return _answer(await _standing(fabric, run_id))
@@ -90,7 +90,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         tags=["openai"],
     )
     async def create(request: Request, x_fabric_progress: Progress = False) -> Response:
-        """Answer with the summary of the run. It goes on when the client leaves; with `background`, at once.
+        """Answer with the summary of the run. It continues when the client leaves; with `background`, at once.
 
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """

@@ -51,5 +51,5 @@ def _add_models(app: FastAPI, models: Models) -> None:
         tags=["openai"],
     )
     async def show(model: ModelId) -> Response:
-        """Tell what it does."""
+        """Return what it does."""
         return json_answer(models.shown(await models.find(model)))

@@ -118,14 +118,14 @@ def _asking(messages: list[ChatInput]) -> list[ChatInput]:
 
 
 class StreamOptions(BaseModel):
-    """What a stream tells beside the answer."""
+    """What a stream holds beside the answer."""
 
     model_config = _IN
 
     include_usage: bool | None = None
     """Whether the last chunk but the end counts tokens."""
     include_progress: bool | None = None
-    """Whether to tell what the run does as `reasoning_content`, which chat programs show as thinking."""
+    """Whether to send what the run does as `reasoning_content`, which chat programs show as thinking."""
 
     def with_progress(self, wanted: bool) -> "StreamOptions":
         """Return the same, with progress if somebody else wants it."""
@@ -177,12 +177,12 @@ class ChatRequest(BaseModel):
 
     @property
     def options(self) -> StreamOptions:
-        """What a stream tells beside the answer."""
+        """What a stream holds beside the answer."""
         return self.stream_options or StreamOptions()
 
 
 class OpenAIModel(BaseModel):
-    """Somebody who does tasks."""
+    """A pack, agent or workflow that does tasks."""
 
     model_config = _OPEN | ConfigDict(
         json_schema_extra={
@@ -222,7 +222,7 @@ class RunNote(BaseModel):
     run_id: str
     """See it under `/runs/{run_id}`."""
     status: str | None
-    """`waiting` means that somebody has to answer something first; the answer says what."""
+    """`waiting` means that a question must be answered first; the answer says what."""
 
 
 class ErrorBody(BaseModel):

@@ -46,7 +46,7 @@ class Voice(Protocol):
 
 
 class AnswerStream(Response):
-    """Sends what becomes of a job. The run goes on when the client leaves."""
+    """Sends what becomes of a job. The run continues when the client leaves."""
 
     media_type = "text/event-stream"
 

@@ -70,7 +70,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         "/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AgentDetails, fails=[404])
     )
     async def show(name: NamePath) -> Response:
-        """Tell what it takes, what it gives, and what it may do."""
+        """Return its inputs, its outputs and its capabilities."""
         return json_answer(agent_object(await on_own_thread(lambda: fabric.agents.find(name))))
 
     @app.post(
@@ -86,7 +86,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
                 Result,
                 STATUS,
                 status=202,
-                text="The run has not ended: it waits for somebody, or `wait` is false, and this is its id.",
+                text="Not ended: it waits for an answer or a signal, or `wait` is false. This is its id.",
             ),
         ),
     )
@@ -98,7 +98,7 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
         network_allowed: NetworkAllowed = True,
         encrypt: Encrypt = False,
     ) -> Response:
-        """The body is the object of inputs. The run goes on when the client leaves, but is then not tried again.
+        """The body is the object of inputs. The run continues when the client leaves, but is then not tried again.
 
         With `wait=false` the answer comes at once, with `run_id`; nothing is tried again then either.
         """
@@ -120,10 +120,10 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
 
 
 async def _failed_for_now(drive: Drive | RunResult) -> bool:
-    """Wait for a run, and tell whether another attempt might help."""
+    """Wait for a run, and return whether another attempt might help."""
     if isinstance(drive, RunResult):
         return worth_another_attempt(drive)
-    await asyncio.wait([drive.outcome])  # which goes on if we are told to stop waiting
+    await asyncio.wait([drive.outcome])  # which continues if we are told to stop waiting
     if drive.outcome.cancelled() or drive.outcome.exception() is not None:
         return False
     return worth_another_attempt(drive.outcome.result())

@@ -34,7 +34,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         run_id: Annotated[str, Query(description="Only those of this run.")] = "",
         settled: Annotated[bool, Query(description="Whether to list those that are settled, too.")] = False,
     ) -> Response:
-        """A question is open until somebody answers it, it expires, or its run ends."""
+        """A question is open until it is answered, it expires, or its run ends."""
         run = await fabric.find(run_id) if run_id else None
         cards = await book.list(run_id=run, pending_only=not settled)
         return json_answer(APPROVALS.dump(cards))
@@ -51,7 +51,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
-        """The first answer counts; a second one gets 409. The run goes on within a second."""
+        """The first answer counts; a second one gets 409. The run continues within a second."""
         wish = await body_of(request, ApprovalAnswer)
         asked = await book.find(approval_id)
         card = await decide(

@@ -64,7 +64,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
     async def undo(
         run_id: RunIdPath, request: Request, exact: Annotated[bool, Query(description=EXACT)] = False
     ) -> Response:
-        """Where somebody has edited since, nothing is touched, and `refused` tells where that is."""
+        """If a file was edited since, nothing is touched, and `refused` names it."""
         wish = await body_of(request, UndoRequest, absent=UndoRequest())
         found = await fabric.find(run_id)
         folder = await look.folder(found)

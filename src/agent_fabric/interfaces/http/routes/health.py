@@ -34,7 +34,7 @@ def add_health(app: FastAPI, fabric: ServerFabric) -> None:
     )
     add(
         methods=["GET"],
-        summary="Tell that the server works",
+        summary="Check that the server works",
         tags=["health"],
         response_model=Health,
         responses={503: {"model": Health, "description": "The store was deleted: restart the server."}},

@@ -51,7 +51,7 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
 
     @app.get("/api/v1/me", **operation("identity", Scope.RUNS_READ, "Show who is asking", PRINCIPAL, fails=[401]))
     async def me(request: Request) -> Response:
-        """Tell who the credential belongs to, and what it allows."""
+        """Return who the credential belongs to, and its scopes."""
         return json_answer(PRINCIPAL.dump(who_asks(request)))
 
     @app.put(

@@ -27,7 +27,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
     async def list_keys(
         all: Annotated[bool, Query(description="Whether to list those that count no more, too.")] = False,  # noqa: A002
     ) -> Response:
-        """The keys themselves are not among it: nobody can see them again."""
+        """The keys themselves are not included: they cannot be shown again."""
         now, found = time.time(), await keys.list(also_dead=all)
         return json_answer(KEYS.dump(KeyState.of(key, now=now, usable=keys.is_usable(key)) for key in found))
 
@@ -44,7 +44,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
         ),
     )
     async def create(request: Request) -> Response:
-        """Answer with the key, this once. Nobody can give what they do not have themselves."""
+        """Answer with the key, this once. No caller can grant a scope that they lack."""
         wish, who = await body_of(request, NewKeyRequest), who_asks(request)
         lasts_s = None if wish.expires_in_s == "never" else wish.expires_in_s
         made = await keys.create(wish.name, scopes=map(scope_from, wish.scopes), lasts_s=lasts_s, by=who)

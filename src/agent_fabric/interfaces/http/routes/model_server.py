@@ -25,7 +25,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", ModelServer, fails=[404]))
     async def show() -> Response:
-        """Answer at once, also while a switch goes on: its model, its options, and how busy it is."""
+        """Answer at once, also during a switch: its model, its options, and how busy it is."""
         managed = owned()
         return _none() if managed is None else _shown(managed)
 
@@ -41,7 +41,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def switch(request: Request) -> Response:
-        """Wait for the answers that are being written, start llama-server anew, and tell how it is then.
+        """Wait for the answers that are being written, start llama-server anew, and return its state.
 
         New requests wait meanwhile, and none is lost. What the body does not name stays as it is. When the new model
         does not start, the old one is started again, and the problem says why. The configuration file stays as it is.

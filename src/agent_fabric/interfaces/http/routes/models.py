@@ -45,9 +45,7 @@ def add_models(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/models",
-        **operation(
-            "models", Scope.RUNS_READ, "Tell which model each key means today, and what else is at hand", MODELS
-        ),
+        **operation("models", Scope.RUNS_READ, "List the model of each key, and what else is at hand", MODELS),
     )
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""

@@ -28,9 +28,9 @@ def add_operations(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
     async def ready(_: Request) -> Response:
-        """Tell whether new work is welcome; `failing` names what is not as it should be: `store`, `disk`, `stopping`.
+        """Return whether new work is accepted; `failing` names what is wrong: `store`, `disk`, `stopping`.
 
-        What exactly is wrong is not told here, where anybody may ask: see the metrics and the alerts.
+        This route is public, so it gives no details: see the metrics and the alerts.
         """
         failing = sorted(await fabric.operations.check_readiness())
         return json_answer({"ready": not failing, "failing": failing}, 503 if failing else 200)
@@ -40,7 +40,7 @@ def _add_ready(app: FastAPI, fabric: ServerFabric) -> None:
     )
     add(
         methods=["GET"],
-        summary="Tell whether work is welcome",
+        summary="Check whether new work is accepted",
         tags=["health"],
         response_model=None,
         responses=gives(READINESS) | gives(READINESS, status=503, text="Not now."),
@@ -87,7 +87,7 @@ def _add_alerts(app: FastAPI, fabric: ServerFabric) -> None:
 def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get("/api/v1/db", **operation("operations", Scope.ADMIN, "Show how the store stands", STORE, fails=[503]))
     async def status(check: bool = False) -> Response:
-        """Tell its size and what is in it; with `check`, read the whole file and look for damage."""
+        """Return its size and what is in it; with `check`, read the whole file and look for damage."""
         return json_answer(STORE.dump(await fabric.operations.status(check=check)))
 
     @app.post(
@@ -103,7 +103,7 @@ def _add_store(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def back_up(request: Request) -> Response:
-        """Write a backup into `.fabric/backups` at the server, while runs go on, and tell where it is.
+        """Write a backup into `.fabric/backups` at the server, while runs continue, and return its path.
 
         Keys and the local token are never in it.
         """

@@ -1,4 +1,4 @@
-"""Runs: start them, follow them, look at them, go on with them, end them."""
+"""Runs: start them, follow them, look at them, continue them, end them."""
 
 import re
 from datetime import UTC, datetime
@@ -80,8 +80,8 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     async def run(request: Request) -> Response:
         """Answer with the result that `fabric run --json` prints, whether the run completed or failed.
 
-        The run goes on when the client leaves. Status 202 means that it waits for somebody; look later under the
-        address in `Location`.
+        The run continues when the client leaves. Status 202 means that it waits for an answer or a signal;
+        `Location` is the address of the run.
         """
         return await outcome_of(fabric, await start(request))
 
@@ -97,7 +97,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             Result,
             body=takes(RunRequest),
             fails=refusals,
-            also=gives(Result, status=202, text="The run has not ended: it waits for somebody."),
+            also=gives(Result, status=202, text="The run has not ended: it waits for an answer or a signal."),
         ),
     )
 
@@ -115,9 +115,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     )
     async def start_run(
         request: Request,
-        deltas: Annotated[
-            Flag, Query(description="Whether somebody comes who wants answers as they are written.")
-        ] = False,
+        deltas: Annotated[Flag, Query(description="Whether answers are streamed as they are written.")] = False,
     ) -> Response:
         """Answer with its id; `GET /runs/{run_id}/events` follows it."""
         asked = await start(request)
@@ -140,7 +138,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     ) -> Response:
         """Send the run's events, then `_run_done_` or `_run_error_` with the result as `payload`.
 
-        The run goes on when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` goes on where it was.
+        The run continues when the client leaves; `GET /runs/{run_id}/events` with `Last-Event-ID` resumes the stream.
         """
         started = await start(request)
         drive = started if isinstance(started, Drive) else None
@@ -182,7 +180,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer(RUN_LIST.dump(RunList(page.records, following)))
 
     @app.get(
-        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Tell which run was created last", STATUS, fails=[404])
+        "/runs/newest", **operation("runs", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
     )
     async def newest() -> Response:
         """Runs that work for another one do not count."""
@@ -196,10 +194,10 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer(detailed(fabric, await look_at(fabric, found)))
 
     @app.get(
-        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Tell where a run stands", STATUS, fails=[404])
+        "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
     )
     async def status(run_id: RunIdPath) -> Response:
-        """`interrupted` means that nobody drives it although it has not ended."""
+        """`interrupted` means that no process drives it although it has not ended."""
         found = await fabric.find(run_id)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
@@ -218,7 +216,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         deltas: Annotated[Flag, Query(description="Whether a stream sends answers as they are written.")] = False,
         full: Annotated[Flag, Query(description="Whether long texts are left as they are.")] = False,
         last_event_id: Annotated[
-            LastEvent, Header(description="Where a stream goes on; browsers send it by themselves.")
+            LastEvent, Header(description="Where a stream continues; browsers send it by themselves.")
         ] = -1,
     ) -> Response:
         """Answer with a page of JSON, or with a stream if `Accept` asks for `text/event-stream`.
@@ -248,7 +246,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         **operation(
             "runs",
             Scope.RUNS,
-            "Go on with a run",
+            "Resume a run",
             Result,
             body=takes(ResumeRequest, required=False),
             fails=refusals,
@@ -287,7 +285,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
 
 
 def _wants_stream(accept: str) -> bool:
-    """Tell whether a client takes events as a stream: it must say so, `*/*` does not."""
+    """Return whether a client takes events as a stream: it must say so, `*/*` does not."""
     for wish in accept.lower().split(","):
         media_type, *parameters = (part.strip() for part in wish.split(";"))
         if media_type == "text/event-stream":
@@ -296,7 +294,7 @@ def _wants_stream(accept: str) -> bool:
 
 
 async def outcome_of(fabric: ServerFabric, drive: Drive | RunResult) -> Response:
-    """Wait for a run; it goes on if we are told to stop waiting."""
+    """Wait for a run; it continues if we are told to stop waiting."""
     return _answer(fabric, drive if isinstance(drive, RunResult) else await awaited(drive))
 
 

@@ -62,7 +62,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs to show.")] = 20,
     ) -> Response:
-        """Runs that were not searched before are read first, a few hundred a request; `unread` tells how many are left.
+        """Runs that were not searched before are read first, a few hundred a request; `unread` shows how many are left.
 
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
         """

@@ -80,7 +80,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def rotated(request: Request) -> Response:
-        """Runs go on meanwhile. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
+        """Runs keep working. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
         done = await rotate(secrets, fabric.local.records.storage, by=who_asks(request))
         return json_answer({**ROTATION.dump(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 

@@ -26,7 +26,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
 
     @app.get("/api/v1/users", **operation("identity", Scope.ADMIN, "List users", USERS, fails=[401]))
     async def list_users() -> Response:
-        """Answer with everybody who can log in, by name."""
+        """Answer with all users, by name."""
         return json_answer(USERS.dump(await users.list()))
 
     @app.post(
@@ -42,7 +42,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
         ),
     )
     async def add(request: Request) -> Response:
-        """Nobody can give what they do not have themselves."""
+        """No caller can grant a scope that they lack."""
         wish, who = await body_of(request, NewUser), who_asks(request)
         password = None if wish.password is None else wish.password.get_secret_value()
         user = await users.add(wish.name, password=password, role=wish.role, extra=map(scope_from, wish.scopes), by=who)
@@ -51,7 +51,7 @@ def add_users(app: FastAPI, identity: Identity) -> None:
 
     @app.get("/api/v1/users/{name}", **operation("identity", Scope.ADMIN, "Show a user", USER, fails=[401, 404]))
     async def show(name: UserName) -> Response:
-        """Tell what somebody may."""
+        """Return the scopes of a user."""
         return json_answer(USER.dump(await users.get(name)))
 
     @app.patch(

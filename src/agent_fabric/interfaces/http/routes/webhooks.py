@@ -34,7 +34,7 @@ def add_webhooks(app: FastAPI, fabric: ServerFabric) -> None:
         request: Request,
         name: Annotated[str, Path(description="The webhook, as the configuration names it.", max_length=64)],
     ) -> Response:
-        """Anybody may deliver who can sign for a configured webhook. The same delivery takes effect once."""
+        """The sender signs for a configured webhook. The same delivery takes effect once."""
         headers: dict[str, str] = {}
         for key, value in request.headers.items():
             headers[key] = f"{headers[key]}, {value}" if key in headers else value

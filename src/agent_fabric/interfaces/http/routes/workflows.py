@@ -141,8 +141,8 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
     ) -> Response:
         """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
 
-        Status 202 means that it has not ended: it waits for somebody, or `wait` is false. It goes on when the client
-        leaves; `GET /runs/{run_id}/events` follows it.
+        Status 202 means that it has not ended: it waits for an answer or a signal, or `wait` is false. The run
+        continues when the client leaves; `GET /runs/{run_id}/events` follows it.
         """
         inputs = (await body_of(request, WorkflowInputs, absent=WorkflowInputs({}))).root
         if too_deep(inputs, await request.body()):
@@ -173,14 +173,14 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         **operation(
             "workflows",
             Scope.WORKFLOWS,
-            "Tell a workflow that something has happened",
+            "Send a signal to a workflow",
             STATUS,
             body=takes(SignalRequest),
             fails=[404, 409, 503, 507],
         ),
     )
     async def signal(run_id: RunIdPath, request: Request) -> Response:
-        """The signal is kept until a step waits for it. A run that waited goes on within a second."""
+        """The signal is kept until a step waits for it. A run that waited continues within a second."""
         wish = await body_of(request, SignalRequest)
         if too_deep(wish.data, await request.body()):
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
@@ -198,7 +198,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         **operation(
             "workflows",
             Scope.WORKFLOWS,
-            "Go on with a workflow",
+            "Resume a workflow",
             WorkflowResult,
             also=_WAITS,
             body=takes(WorkflowResumeRequest, required=False),
@@ -206,7 +206,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def resume(run_id: RunIdPath, request: Request, wait: Wait = False) -> Response:
-        """One that has not ended goes on where it stands. One that has failed goes on in a new run, `run_id`.
+        """One that has not ended continues where it stands. One that has failed continues in a new run, `run_id`.
 
         The new run keeps what has succeeded; with `from`, that step and everything behind it is done again,
         with `current` whatever has changed in the file.
