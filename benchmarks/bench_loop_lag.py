@@ -1,9 +1,10 @@
 """Event-loop lag of a server during runs, searches, a resume, an audit and a backup.
 
-    python benchmarks/bench_loop_lag.py [--runs 20000] [--events 10000] [--at-once 50] [--seconds 5]
+    python benchmarks/bench_loop_lag.py [--runs 20000] [--events 10000] [--at-once 50] [--model-ms 500] [--seconds 5]
 
 A probe inside the server sleeps 5 ms again and again and notes how much later it wakes. The store holds `--runs`
-settled runs and one of `--events` events that was interrupted; `--at-once` runs of the mock model go on all the time.
+settled runs and one of `--events` events that was interrupted. `--at-once` runs of ten turns are always in flight,
+begun one after another; the mock model takes `--model-ms` for an answer (a small local model takes longer).
 Beside each figure stands the lag of an idle process at the same time: what the machine itself adds.
 """
 
@@ -132,15 +133,18 @@ async def lengthen(root: Path, run_id: str, events: int) -> str:
     return long
 
 
-async def keep_going(session: aiohttp.ClientSession, at_once: int) -> None:
-    async def one() -> None:
+async def keep_going(session: aiohttp.ClientSession, at_once: int, model_ms: int) -> None:
+    body = {"prompt": f"[steps=10] [wait={model_ms}] add", "pack": "adding"}
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(number / at_once * model_ms / 1000)  # else all answers would come at the same instant
         while True:
-            async with session.post("/run", json={"prompt": "[steps=10] [wait=20] add", "pack": "adding"}) as answer:
+            async with session.post("/run", json=body) as answer:
                 await answer.read()
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
-            group.create_task(one())
+        for number in range(at_once):
+            group.create_task(one(number))
 
 
 async def measure(server: Server, sampled: tuple[Path, Path], long: str, options: argparse.Namespace) -> None:
@@ -174,7 +178,7 @@ async def measure(server: Server, sampled: tuple[Path, Path], long: str, options
         await ask("GET", "/runs?limit=1")
         await phase("idle", lambda: asyncio.sleep(options.seconds))
         await phase("first search (the index is made)", search)
-        going = asyncio.create_task(keep_going(session, options.at_once))
+        going = asyncio.create_task(keep_going(session, options.at_once, options.model_ms))
         await asyncio.sleep(2)
         busy = f"{options.at_once} runs"
         await phase(busy, lambda: asyncio.sleep(options.seconds))
@@ -202,6 +206,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--at-once", type=int, default=50)
+    parser.add_argument("--model-ms", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalRepository
 from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approvals import Decision, Question, Reach
@@ -14,7 +15,6 @@ from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
 
 
@@ -48,7 +48,7 @@ class DecideApproval:
     async def _require_usable(self, card: ApprovalCard, answer: Answer) -> None:
         """Tell a person at once what the run would refuse later."""
         assert answer.args is not None
-        state = fold(card.run_id, await self.runs.read(card.run_id))
+        state = await fold_log(card.run_id, await self.runs.read(card.run_id))
         lane = state.lanes.get(LaneId(card.agent))
         spec = lane.tools.get(card.tool) if lane is not None else None
         if spec is None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.changes import Change, Picture, Stretch, changes_of
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import RunStatus
 
 
@@ -44,7 +44,7 @@ class DiffRun:
             StoreUnavailable: what was recorded cannot be read.
         """
         events = await self.runs.read(run_id)
-        state = fold(run_id, events)
+        state = await fold_log(run_id, events)
         return await asyncio.to_thread(self._look, run_id, folder_of(events), state.status, events)
 
     async def folder(self, run_id: RunId) -> str:

@@ -8,12 +8,12 @@ from agent_fabric.application.ports.audit import LogCondition, LogInspector
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.ports.sources import Snapshots
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.citations import ReadPages, urls_in_file
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -74,7 +74,7 @@ class VerifyRun:
             events = await self.runs.read(run_id)
         except StoreUnavailable:
             events = ()  # the damage that was just found: there is nothing else to check
-        state = fold(run_id, events)
+        state = await fold_log(run_id, events)
         claims = [_claim_about_log(log, state)]
         if events:
             claims.append(_claim_about_end(state, log))

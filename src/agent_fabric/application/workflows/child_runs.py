@@ -9,10 +9,10 @@ from typing import Any, Literal, Protocol
 from agent_fabric.application.ports.runs import NewRun, RunRepository, Workspaces
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
 from agent_fabric.domain.secrets import defused
@@ -103,7 +103,7 @@ class ChildRuns:
 
     async def outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
         """Say how a child ended that somebody else has driven; nothing if it has not."""
-        result = result_of(fold(run_id, await self.runs.read(run_id)))
+        result = result_of(await fold_log(run_id, await self.runs.read(run_id)))
         return (_finished(step_id, result),) if result.status.settled else ()
 
     async def end(self, run_id: RunId, *, by: str, reason: str) -> None:

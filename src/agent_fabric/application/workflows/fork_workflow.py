@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import RunSettled
 from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import definition_from
@@ -46,7 +46,7 @@ class ForkWorkflow:
             WorkflowInvalid, DefinitionNotFound: the file as it is now cannot be used.
         """
         events = await self.runs.read(run_id)
-        state, created = fold(run_id, events), events[0].body
+        state, created = await fold_log(run_id, events), events[0].body
         if state.workflow is None or state.task is None or not isinstance(created, RunCreated):
             raise RunSettled(f"Run {run_id} is not a workflow", hint="See `fabric logs list`.")
         done = state.status.settled and state.error is None and not state.workflow.failed

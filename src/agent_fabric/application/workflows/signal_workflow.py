@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.runs import SIGNAL, RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import InvalidInputs, RunSettled
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import BuiltIn, Step, WorkflowDefinition
 
@@ -29,7 +29,7 @@ class SignalWorkflow:
             InvalidInputs: none of its steps ever waits for a signal of this name, or the data holds a number with
                 which nothing can be computed.
         """
-        state = fold(run_id, await self.runs.read(run_id))
+        state = await fold_log(run_id, await self.runs.read(run_id))
         if state.workflow is None:
             raise RunSettled(
                 f"Run {run_id} is not a workflow, so it waits for no signal", hint="See `fabric logs list`."

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -15,7 +16,6 @@ from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.sealing import is_sealed, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
-from agent_fabric.infrastructure.threads import on_own_thread
 
 POLL_S = 0.25
 _OURS = frozenset({CANCEL, CHILD})
@@ -43,6 +43,9 @@ class Inbox:
         self._ciphers: dict[int, Cipher] = {}
         """Of the runs that are encrypted."""
         self._polling: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "fabric-inbox")
+        """Its own, not the loop's: long reads may fill that one. And one that lasts: starting a thread for each poll
+        would make the event loop wait for it."""
 
     def receive(self, run: int, cipher: Cipher | None) -> "asyncio.Future[Sequence[InboxRow]]":
         """Return a future for the rows that a run has not been given yet."""
@@ -86,9 +89,8 @@ class Inbox:
             return
         wanted, ciphers = {run: self._seen.get(run, 0) for run in waiting}, dict(self._ciphers)
         query = self._database.dialect.new_inbox_rows
-        # Not in the pool of threads: long reads may fill it.
         read = partial(self._database.read_now, lambda connection: _read(connection, query, wanted, ciphers))
-        for run, answer in (await on_own_thread(read)).items():
+        for run, answer in (await asyncio.get_running_loop().run_in_executor(self._thread, read)).items():
             future = waiting[run]
             if future.done() or self._waiting.get(run) is not future:
                 continue  # cancelled or replaced meanwhile; the next poll reads again
