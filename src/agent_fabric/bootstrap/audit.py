@@ -13,6 +13,7 @@ from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.threads import on_own_thread
 
 
 def verify_run(records: Records) -> VerifyRun:
@@ -39,4 +40,13 @@ def change_secrets(secrets: Secrets, records: Records) -> ChangeSecrets:
 
 def collect_garbage(records: Records) -> CollectGarbage:
     """Return the use case that deletes old runs."""
-    return CollectGarbage(records.storage.retention, SystemClock())
+    layout = records.layout
+
+    async def prune_changes() -> int:
+        if not layout.changes.exists():
+            return 0
+        from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - a rare collection
+
+        return await on_own_thread(ChangeRecorder(layout).forget_unused)
+
+    return CollectGarbage(records.storage.retention, SystemClock(), prune_changes)

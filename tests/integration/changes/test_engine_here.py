@@ -7,6 +7,7 @@ import pytest
 
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.loader import read_config
@@ -90,10 +91,32 @@ async def test_contents_that_no_run_needs_are_forgotten_but_not_while_one_works(
             recorder.forget_unused()
     unused = recorder.objects.digest_of(b"unused")
     recorder.objects.put(b"unused", unused)
-    assert recorder.forget_unused() == 1
+    assert recorder.forget_unused() == len(b"unused")
     assert recorder.objects.get(unused) is None
     await project.undo(run_id)
     assert recorder.forget_unused() == 0
     await project.undo(run_id, redo=True)
     assert (project.folder / "main.py").read_text() == "two\n"
+    project.records.close()
+
+
+async def test_garbage_collection_removes_what_only_deleted_runs_could_undo(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    (project.folder / "main.py").write_text("one\n")
+    async with project.run():
+        (project.folder / "main.py").write_text("two\n")
+    async with project.run():
+        pass
+    objects = ChangeRecorder(project.records.layout).objects
+    old = objects.digest_of(b"one\n")
+    collect = collect_garbage(project.records)
+    await collect(older_than_s=3600, by="ada")
+    assert objects.get(old) == b"one\n", "a run that stays can be undone"
+    async with project.run() as working:
+        await collect(older_than_s=-3600, by="ada")
+        assert objects.get(old) == b"one\n", "nothing is removed while a run works"
+    done = await collect(older_than_s=-3600, by="ada")
+    assert done.runs == [working]
+    assert done.freed_bytes > 0
+    assert ChangeRecorder(project.records.layout).objects.get(old) is None
     project.records.close()

@@ -131,10 +131,15 @@ async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder)
     assert (await folder.verify()).damage == ()
 
 
+async def no_changes() -> int:
+    """Free nothing: no run worked in a project folder."""
+    return 0
+
+
 async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Folder) -> None:
     first, second, third = await folder.fill()
     retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
-    collect = CollectGarbage(retention, SystemClock())
+    collect = CollectGarbage(retention, SystemClock(), no_changes)
     assert (await collect(older_than_s=0, by="ada", dry_run=True)).runs == [first, second, third]
     assert (await collect(older_than_s=1e12, by="ada")).runs == []
     for more in (3, 4, 5, 1_000):
@@ -151,14 +156,18 @@ async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Fol
 async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
     held, _ = await folder.runs.take(run_id)
-    collect = CollectGarbage(SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+    collect = CollectGarbage(
+        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock(), no_changes
+    )
     assert (await collect(older_than_s=0, by="ada")).runs == []
     await held.release()
 
 
 async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_have_ended(folder: Folder) -> None:
     held, (child, orphan) = await workflow_with(folder.runs, "a", "b")
-    collect = CollectGarbage(SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock())
+    collect = CollectGarbage(
+        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock(), no_changes
+    )
 
     async def end(run_id: RunId) -> None:
         below, _ = await folder.runs.take(run_id)

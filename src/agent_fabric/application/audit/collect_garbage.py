@@ -1,17 +1,18 @@
-"""Takes old runs away, and leaves a trace of each."""
+"""Deletes old runs; each leaves a tombstone."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.errors import RunHeld, RunNotFound
+from agent_fabric.domain.errors import FolderHeld, RunHeld, RunNotFound
 from agent_fabric.domain.ids import RunId
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was taken away, or would be."""
+    """What was deleted, or would be."""
 
     runs: Sequence[RunId]
     freed_bytes: int
@@ -24,6 +25,8 @@ class CollectGarbage:
 
     attic: RetentionStore
     clock: Clock
+    prune_changes: Callable[[], Awaitable[int]]
+    """Removes what is kept for the undo of deleted runs only; returns the bytes freed."""
 
     async def __call__(self, *, older_than_s: float, by: str, keep: int = 0, dry_run: bool = False) -> Collected:
         """Remove what settled more than `older_than_s` ago, but for the newest `keep` of it."""
@@ -37,7 +40,9 @@ class CollectGarbage:
             try:
                 freed += await self.attic.remove(run_id, by=by, reason="old")
             except (RunHeld, RunNotFound):
-                continue  # somebody looks after it at this moment, or was faster
+                continue  # in use, or already deleted
             removed.append(run_id)
         freed += await self.attic.sweep()
+        with suppress(FolderHeld):  # a run works in a project folder: the next collection prunes
+            freed += await self.prune_changes()
         return Collected(removed, freed, dry_run=False)

@@ -76,25 +76,24 @@ class Objects:
         return {*self._places, *self._loose()}
 
     def forget_all_but(self, wanted: Collection[str]) -> int:
-        """Remove what nobody refers to any more; return how much there was. Nobody may be writing.
+        """Remove every other content; return how many bytes that freed. No process may be writing.
 
-        Of a pack all stays as long as one content is wanted.
+        A pack stays as long as one of its contents is wanted.
         """
         wanted = set(wanted)
-        gone = 0
-        for name in self._loose() - wanted:
-            with suppress(OSError):
-                (self._root / name[:2] / name[2:]).unlink()
-                gone += 1
         self._read_indexes()
         needed = {place.pack for digest, place in self._places.items() if digest in wanted}
-        for path in list((self._root / _PACKS).glob("*")):
-            if path.stem not in needed:
-                path.unlink(missing_ok=True)
-        before = len(self._places)
+        unused = [self._root / name[:2] / name[2:] for name in self._loose() - wanted]
+        unused += [path for path in (self._root / _PACKS).glob("*") if path.stem not in needed]
+        freed = 0
+        for path in unused:
+            with suppress(OSError):
+                size = path.stat().st_size
+                path.unlink()
+                freed += size
         self._places = {digest: place for digest, place in self._places.items() if place.pack in needed}
         self._read &= needed
-        return gone + before - len(self._places)
+        return freed
 
     def _loose(self) -> set[str]:
         found: set[str] = set()

@@ -152,7 +152,7 @@ class ChangeRecorder:
         return data
 
     def forget_unused(self) -> int:
-        """Remove contents to which no picture and no undo of any run refers; return how many there were.
+        """Remove contents to which no picture and no undo of any run refers; return how many bytes that freed.
 
         Raises:
             FolderHeld: a run works in some project folder, so that its picture may not be written yet.
