@@ -1,7 +1,7 @@
 """Tells operators how runs begin, stop and end. What a run does in between is in its own log."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Container, Mapping, Sequence
+from typing import Final
 
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
@@ -43,11 +43,11 @@ class RunLifecycleLog:
         for event in events:
             entry = _ENTRIES.get(type(event.body))
             if entry is not None:
-                write = getattr(self._log, entry.level)
-                fields = entry.fields(event.body)
+                level, names = entry
+                fields = _fields(event.body, names)
                 if run_id in self.discreet_about:
                     fields = {name: "(encrypted)" if name in _TEXTS else value for name, value in fields.items()}
-                write(event.body.kind, run_id=run_id, **_lane(event), **fields)
+                getattr(self._log, level)(event.body.kind, run_id=run_id, **_lane(event), **fields)
 
     def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
         """Let it pass."""
@@ -56,63 +56,29 @@ class RunLifecycleLog:
         """Signs of life say nothing that lasts."""
 
 
-class _Entry(NamedTuple):
-    level: str
-    fields: Callable[[Any], Mapping[str, object]]
-    """What a line tells of an event's body."""
-
-
-_ENTRIES: Final[Mapping[type, _Entry]] = {
-    RunCreated: _Entry(
-        "info",
-        lambda body: {
-            "model_key": body.model_key,
-            "specialist_ids": body.specialist_ids,
-            "sandbox": body.sandbox,
-            "network_allowed": body.network_allowed,
-        },
-    ),
-    SpecialistsRecruited: _Entry(
-        "debug", lambda body: {"specialist_ids": body.specialist_ids, "routing_method": body.routing_method}
-    ),
-    RunResumed: _Entry("info", lambda body: {"by": body.by, "driver": body.driver}),
-    ApprovalRequested: _Entry(
-        "info",
-        lambda body: {"approval_id": body.approval_id, "tool": body.tool, "rule": body.rule, "agent": body.agent},
-    ),
-    ApprovalDecided: _Entry(
-        "info",
-        lambda body: {
-            "approval_id": body.approval_id,
-            "decision": body.decision.value,
-            "by": body.by,
-            "via": body.via,
-            "reach": body.reach.value,
-        },
-    ),
-    RunWaited: _Entry("info", lambda body: {"reason": body.reason}),
-    RunCompleted: _Entry("info", lambda body: {"specialist_ids": body.specialist_ids}),
-    RunFailed: _Entry("error", lambda body: {"code": body.code, "message": body.message}),
-    RunCancelled: _Entry("info", lambda body: {"by": body.by, "reason": body.reason}),
-    RunInterrupted: _Entry("warning", lambda body: {"reason": body.reason}),
-    PackFailed: _Entry("warning", lambda body: {"code": body.code, "message": body.message}),
-    SecurityViolated: _Entry(
-        "warning",
-        lambda body: {"event_type": body.event_type, "tool": body.tool, "message": body.error_message},
-    ),
-    ModelFailed: _Entry(
-        "warning",
-        lambda body: {
-            "code": body.error_type,
-            "message": body.error_message,
-            "attempt": body.attempt,
-            "retryable": body.retryable,
-        },
-    ),
+_ENTRIES: Final[Mapping[type, tuple[str, str]]] = {
+    RunCreated: ("info", "model_key specialist_ids sandbox network_allowed"),
+    SpecialistsRecruited: ("debug", "specialist_ids routing_method"),
+    RunResumed: ("info", "by driver"),
+    ApprovalRequested: ("info", "approval_id tool rule agent"),
+    ApprovalDecided: ("info", "approval_id decision by via reach"),
+    RunWaited: ("info", "reason"),
+    RunCompleted: ("info", "specialist_ids"),
+    RunFailed: ("error", "code message"),
+    RunCancelled: ("info", "by reason"),
+    RunInterrupted: ("warning", "reason"),
+    PackFailed: ("warning", "code message"),
+    SecurityViolated: ("warning", "event_type tool message=error_message"),
+    ModelFailed: ("warning", "code=error_type message=error_message attempt retryable"),
 }
-
+"""Level of the line for each kind of event, and the attributes that it shows, `as=attribute` where names differ."""
 
 _TEXTS: Final = frozenset({"message", "reason"})
+
+
+def _fields(body: object, names: str) -> dict[str, object]:
+    pairs = (name.partition("=") for name in names.split())
+    return {shown: getattr(body, attribute or shown) for shown, _, attribute in pairs}
 
 
 def _lane(event: Event) -> Mapping[str, object]:

@@ -6,7 +6,6 @@ Nothing in a line can pretend to be another line or steer a terminal.
 import json
 import logging
 import re
-import sys
 import traceback
 from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
@@ -14,7 +13,9 @@ from typing import Any, Final
 
 import orjson
 from structlog.dev import ConsoleRenderer
+from structlog.processors import ExceptionRenderer
 from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import ExcInfo
 
 from agent_fabric.infrastructure.observability.operations_log import bound
 from agent_fabric.infrastructure.observability.redaction import Redactor
@@ -36,7 +37,9 @@ class Lines:
     def __init__(self, redactor: Redactor, *, pretty: bool, colours: bool = False) -> None:
         self._redactor = redactor
         self._render: Render = _Pretty(colours) if pretty else _json
-        self._told: Callable[[BaseException], object] = _text_of if pretty else _data_of
+        # Without the variables of each frame: they hold prompts and keys.
+        stacks = ExceptionDictTransformer(show_locals=False, max_frames=30)
+        self._with_exception = ExceptionRenderer(_text_of if pretty else stacks)
 
     def __call__(self, _: object, level: str, fields: Fields) -> str:
         try:
@@ -49,16 +52,15 @@ class Lines:
         return self("", "warning", {"event": "log_lines_lost", "count": count})
 
     def _plain(self, level: str, fields: Fields) -> dict[str, Any]:
-        problem = _exception(fields.pop("exc_info", None))
-        line = _place(level)
+        fields = {f"{key}_" if key in _OURS else key: value for key, value in fields.items()}
+        fields = self._with_exception(None, level, fields)
         # First where it comes from and what happened, then the rest as it was given.
-        first = {name: fields[name] for name in ("logger", "event") if name in fields}
-        plain = self._redactor.value({**first, **fields})
-        if not _OURS.isdisjoint(plain):
-            plain = {f"{key}_" if key in _OURS else key: value for key, value in plain.items()}
-        line |= plain
-        if problem is not None:
-            line["exception"] = self._redactor.value(self._told(problem))
+        order = {name: fields[name] for name in ("logger", "event") if name in fields}
+        exception = fields.pop("exception", None)
+        line = _place(level)
+        line |= self._redactor.value({**order, **fields})
+        if exception is not None:
+            line["exception"] = self._redactor.value(exception)
         return line
 
 
@@ -85,18 +87,6 @@ def _place(level: str) -> dict[str, Any]:
     return {"timestamp": f"{now[:-6]}Z", "level": level}
 
 
-def _exception(given: object) -> BaseException | None:
-    match given:
-        case BaseException():
-            return given
-        case (_, BaseException() as problem, _):
-            return problem
-        case True:
-            return sys.exception()
-        case _:
-            return None
-
-
 def _json(line: dict[str, Any]) -> str:
     try:
         text = orjson.dumps(line).decode()
@@ -107,19 +97,11 @@ def _json(line: dict[str, Any]) -> str:
     return _HARMFUL.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def _text_of(problem: BaseException) -> str:
-    parts = traceback.format_exception(problem)
+def _text_of(exc_info: ExcInfo) -> str:
+    parts = traceback.format_exception(exc_info[1])
     if len(parts) > 30:
         parts = [*parts[:10], "  …\n", *parts[-20:]]
     return "".join(parts).rstrip()
-
-
-def _data_of(problem: BaseException) -> list[dict[str, Any]]:
-    return _STACKS((type(problem), problem, problem.__traceback__))
-
-
-# Without the variables of each frame: they hold prompts and keys.
-_STACKS: Final = ExceptionDictTransformer(show_locals=False, max_frames=30)
 
 
 class _Pretty:
