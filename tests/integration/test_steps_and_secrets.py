@@ -29,7 +29,7 @@ from agent_fabric.domain.tools import ToolContext
 from agent_fabric.extend import Effect, action
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.steps import step_pack
+from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.bubblewrap import BubblewrapSandbox
 from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

@@ -3,15 +3,15 @@
 from agent_fabric.application.runs.diff_run import DiffRun
 from agent_fabric.application.runs.undo_run import UndoRun
 from agent_fabric.bootstrap.local import Records
+from agent_fabric.infrastructure.changes.folder_undo import FolderUndo
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
-from agent_fabric.infrastructure.changes.undoing import FolderUndoing
 from agent_fabric.infrastructure.clock import SystemClock
 
 
 def diff_run(records: Records) -> DiffRun:
     """Return the use case that tells what a run changed."""
     recorder = ChangeRecorder(records.layout)
-    return DiffRun(records.runs, recorder, FolderUndoing(records.layout, recorder))
+    return DiffRun(records.runs, recorder, FolderUndo(records.layout, recorder))
 
 
 def undo_run(records: Records) -> UndoRun:

@@ -45,9 +45,9 @@ from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.policy.load import policy_from
+from agent_fabric.infrastructure.runlog.folder_trust import claim
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.made_here import claim
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
@@ -56,9 +56,9 @@ from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 
 if TYPE_CHECKING:
     from agent_fabric.application.workflows.perform_step import PerformStep
-    from agent_fabric.infrastructure.egress.limits import Refusal
+    from agent_fabric.infrastructure.egress.limits import EgressRefusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
-    from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+    from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
     from agent_fabric.infrastructure.secrets.keyring import Keyring
 
 
@@ -291,7 +291,7 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
         return None
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies  # noqa: PLC0415 - few runs need it
 
-    def refused(run_id: RunId, refusal: "Refusal") -> None:
+    def refused(run_id: RunId, refusal: "EgressRefusal") -> None:
         if sink is not None:
             sink.notice(run_id, f"network refused: {refusal.host}:{refusal.port}: {refusal.reason}")
 

@@ -10,7 +10,7 @@ from agent_fabric.config.files import user_file
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.infrastructure.mcp.identity import content_hash
-from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
 
 
 def open_tool_servers(

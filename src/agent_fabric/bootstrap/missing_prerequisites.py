@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import Finding, Level
+from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -15,7 +15,7 @@ _LOOKED_UP = frozenset({"env", "file"})
 """Where secrets can be looked for without asking another machine."""
 
 
-async def unmet_settings(root: Path, config: FabricConfig, resolve: Resolve) -> list[Finding]:
+async def unmet_settings(root: Path, config: FabricConfig, resolve: Resolve) -> list[HealthFinding]:
     """Tell which secrets of webhooks and alerts are not set, and which workflows of webhooks cannot be started."""
     unset = [each for setting, reference in _secrets(config) if (each := await _unset(setting, reference, resolve))]
     return [*unset, *await asyncio.to_thread(_not_startable, root, config)]
@@ -29,7 +29,7 @@ def _secrets(config: FabricConfig) -> Iterator[tuple[str, str]]:
             yield f"alerts.{alert.name}", alert.secret
 
 
-async def _unset(setting: str, reference: str, resolve: Resolve) -> Finding | None:
+async def _unset(setting: str, reference: str, resolve: Resolve) -> HealthFinding | None:
     found = reference_in(reference)
     if found is None or found.source not in _LOOKED_UP:
         return None
@@ -41,10 +41,10 @@ async def _unset(setting: str, reference: str, resolve: Resolve) -> Finding | No
     return None
 
 
-def _not_startable(root: Path, config: FabricConfig) -> list[Finding]:
+def _not_startable(root: Path, config: FabricConfig) -> list[HealthFinding]:
     wanted = {name: each.workflow for name, each in config.webhooks.items() if each.workflow is not None}
     workflows = open_workflows(root, config) if wanted else None
-    findings: list[Finding] = []
+    findings: list[HealthFinding] = []
     for name, workflow in wanted.items():
         try:
             assert workflows is not None
@@ -55,5 +55,5 @@ def _not_startable(root: Path, config: FabricConfig) -> list[Finding]:
     return findings
 
 
-def _warning(setting: str, text: str, fix: str) -> Finding:
-    return Finding(about=setting.partition(".")[0], level=Level.WARN, text=text, fix=fix)
+def _warning(setting: str, text: str, fix: str) -> HealthFinding:
+    return HealthFinding(about=setting.partition(".")[0], level=Level.WARN, text=text, fix=fix)

@@ -27,7 +27,7 @@ from agent_fabric.infrastructure.backup.make import Backup
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.metrics import Reading, RunMetrics
 from agent_fabric.infrastructure.observability.operations_log import operations_log
-from agent_fabric.infrastructure.web.alert_post import WebhookPost
+from agent_fabric.infrastructure.web.alert_webhook import AlertWebhook
 
 
 class Watchers:
@@ -42,7 +42,7 @@ class Watchers:
         self._resolve: Resolve | None = None
         clock = SystemClock()
         self.metrics = RunMetrics()
-        self.post = WebhookPost(webhooks_of(config.alerts), self._secret, clock)
+        self.post = AlertWebhook(webhooks_of(config.alerts), self._secret, clock)
         self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self.post, clock, operations_log("alerts"))
 
     def learn(self, resolve: Resolve) -> None:

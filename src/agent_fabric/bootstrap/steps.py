@@ -19,7 +19,7 @@ class LazySteps:
 
     def __call__(self, sandbox: "Sandbox") -> "SpecialistPack":
         """Return the pack for the steps of a run."""
-        from agent_fabric.infrastructure.packs.steps import step_pack  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.packs.step_pack import step_pack  # noqa: PLC0415 - see above
 
         actions = tuple(offer.action for offer in self.offers if offer.action is not None)
         return step_pack(sandbox, sender=self._sender, actions=actions, shell_timeout_s=self._shell_timeout_s)

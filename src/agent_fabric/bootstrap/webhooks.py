@@ -11,7 +11,7 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.limits import Rate
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery, Source
+from agent_fabric.application.webhooks.receive_delivery import DeliverySource, ReceiveDelivery
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
@@ -46,8 +46,8 @@ def build_webhooks(
     )
 
 
-def _source(config: WebhookConfig) -> Source:
-    return Source(
+def _source(config: WebhookConfig) -> DeliverySource:
+    return DeliverySource(
         signing=Signing(
             scheme=Scheme(config.scheme),
             header=config.header.lower(),

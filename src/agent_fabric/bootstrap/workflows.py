@@ -24,7 +24,7 @@ from agent_fabric.domain.workflows.definition import WorkflowDefinition
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.workflows.definition_files import (
     DefinitionFolder,
-    Found,
+    WorkflowFile,
     check_definition,
     read_definition,
 )
@@ -50,11 +50,11 @@ class Workflows:
     def get(self, name: str) -> SoundWorkflow:
         return sound(self.files.find(name))
 
-    def read(self, path: Path) -> Found:
+    def read(self, path: Path) -> WorkflowFile:
         """Read and check a file, wherever it lies; what is wrong stands in its problems."""
         return read_definition(path, self._known_now())
 
-    def check_text(self, path: Path, text: str) -> Found:
+    def check_text(self, path: Path, text: str) -> WorkflowFile:
         """Check what would stand in a file, as `read` does."""
         return check_definition(path, text, self._known_now())
 
@@ -150,7 +150,7 @@ def require_by_hand(definition: WorkflowDefinition) -> None:
         )
 
 
-def sound(found: Found) -> SoundWorkflow:
+def sound(found: WorkflowFile) -> SoundWorkflow:
     """Return a workflow that can be run.
 
     Raises:

@@ -7,10 +7,10 @@ from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.domain.changes import Change, Entry, Kind
-from agent_fabric.domain.undo import Refusal, Step
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange
+from agent_fabric.domain.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.unified_diff import FileDiff
-from agent_fabric.domain.verification import Claim, ClaimStatus
+from agent_fabric.domain.verification import CheckedClaim, ClaimStatus
 from agent_fabric.wire.shape import Json, run_id_from, status_from
 
 
@@ -53,8 +53,8 @@ def undone_from(shown: Json) -> Undone:
     return Undone(
         run_id=run_id_from(shown["run_id"]),
         folder=shown["folder"],
-        done=[Step(each["path"], _entry(each["current"]), _entry(each["target"])) for each in shown["steps"]],
-        refused=[Refusal(each["path"], each["reason"], each["final"]) for each in shown["refused"]],
+        done=[UndoStep(each["path"], _entry(each["current"]), _entry(each["target"])) for each in shown["steps"]],
+        refused=[UndoRefusal(each["path"], each["reason"], each["final"]) for each in shown["refused"]],
         already=shown["already"],
         dry=shown["dry_run"],
         record=shown["record"],
@@ -69,12 +69,12 @@ def verification_from(shown: Json) -> Verification:
         prompt=shown["prompt"],
         specialist_ids=shown["specialist_ids"],
         log=LogCondition(events=shown["events"], head=shown["last_hash"], status=shown["status"]),
-        claims=[Claim(each["about"], ClaimStatus(each["standing"]), each["detail"]) for each in shown["claims"]],
+        claims=[CheckedClaim(each["about"], ClaimStatus(each["standing"]), each["detail"]) for each in shown["claims"]],
     )
 
 
-def _change(shown: Json) -> Change:
-    return Change(
+def _change(shown: Json) -> FileChange:
+    return FileChange(
         path=shown["path"],
         before=_entry(shown["before"]),
         after=_entry(shown["after"]),
@@ -87,4 +87,4 @@ def _entry(shown: Json | None) -> Entry | None:
     if shown is None:
         return None
     known: dict[str, Any] = {name: shown[name] for name in Entry._fields if name in shown}
-    return Entry(**{**known, "kind": Kind(shown["kind"]), "mode": int(shown["mode"], 8)})
+    return Entry(**{**known, "kind": EntryKind(shown["kind"]), "mode": int(shown["mode"], 8)})

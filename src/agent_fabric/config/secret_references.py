@@ -17,7 +17,7 @@ _WHOLE: Final = re.compile(rf"(?:(?P<scheme>[A-Za-z]+) )?(?P<reference>{PATTERN}
 _VARIABLE: Final = re.compile(rf"\benv:({NAME})")
 
 
-class Reference(NamedTuple):
+class SecretReference(NamedTuple):
     """A reference as it stands in a setting."""
 
     text: str
@@ -36,10 +36,10 @@ class Reference(NamedTuple):
         return self.text.partition(":")[2]
 
 
-def reference_in(value: str) -> Reference | None:
+def reference_in(value: str) -> SecretReference | None:
     """Return the reference that a value is, alone or behind one word; None if it is plain text."""
     found = _WHOLE.fullmatch(value)
-    return None if found is None else Reference(found["reference"], found["scheme"] or "")
+    return None if found is None else SecretReference(found["reference"], found["scheme"] or "")
 
 
 def is_reference(value: str) -> bool:

@@ -116,7 +116,7 @@ class Alert:
     """While firing: since when the condition has not held."""
 
 
-class Change(NamedTuple):
+class AlertChange(NamedTuple):
     """An alert after a look, and what there is to tell."""
 
     alert: Alert
@@ -124,44 +124,44 @@ class Change(NamedTuple):
     """FIRING: it has begun. QUIET: it is over. None: nothing new."""
 
 
-def after_look(rule: AlertRule, alert: Alert, value: float | None, now: float) -> Change:
+def after_look(rule: AlertRule, alert: Alert, value: float | None, now: float) -> AlertChange:
     """Return an alert after its metric was looked at; None: nobody knows the value, so nothing changes."""
     if value is None or not isinstance(rule.when, Threshold):
-        return Change(alert)
+        return AlertChange(alert)
     alert = replace(alert, value=value)
     if rule.when.holds(value):
         if alert.stage is Stage.FIRING:
-            return Change(replace(alert, well_since=None))
+            return AlertChange(replace(alert, well_since=None))
         if alert.stage is Stage.QUIET:
             alert = Alert(Stage.PENDING, now, value)
         if now - alert.since >= rule.for_s:
-            return Change(Alert(Stage.FIRING, now, value), Stage.FIRING)
-        return Change(alert)
+            return AlertChange(Alert(Stage.FIRING, now, value), Stage.FIRING)
+        return AlertChange(alert)
     if alert.stage is Stage.FIRING:
         return _well(rule, alert, now)
-    return Change(Alert(value=value))
+    return AlertChange(Alert(value=value))
 
 
-def after_event(alert: Alert, now: float) -> Change:
+def after_event(alert: Alert, now: float) -> AlertChange:
     """Return an alert about events after another one came."""
     if alert.stage is Stage.FIRING:
-        return Change(replace(alert, value=(alert.value or 0) + 1, well_since=now))
-    return Change(Alert(Stage.FIRING, now, 1, now), Stage.FIRING)
+        return AlertChange(replace(alert, value=(alert.value or 0) + 1, well_since=now))
+    return AlertChange(Alert(Stage.FIRING, now, 1, now), Stage.FIRING)
 
 
-def after_silence(rule: AlertRule, alert: Alert, now: float) -> Change:
+def after_silence(rule: AlertRule, alert: Alert, now: float) -> AlertChange:
     """Return an alert about events when some time has passed."""
     if alert.stage is not Stage.FIRING:
-        return Change(alert)
+        return AlertChange(alert)
     return _well(rule, alert, now)
 
 
-def _well(rule: AlertRule, alert: Alert, now: float) -> Change:
+def _well(rule: AlertRule, alert: Alert, now: float) -> AlertChange:
     if alert.well_since is None:
         alert = replace(alert, well_since=now)
     if now - (alert.well_since or 0.0) >= rule.clear_s:
-        return Change(Alert(Stage.QUIET, now, alert.value), Stage.QUIET)
-    return Change(alert)
+        return AlertChange(Alert(Stage.QUIET, now, alert.value), Stage.QUIET)
+    return AlertChange(alert)
 
 
 BUILT_IN: Final = (

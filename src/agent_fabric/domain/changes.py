@@ -1,7 +1,7 @@
-"""What a run did to a folder: what was there before, what was there after, and what that means for taking it back.
+"""The changes of a run to a folder, computed from snapshots.
 
-A run may be driven several times, with people at work in between. Each drive is a *stretch* with a picture of the
-folder at its beginning and at its end; only what differs within stretches is the run's.
+A run may be driven several times, with people at work in between. Each drive is a *stretch* with a snapshot of the
+folder at its beginning and at its end; only differences within stretches are changes of the run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
-    """What lies at a path."""
+class EntryKind(StrEnum):
+    """The type of an entry."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 class Entry(NamedTuple):
     """One path of a folder, as it was at some moment."""
 
-    kind: Kind
+    kind: EntryKind
     mode: int
     """Permission bits."""
     size: int
@@ -40,20 +40,20 @@ class Entry(NamedTuple):
     @property
     def restorable(self) -> bool:
         """Whether it could be put back as it was."""
-        return self.kind in (Kind.FOLDER, Kind.LINK) or (self.kind is Kind.FILE and self.kept)
+        return self.kind in (EntryKind.FOLDER, EntryKind.LINK) or (self.kind is EntryKind.FILE and self.kept)
 
     def same_as(self, other: "Entry") -> bool:
         """Tell whether nothing that matters differs; a content that was not read is the same if nobody touched it."""
         if self.kind is not other.kind:
             return False
         match self.kind:
-            case Kind.FOLDER:
+            case EntryKind.FOLDER:
                 return self.mode == other.mode
-            case Kind.LINK:
+            case EntryKind.LINK:
                 return self.digest == other.digest
-            case Kind.OTHER:
+            case EntryKind.OTHER:
                 return self.mode == other.mode
-            case Kind.FILE:
+            case EntryKind.FILE:
                 return self.mode == other.mode and self.same_content(other)
 
     def same_content(self, other: "Entry") -> bool:
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class FolderSnapshot:
     """A folder at one moment."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
@@ -81,21 +81,21 @@ class Picture:
     @property
     def not_kept(self) -> list[str]:
         """Files whose content could not be had again if it changed."""
-        return sorted(path for path, entry in self.entries.items() if entry.kind is Kind.FILE and not entry.kept)
+        return sorted(path for path, entry in self.entries.items() if entry.kind is EntryKind.FILE and not entry.kept)
 
 
 class Stretch(NamedTuple):
     """One drive of a run."""
 
-    before: Picture
-    after: Picture
+    before: FolderSnapshot
+    after: FolderSnapshot
     sure_until_ns: int | None = None
     """The last sign of life of a driver whose end nobody saw: what changed later may be somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a run did to one path."""
+class FileChange:
+    """The change of a run to one path."""
 
     path: str
     before: Entry | None
@@ -114,41 +114,41 @@ class Change:
             return "deleted"
         if self.before.kind is not self.after.kind:
             return "replaced"
-        if self.before.kind is Kind.FILE and self.before.same_content(self.after):
+        if self.before.kind is EntryKind.FILE and self.before.same_content(self.after):
             return "mode"
-        return "mode" if self.before.kind is Kind.FOLDER else "modified"
+        return "mode" if self.before.kind is EntryKind.FOLDER else "modified"
 
     @property
     def why_final(self) -> str:
         """Why it cannot be taken back; empty if it can."""
         if self.before is not None and not self.before.restorable:
-            if self.before.kind is Kind.OTHER:
+            if self.before.kind is EntryKind.OTHER:
                 return "it is neither a file nor a folder"
             if self.what != "mode":
                 return "its former content was too large to be kept"
         return ""
 
 
-def compare(before: Picture, after: Picture) -> list[Change]:
+def compare(before: FolderSnapshot, after: FolderSnapshot) -> list[FileChange]:
     """Return what differs, by path. What lies in a folder that one of the pictures left alone is not compared."""
     alone = frozenset((*before.left_alone, *after.left_alone))
-    found: list[Change] = []
+    found: list[FileChange] = []
     for path in before.entries.keys() | after.entries.keys():
         was, is_ = before.entries.get(path), after.entries.get(path)
         if was is not None and is_ is not None and was.same_as(is_):
             continue
         if not (alone and _below(path, alone)):
-            found.append(Change(path=path, before=was, after=is_))
+            found.append(FileChange(path=path, before=was, after=is_))
     return sorted(found, key=lambda change: change.path)
 
 
-def changes_of(stretches: Sequence[Stretch]) -> list[Change]:
+def changes_of(stretches: Sequence[Stretch]) -> list[FileChange]:
     """Return what a run changed in all its stretches together; what it took back itself is no change."""
-    together: dict[str, Change] = {}
+    together: dict[str, FileChange] = {}
     for stretch in stretches:
         for change in compare(stretch.before, stretch.after):
             earlier = together.get(change.path)
-            together[change.path] = Change(
+            together[change.path] = FileChange(
                 path=change.path,
                 before=change.before if earlier is None else earlier.before,
                 after=change.after,

@@ -37,7 +37,7 @@ _UNSPACED = (
 _ENDINGS = ("", "s", "es", "d", "ed", "ing")
 
 
-class Method(StrEnum):
+class RoutingMethod(StrEnum):
     """How a choice came about; logged as `routing_method`."""
 
     EXPLICIT = "explicit"
@@ -57,13 +57,13 @@ class Specialist:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Recruitment:
     """Who does a task, and why."""
 
     specialist_ids: tuple[SpecialistId, ...]
     """In the order in which they work."""
     required_capabilities: tuple[str, ...]
-    method: Method
+    method: RoutingMethod
     reasons: tuple[str, ...]
 
 
@@ -85,12 +85,12 @@ class Evidence:
         return sum(len(keyword.split()) for keyword in self.matched.get(specialist_id, ()))
 
 
-def named(specialist_ids: Sequence[SpecialistId]) -> Choice:
+def named(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
     """Return the choice that a person has made."""
-    return Choice(
+    return Recruitment(
         specialist_ids=tuple(specialist_ids),
         required_capabilities=(),
-        method=Method.EXPLICIT,
+        method=RoutingMethod.EXPLICIT,
         reasons=("named by the task",),
     )
 
@@ -109,40 +109,44 @@ def weigh(prompt: str, specialists: Sequence[Specialist], capabilities: Mapping[
     )
 
 
-def by_keywords(evidence: Evidence) -> Choice | None:
+def by_keywords(evidence: Evidence) -> Recruitment | None:
     """Choose from keywords alone; None when they are not clear."""
     ranked = _ranked(evidence)
     if not ranked:
         code = _find(evidence, _FOR_CODE) if evidence.code_like else None
-        return None if code is None else _choice(evidence, (code,), Method.KEYWORDS, ("the task shows code",))
+        return None if code is None else _choice(evidence, (code,), RoutingMethod.KEYWORDS, ("the task shows code",))
     best, *others = ranked
     if not others or evidence.score(best) >= CLEAR_RATIO * evidence.score(others[0]):
-        return _choice(evidence, (best,), Method.KEYWORDS, ("one specialist is clearly meant",))
+        return _choice(evidence, (best,), RoutingMethod.KEYWORDS, ("one specialist is clearly meant",))
     force = _cover(evidence)
     if len(force) > 1 and all(evidence.score(each) >= ENOUGH_FOR_FORCE for each in force):
-        return _choice(evidence, force, Method.KEYWORDS, ("no one specialist has all the capabilities asked for",))
+        return _choice(
+            evidence, force, RoutingMethod.KEYWORDS, ("no one specialist has all the capabilities asked for",)
+        )
     return None
 
 
-def by_model(evidence: Evidence, answer: Iterable[str]) -> Choice | None:
+def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
     """Take a routing model's answer; None when it names nobody we know."""
     known = {each.specialist_id for each in evidence.specialists}
     chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
-    return _choice(evidence, chosen, Method.MODEL, ("chosen by the routing model",)) if chosen else None
+    return _choice(evidence, chosen, RoutingMethod.MODEL, ("chosen by the routing model",)) if chosen else None
 
 
-def by_fallback(evidence: Evidence, why: str) -> Choice | None:
+def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:
     """Choose when nothing else did: the best keywords, else engineering for code, else research; None from nobody."""
     ranked = _ranked(evidence)
     preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_ALL_ELSE)
     anybody = evidence.specialists[0].specialist_id if evidence.specialists else None
     chosen = ranked[0] if ranked else preferred or anybody
-    return None if chosen is None else _choice(evidence, (chosen,), Method.FALLBACK, (why,))
+    return None if chosen is None else _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (why,))
 
 
-def _choice(evidence: Evidence, chosen: Sequence[SpecialistId], method: Method, reasons: Sequence[str]) -> Choice:
+def _choice(
+    evidence: Evidence, chosen: Sequence[SpecialistId], method: RoutingMethod, reasons: Sequence[str]
+) -> Recruitment:
     words = tuple(f"{who}: {evidence.score(who)} ({', '.join(keywords)})" for who, keywords in evidence.matched.items())
-    return Choice(
+    return Recruitment(
         specialist_ids=tuple(chosen),
         required_capabilities=evidence.required_capabilities,
         method=method,

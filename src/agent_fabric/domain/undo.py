@@ -1,14 +1,14 @@
-"""What has to be done to take changes back, and where that would destroy somebody else's work."""
+"""Plans an undo: the paths to restore, and the paths that someone else has changed since."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent_fabric.domain.changes import Change, Entry, Kind, Picture, below_any, same
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnapshot, below_any, same
 
 
-class Step(NamedTuple):
-    """One path to be put back."""
+class UndoStep(NamedTuple):
+    """One path to restore."""
 
     path: str
     current: Entry | None
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """As it shall be; None: gone."""
 
 
-class Refusal(NamedTuple):
+class UndoRefusal(NamedTuple):
     """One path that is left as it is."""
 
     path: str
@@ -28,10 +28,10 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoPlan:
-    """What taking changes back means at this moment."""
+    """The plan of an undo."""
 
-    steps: Sequence[Step] = ()
-    refused: Sequence[Refusal] = ()
+    steps: Sequence[UndoStep] = ()
+    refused: Sequence[UndoRefusal] = ()
     already: Sequence[str] = ()
     """Paths that are as they were before."""
 
@@ -42,8 +42,8 @@ class UndoPlan:
 
 
 def plan_undo(
-    changes: Iterable[Change],
-    now: Picture,
+    changes: Iterable[FileChange],
+    now: FolderSnapshot,
     *,
     paths: Sequence[str] = (),
     unfinished: Collection[str] = (),
@@ -53,8 +53,8 @@ def plan_undo(
 
     `unfinished` are those that an earlier undo, which was killed, may have left half-way.
     """
-    steps: dict[str, Step] = {}
-    refused: list[Refusal] = []
+    steps: dict[str, UndoStep] = {}
+    refused: list[UndoRefusal] = []
     already: list[str] = []
     for change in changes:
         path, current = change.path, now.entries.get(change.path)
@@ -63,33 +63,33 @@ def plan_undo(
         if same(current, change.before):
             already.append(path)
         elif reason := change.why_final:
-            refused.append(Refusal(path, reason, final=True))
+            refused.append(UndoRefusal(path, reason, final=True))
         elif not force and (reason := _why_not(change, current, path in unfinished)):
-            refused.append(Refusal(path, reason, final=False))
+            refused.append(UndoRefusal(path, reason, final=False))
         else:
-            steps[path] = Step(path, current, change.before)
+            steps[path] = UndoStep(path, current, change.before)
     kept = _folders_that_must_stay(steps, now)
     for path in kept:
         step = steps.pop(path)
         if step.target is not None:
-            refused.append(Refusal(path, "the folder holds files that are not the run's", final=True))
+            refused.append(UndoRefusal(path, "the folder holds files that are not the run's", final=True))
         else:
             already.append(path)
     return UndoPlan(steps=[steps[path] for path in sorted(steps)], refused=refused, already=already)
 
 
-def _why_not(change: Change, current: Entry | None, was_half_way: bool) -> str:
-    half_way = was_half_way and (current is None or current.kind is Kind.FOLDER)
+def _why_not(change: FileChange, current: Entry | None, was_half_way: bool) -> str:
+    half_way = was_half_way and (current is None or current.kind is EntryKind.FOLDER)
     if not same(current, change.after) and not half_way:
         return "it was changed after the run"
-    if current is not None and current.kind is Kind.FILE and not current.digest:
+    if current is not None and current.kind is EntryKind.FILE and not current.digest:
         return "it is too large to be kept, so that this could not be undone"
     if change.mixed:
         return "another program changed it between two changes of the run"
     return "it may have been changed after the run was stopped" if change.doubtful else ""
 
 
-def _folders_that_must_stay(steps: dict[str, Step], now: Picture) -> list[str]:
+def _folders_that_must_stay(steps: dict[str, UndoStep], now: FolderSnapshot) -> list[str]:
     """Return the folders to be removed in which something else lies."""
     going = {path for path, step in steps.items() if _goes(step)}
     staying: set[str] = set()
@@ -103,5 +103,5 @@ def _folders_that_must_stay(steps: dict[str, Step], now: Picture) -> list[str]:
     return sorted(going & staying)
 
 
-def _goes(step: Step) -> bool:
+def _goes(step: UndoStep) -> bool:
     return step.target is None or (step.current is not None and step.current.kind is not step.target.kind)

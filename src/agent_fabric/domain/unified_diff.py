@@ -3,7 +3,7 @@
 import difflib
 from typing import NamedTuple
 
-from agent_fabric.domain.changes import Change, Entry, Kind
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange
 
 MAX_BYTES = 1_000_000
 """Larger files are only named."""
@@ -24,11 +24,11 @@ class FileDiff(NamedTuple):
     """The content is not shown: it is no text, too large, or not known any more."""
 
 
-def file_diff(change: Change, before: bytes | None, after: bytes | None) -> FileDiff:
+def file_diff(change: FileChange, before: bytes | None, after: bytes | None) -> FileDiff:
     """Return a change as a diff; the contents are None where there was no file, or it is not known any more."""
     if change.what == "replaced":
-        gone = file_diff(Change(path=change.path, before=change.before, after=None), before, None)
-        come = file_diff(Change(path=change.path, before=None, after=change.after), None, after)
+        gone = file_diff(FileChange(path=change.path, before=change.before, after=None), before, None)
+        come = file_diff(FileChange(path=change.path, before=None, after=change.after), None, after)
         binary = gone.binary or come.binary
         return FileDiff(gone.text + come.text, gone.added + come.added, gone.removed + come.removed, binary)
     if (note := _note(change)) is not None:
@@ -60,17 +60,17 @@ def _escaped(byte: int) -> str:
     return _ESCAPES.get(byte) or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
 
 
-def _note(change: Change) -> bytes | None:
+def _note(change: FileChange) -> bytes | None:
     """Return a sentence about what diffs do not know: folders, pipes. Programs that read diffs skip it."""
     entry = change.after or change.before
-    if entry is None or entry.kind in (Kind.FILE, Kind.LINK):
+    if entry is None or entry.kind in (EntryKind.FILE, EntryKind.LINK):
         return None
-    kind = "Folder" if entry.kind is Kind.FOLDER else "Special file"
+    kind = "Folder" if entry.kind is EntryKind.FOLDER else "Special file"
     modes = " to ".join(f"{one.mode:04o}" for one in (change.before, change.after) if one is not None)
     return f"{kind} {quoted(change.path)}: {change.what} ({modes})\n".encode()
 
 
-def _head(change: Change) -> bytes:
+def _head(change: FileChange) -> bytes:
     lines = [f"diff --git {_quoted('a', change.path)} {_quoted('b', change.path)}"]
     if change.before is None and change.after is not None:
         lines.append(f"new file mode {_mode(change.after)}")
@@ -82,8 +82,8 @@ def _head(change: Change) -> bytes:
 
 
 def _mode(entry: Entry) -> str:
-    kind = {Kind.FILE: "100", Kind.FOLDER: "040", Kind.LINK: "120", Kind.OTHER: "000"}[entry.kind]
-    return f"{kind}{0 if entry.kind is Kind.LINK else entry.mode & 0o777:03o}"
+    kind = {EntryKind.FILE: "100", EntryKind.FOLDER: "040", EntryKind.LINK: "120", EntryKind.OTHER: "000"}[entry.kind]
+    return f"{kind}{0 if entry.kind is EntryKind.LINK else entry.mode & 0o777:03o}"
 
 
 def _name(side: str, entry: Entry | None, path: str) -> str:
@@ -95,9 +95,9 @@ def _quoted(side: str, path: str) -> str:
 
 
 def _shown(entry: Entry | None, content: bytes | None) -> bytes | None:
-    if entry is None or entry.kind in (Kind.FOLDER, Kind.OTHER):
+    if entry is None or entry.kind in (EntryKind.FOLDER, EntryKind.OTHER):
         return b""
-    return entry.digest.encode(errors="surrogateescape") if entry.kind is Kind.LINK else content
+    return entry.digest.encode(errors="surrogateescape") if entry.kind is EntryKind.LINK else content
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -29,7 +29,7 @@ class ClaimStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CheckedClaim:
     """One thing that a run says, and what became of checking it."""
 
     about: str
@@ -38,17 +38,17 @@ class Claim:
     detail: str
 
 
-def holds(about: str, detail: str) -> Claim:
+def holds(about: str, detail: str) -> CheckedClaim:
     """Return a claim that is borne out."""
-    return Claim(about, ClaimStatus.HOLDS, detail)
+    return CheckedClaim(about, ClaimStatus.HOLDS, detail)
 
 
-def fails(about: str, detail: str) -> Claim:
+def fails(about: str, detail: str) -> CheckedClaim:
     """Return a claim that is not."""
-    return Claim(about, ClaimStatus.FAILS, detail)
+    return CheckedClaim(about, ClaimStatus.FAILS, detail)
 
 
-def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: str = "") -> Iterator[Claim]:
+def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: str = "") -> Iterator[CheckedClaim]:
     """Check that each cited page was fetched and each quote stands on it; `whose` names one of several specialists."""
     of = f" of {whose}" if whose else ""
     for number, citation in enumerate(citations_of(payload), start=1):
@@ -56,7 +56,7 @@ def claims_about_citations(payload: Mapping[str, Any], pages: ReadPages, whose: 
         yield _claim_about_quote(f"citation {number}{of}", url, quote, claim, pages)
 
 
-def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> Iterator[Claim]:
+def claims_about_mentions(place: str, urls: Sequence[str], pages: ReadPages) -> Iterator[CheckedClaim]:
     """Check that every address that a text mentions was fetched."""
     meant = {url: pages.meant_by(url) for url in urls}
     unread = dict.fromkeys(likeliest(url) for url, page in meant.items() if page is None)
@@ -82,7 +82,7 @@ def _is_evidence(body: Body) -> TypeGuard[ToolReturned]:
     return isinstance(body, ToolReturned) and body.tool == RECORD_EVIDENCE
 
 
-def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> Iterator[Claim]:
+def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> Iterator[CheckedClaim]:
     """Check each row of the evidence table, and that none of those recorded is gone."""
     rows = table_rows(EVIDENCE_COLUMNS, text) if text is not None else []
     if rows is None:
@@ -102,7 +102,7 @@ def claims_about_evidence(text: str | None, recorded: int, pages: ReadPages) -> 
         yield holds(EVIDENCE_TABLE, f"{_count(len(checked), 'row', 'rows')}, each quote is on its page")
 
 
-def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> Claim:
+def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: ReadPages) -> CheckedClaim:
     if url not in pages:
         return fails(about, f"{url or 'nothing'} was not fetched in this run")
     source = pages.quoted(url, quote)
@@ -112,7 +112,7 @@ def _claim_about_quote(about: str, url: str, quote: str, claim: str, pages: Read
     return holds(about, f"{url}, fetched {moment(source.fetched_at)}, says {_short(quote)!r}{purpose}")
 
 
-def claim_about_page(source: Source, damage: str) -> Claim:
+def claim_about_page(source: Source, damage: str) -> CheckedClaim:
     """Say whether the bytes of a page are still what was fetched."""
     about = f"page {source.sha256[:12]}"
     if damage:
@@ -120,12 +120,12 @@ def claim_about_page(source: Source, damage: str) -> Claim:
     return holds(about, f"{source.final_url}, fetched {moment(source.fetched_at)}: the snapshot has its SHA-256")
 
 
-def claim_about_proof(lane: Lane, events: Sequence[Event]) -> Claim:
+def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     """Check that a command that proves something succeeded after the last change of a lane's files."""
     about = f"proof of {lane.specialist_id}"
     changed, proof = _last_proof(lane.lane_id, events)
     if changed is None:
-        return Claim(about, ClaimStatus.OPEN, "no file was changed, so there was nothing to prove")
+        return CheckedClaim(about, ClaimStatus.OPEN, "no file was changed, so there was nothing to prove")
     if proof is None:
         return fails(about, f"nothing was shown to work after the last change, event {changed}")
     called = _call_before(lane.lane_id, events, proof)

@@ -6,10 +6,10 @@ from typing import Any
 
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.domain.changes import Change, Entry
+from agent_fabric.domain.changes import Entry, FileChange
 from agent_fabric.domain.unified_diff import FileDiff
 
-Differ = Callable[[Change], FileDiff | None]
+Differ = Callable[[FileChange], FileDiff | None]
 """Compares one file; None when there is no room for more."""
 
 
@@ -74,7 +74,7 @@ def readable(path: str) -> str:
     return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _change(change: Change, differ: Differ | None) -> dict[str, Any]:
+def _change(change: FileChange, differ: Differ | None) -> dict[str, Any]:
     value: dict[str, Any] = {
         "path": readable(change.path),
         "change": change.what,
@@ -90,7 +90,7 @@ def _change(change: Change, differ: Differ | None) -> dict[str, Any]:
     return value
 
 
-def _exact_change(change: Change, differ: Differ | None) -> dict[str, Any]:
+def _exact_change(change: FileChange, differ: Differ | None) -> dict[str, Any]:
     value = {
         **_change(change, None),
         "path": change.path,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level
+from agent_fabric.application.models.check_health import CheckHealth, Egress, HealthFinding, Level, SandboxStatus
 from agent_fabric.application.models.list_models import ModelList
 from agent_fabric.bootstrap.secrets import stored_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -15,13 +15,13 @@ from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.secrets.keyring import open_keyring
 
 
-def python_finding() -> Finding:
+def python_finding() -> HealthFinding:
     """Tell what we run on."""
     facts = ThisMachine().facts()
-    return Finding(about="python", level=Level.OK, text=f"{facts.python} on {facts.platform}")
+    return HealthFinding(about="python", level=Level.OK, text=f"{facts.python} on {facts.platform}")
 
 
-def encryption_finding(root: Path, config: FabricConfig) -> Finding:
+def encryption_finding(root: Path, config: FabricConfig) -> HealthFinding:
     """Tell whether what is kept is sealed, and with which key."""
     about, runs = "encryption", _ENCRYPTED[config.encryption]
     needed = config.encryption != "off" or stored_secrets(root, lambda: open_keyring(os.environ)).path.exists()
@@ -30,11 +30,11 @@ def encryption_finding(root: Path, config: FabricConfig) -> Finding:
         keys = keyring.generations()
     except FabricError as problem:
         bad = Level.FAIL if needed else Level.WARN
-        return Finding(about=about, level=bad, text=problem.message, fix=problem.hint)
+        return HealthFinding(about=about, level=bad, text=problem.message, fix=problem.hint)
     state = "off" if config.encryption == "off" else "on"
     older = f" and {len(keys) - 1} older" if len(keys) > 1 else ""
     key = f"key generation {keys[0]}{older}," if keys else "the first need makes a key in"
-    return Finding(about=about, level=Level.OK, text=f"{state}: {runs} ({key} {keyring.place})")
+    return HealthFinding(about=about, level=Level.OK, text=f"{state}: {runs} ({key} {keyring.place})")
 
 
 _ENCRYPTED = {
@@ -46,7 +46,7 @@ _ENCRYPTED = {
 
 async def model_findings(
     root: Path, config: FabricConfig, list_models: Callable[[], Awaitable[ModelList]]
-) -> list[Finding]:
+) -> list[HealthFinding]:
     """Tell whether there is a model that could do the work, and what is in its way."""
     fallback = config.cloud_fallback
     telemetry = config.telemetry if config.telemetry is not None and config.telemetry.enabled else None
@@ -54,7 +54,7 @@ async def model_findings(
     check = CheckHealth(
         machine=ThisMachine(),
         root=str(root),
-        box=Box(choice.level, choice.sentence, (*choice.problems, *_network(config, choice.level))),
+        box=SandboxStatus(choice.level, choice.sentence, (*choice.problems, *_network(config, choice.level))),
         egress=Egress(
             offline=config.offline,
             fallback=None if fallback is None else f"`{fallback.model_key}`, {_POLICIES[fallback.policy]}",

@@ -8,8 +8,8 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
-from agent_fabric.infrastructure.mcp.convert import tool_name
-from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+from agent_fabric.infrastructure.mcp.tool_conversion import tool_name
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.mcp.servers import Inspected

@@ -6,11 +6,11 @@ from typing import Any
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.workflows.definition import Triggers, WorkflowDefinition, definition_from
-from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 
 
-def workflow_line(found: Found) -> dict[str, Any]:
+def workflow_line(found: WorkflowFile) -> dict[str, Any]:
     """Return what a list shows of a workflow, or of a file that is meant to be one."""
     definition = found.definition
     return {
@@ -25,13 +25,13 @@ def workflow_line(found: Found) -> dict[str, Any]:
     }
 
 
-def workflow_object(found: Found) -> dict[str, Any]:
+def workflow_object(found: WorkflowFile) -> dict[str, Any]:
     """Return everything about a workflow."""
     definition = found.definition
     return workflow_line(found) if definition is None else {**workflow_line(found), **_details(found, definition)}
 
 
-def checked_object(found: Sequence[Found]) -> dict[str, Any]:
+def checked_object(found: Sequence[WorkflowFile]) -> dict[str, Any]:
     """Return what is wrong with some files, and what may surprise in them."""
     wrong = [each for each in found if each.definition is None]
     noted = [{"file": str(each.path), "note": note} for each in found for note in each.notes]
@@ -44,13 +44,15 @@ def checked_object(found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def found_from(shown: Mapping[str, Any]) -> Found:
+def found_from(shown: Mapping[str, Any]) -> WorkflowFile:
     """Return the workflow that a server has shown, with `workflow_object`."""
     problems = tuple(WORKFLOW_PROBLEM.load(each) for each in shown["problems"])
     if not shown["usable"]:
-        return Found(path=Path(shown["file"]), plain={"name": shown["name"]}, problems=problems)
+        return WorkflowFile(path=Path(shown["file"]), plain={"name": shown["name"]}, problems=problems)
     plain = shown["definition"]
-    return Found(path=Path(shown["file"]), plain=plain, definition=definition_from(plain), notes=tuple(shown["notes"]))
+    return WorkflowFile(
+        path=Path(shown["file"]), plain=plain, definition=definition_from(plain), notes=tuple(shown["notes"])
+    )
 
 
 def triggers_of(triggers: Triggers) -> list[dict[str, Any]]:
@@ -62,7 +64,7 @@ def triggers_of(triggers: Triggers) -> list[dict[str, Any]]:
     return [{"kind": kind, "when": when, "armed": kind == "manual"} for kind, when in listed]
 
 
-def _details(found: Found, definition: WorkflowDefinition) -> dict[str, Any]:
+def _details(found: WorkflowFile, definition: WorkflowDefinition) -> dict[str, Any]:
     execution = definition.execution
     return {
         "inputs": _parameters(definition.inputs),

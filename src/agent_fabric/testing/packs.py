@@ -15,7 +15,7 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.domain.tools import ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.added_tools import as_tool
+from agent_fabric.infrastructure.packs.configured_tools import as_tool
 from agent_fabric.infrastructure.packs.function_tools import SandboxedTool
 from agent_fabric.infrastructure.packs.tool_objects import Tool
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

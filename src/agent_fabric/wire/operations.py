@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from agent_fabric.application.models.check_health import Finding
+from agent_fabric.application.models.check_health import HealthFinding
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.wire.shape import Listing, Shape
 
@@ -42,7 +42,7 @@ class Diagnosis(NamedTuple):
     """Whether a task could run."""
 
     ok: bool
-    findings: Sequence[Finding]
+    findings: Sequence[HealthFinding]
 
 
 class Accepted(NamedTuple):
@@ -60,5 +60,5 @@ READINESS = Shape(Readiness)
 ALERTS = Listing("alerts", Shape(AlertStatus, name="AlertStanding"), name="AlertList", about="All rules.")
 STORE = Shape(StoreStatus, name="StoreStanding")
 BACKUP = Shape(BackupMade)
-DIAGNOSIS = Shape(Diagnosis, parts=[Shape(Finding, name="DiagnosisLine")])
+DIAGNOSIS = Shape(Diagnosis, parts=[Shape(HealthFinding, name="DiagnosisLine")])
 ACCEPTED = Shape(Accepted)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent_fabric.application.policy.simulate_policy import Change, Simulation
+from agent_fabric.application.policy.simulate_policy import DecisionChange, Simulation
 from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import Judgement, RulePolicy
 from agent_fabric.domain.policy.rules import Rule
@@ -51,7 +51,7 @@ SIMULATION = Shape(
     name="PolicySimulation",
     parts=[
         Shape(
-            Change,
+            DecisionChange,
             "run_id=past.run_id ts=past.ts tool=past.call.tool args=past.call.args what before after",
             name="ChangedRuling",
             parts=[RULING],

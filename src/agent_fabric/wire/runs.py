@@ -9,7 +9,7 @@ from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFile, RunFileList
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.domain.verification import Claim
+from agent_fabric.domain.verification import CheckedClaim
 from agent_fabric.wire.shape import Shape
 
 
@@ -68,5 +68,5 @@ VERIFICATION = Shape(
     Verification,
     "run_id status specialist_ids prompt holds events=log.events last_hash=log.head claims",
     name="RunVerification",
-    parts=[Shape(Claim, name="CheckedClaim")],
+    parts=[Shape(CheckedClaim, name="CheckedClaim")],
 )

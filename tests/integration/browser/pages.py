@@ -11,7 +11,7 @@ from aiohttp import web
 
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.infrastructure.browser.session import ChromiumBrowser
-from agent_fabric.infrastructure.egress.limits import Refusal
+from agent_fabric.infrastructure.egress.limits import EgressRefusal
 from agent_fabric.infrastructure.egress.policy import browser_policy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
 from integration.egress.wire import Net
@@ -28,7 +28,7 @@ class Bench:
 
     browser: ChromiumBrowser
     proxies: list[EgressProxy] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[EgressRefusal] = field(default_factory=list)
 
 
 @contextlib.asynccontextmanager
@@ -65,7 +65,7 @@ async def browsing(site: Site, **settings: Any) -> AsyncIterator[Bench]:
     config = BrowserConfig(enabled=True, executable=CHROMIUM, **settings)
     policy = browser_policy(config, (f"site.test:{site.port}",))
     proxies: list[EgressProxy] = []
-    refusals: list[Refusal] = []
+    refusals: list[EgressRefusal] = []
 
     def proxy() -> EgressProxy:
         proxies.append(EgressProxy(policy, loopback=True, lookup=Net(names).lookup, on_refused=refusals.append))

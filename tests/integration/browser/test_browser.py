@@ -14,9 +14,9 @@ from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
-from agent_fabric.infrastructure.browser.chromium import Launch, find_chromium
-from agent_fabric.infrastructure.egress.limits import Refusal
-from agent_fabric.infrastructure.packs.browsing import BrowserParts
+from agent_fabric.infrastructure.browser.chromium import ChromiumLaunch, find_chromium
+from agent_fabric.infrastructure.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from integration.browser.pages import CHROMIUM, Routes, browsing, served
@@ -262,7 +262,7 @@ async def test_nothing_is_left_after_closing_and_the_browser_was_nobody() -> Non
 
 @pytest.mark.slow
 async def test_a_pack_opens_a_page_keeps_a_picture_and_takes_the_browser_along_when_it_closes(tmp_path: Path) -> None:
-    run, refused = RunId("run"), list[tuple[RunId, Refusal]]()
+    run, refused = RunId("run"), list[tuple[RunId, EgressRefusal]]()
     context = ToolContext(run_id=run, call_id=CallId("call"), timeout_s=30, network_allowed=True)
     sandbox = UnconfinedSandbox(tmp_path, run)
     async with listening() as secret, served({"/": f"{OTTERS}<img src='http://127.0.0.1:{secret.port}/'>"}) as site:
@@ -321,7 +321,7 @@ def _chromiums() -> list[int]:
 
 
 def test_a_launch_has_a_profile_of_its_own_and_an_empty_environment() -> None:
-    one, two = Launch.prepare("/usr/bin/true"), Launch.prepare("/usr/bin/true")
+    one, two = ChromiumLaunch.prepare("/usr/bin/true"), ChromiumLaunch.prepare("/usr/bin/true")
     try:
         assert one.profile != two.profile
         assert set(one.environment()) == {"PATH", "HOME", "TMPDIR", "LANG"}

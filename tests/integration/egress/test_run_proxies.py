@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.egress.limits import Refusal
+from agent_fabric.infrastructure.egress.limits import EgressRefusal
 from agent_fabric.infrastructure.egress.run_proxies import RunProxies
 from integration.egress.wire import PUBLIC, Net, listening, status
 
@@ -22,7 +22,7 @@ async def ask(path: Path, url: str) -> bytes:
 
 
 async def test_runs_are_counted_told_and_ended_apart() -> None:
-    refused: list[tuple[RunId, Refusal]] = []
+    refused: list[tuple[RunId, EgressRefusal]] = []
     async with listening() as server:
         net = Net({"example.org": [PUBLIC]}, server.port)
         proxies = RunProxies(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.infrastructure.egress.hosts import Endpoint
-from agent_fabric.infrastructure.egress.limits import Refusal
+from agent_fabric.infrastructure.egress.limits import EgressRefusal
 from agent_fabric.infrastructure.egress.policy import EgressPolicy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
 
@@ -92,7 +92,7 @@ class Bench:
     """A proxy, and whom it refused."""
 
     proxy: EgressProxy
-    refusals: list[Refusal]
+    refusals: list[EgressRefusal]
 
     async def ask(self, request: bytes | str, *, wait_s: float = 10) -> bytes:
         """Send bytes, and return everything that comes back."""
@@ -116,7 +116,7 @@ class Bench:
 
 @contextlib.asynccontextmanager
 async def bench(policy: EgressPolicy, net: Net | None = None, **settings: Any) -> AsyncIterator[Bench]:
-    refusals: list[Refusal] = []
+    refusals: list[EgressRefusal] = []
     ports: dict[str, Any] = {} if net is None else {"lookup": net.lookup, "connect": net.connect}
     async with EgressProxy(policy, on_refused=refusals.append, **ports, **settings) as proxy:
         yield Bench(proxy, refusals)

@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_store
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.store_status import read_status
-from agent_fabric.infrastructure.runlog.made_here import is_ours
+from agent_fabric.infrastructure.runlog.folder_trust import is_ours
 from integration.persistence.opened_store import copies_of
 from integration.persistence.test_audit_chain import KEY, Folder
 

@@ -15,7 +15,7 @@ from agent_fabric.config.schema.sandbox import SandboxConfig, SandboxLimits
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
-from agent_fabric.infrastructure.packs.containerised import ContainerisedPack
+from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.sandbox.levels import SENTENCES, SandboxChoice
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes

@@ -4,7 +4,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from agent_fabric.application.models.check_health import Box, CheckHealth, Egress, Finding, Level, can_run
+from agent_fabric.application.models.check_health import (
+    CheckHealth,
+    Egress,
+    HealthFinding,
+    Level,
+    SandboxStatus,
+    can_run,
+)
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
 from agent_fabric.application.ports.machine import MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, Stored
@@ -76,7 +83,7 @@ def examined(
     ollama: OllamaFound = NO_OLLAMA,
     loaded: tuple[LoadedModel, ...] = (),
     egress: Egress = STAYS,
-) -> dict[str, Finding]:
+) -> dict[str, HealthFinding]:
     """Return the findings, by what they are about; of several, the worst."""
     models = ModelList(
         default_key="quality",
@@ -87,14 +94,18 @@ def examined(
         loaded=loaded,
     )
     check = CheckHealth(
-        machine=machine, root="/r", box=Box("C", "Commands run with your rights."), egress=egress, traces_wanted=False
+        machine=machine,
+        root="/r",
+        box=SandboxStatus("C", "Commands run with your rights."),
+        egress=egress,
+        traces_wanted=False,
     )
     findings = check(models)
     assert all(finding.fix for finding in findings if finding.level is not Level.OK), "every problem has a way out"
     return {finding.about: finding for finding in sorted(findings, key=lambda each: list(Level).index(each.level))}
 
 
-def ok(findings: dict[str, Finding]) -> bool:
+def ok(findings: dict[str, HealthFinding]) -> bool:
     return can_run(list(findings.values()))
 
 

@@ -11,7 +11,7 @@ from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import Effect, ToolContext
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
-from agent_fabric.infrastructure.packs.steps import step_pack
+from agent_fabric.infrastructure.packs.step_pack import step_pack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.web.requests import HttpRequests
 from installed_packages import laid_out

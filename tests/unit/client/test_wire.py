@@ -12,12 +12,12 @@ from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from
 from agent_fabric.client.wire import event_from, result_from
 from agent_fabric.domain.approvals import Question
-from agent_fabric.domain.changes import Change, Entry, Kind
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange
 from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-from agent_fabric.domain.undo import Refusal, Step
+from agent_fabric.domain.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.unified_diff import file_diff
 from agent_fabric.interfaces.changes_view import exact_diff, exact_undo
 from agent_fabric.interfaces.http.live import whole_line
@@ -99,12 +99,12 @@ def test_what_only_a_newer_server_knows_is_not_settled() -> None:
 
 
 def test_changes_come_back_byte_by_byte() -> None:
-    was = Entry(Kind.FILE, 0o644, 3, "d1", kept=True, mtime_ns=1, ctime_ns=2, inode=3, uid=4, gid=5)
-    large = Entry(Kind.FILE, 0o600, 10**12, "", mtime_ns=7, ctime_ns=8, inode=9)
+    was = Entry(EntryKind.FILE, 0o644, 3, "d1", kept=True, mtime_ns=1, ctime_ns=2, inode=3, uid=4, gid=5)
+    large = Entry(EntryKind.FILE, 0o600, 10**12, "", mtime_ns=7, ctime_ns=8, inode=9)
     changes = [
-        Change(path=STRANGE, before=was, after=was._replace(digest="d2"), mixed=True),
-        Change(path="large", before=large, after=large._replace(mtime_ns=70), doubtful=True),
-        Change(path="link", before=None, after=Entry(Kind.LINK, 0o777, 0, "to\udcff")),
+        FileChange(path=STRANGE, before=was, after=was._replace(digest="d2"), mixed=True),
+        FileChange(path="large", before=large, after=large._replace(mtime_ns=70), doubtful=True),
+        FileChange(path="link", before=None, after=Entry(EntryKind.LINK, 0o777, 0, "to\udcff")),
     ]
     found = RunDiff(
         run_id=RUN,
@@ -125,12 +125,12 @@ def test_changes_come_back_byte_by_byte() -> None:
 
 
 def test_what_was_taken_back_comes_back_as_it_was() -> None:
-    entry = Entry(Kind.FILE, 0o644, 3, "d1", kept=True)
+    entry = Entry(EntryKind.FILE, 0o644, 3, "d1", kept=True)
     undone = Undone(
         run_id=RUN,
         folder="/p",
-        done=[Step(STRANGE, entry, None), Step("b", None, entry)],
-        refused=[Refusal("c\udcff", "somebody edited it", False)],
+        done=[UndoStep(STRANGE, entry, None), UndoStep("b", None, entry)],
+        refused=[UndoRefusal("c\udcff", "somebody edited it", False)],
         already=["d"],
         dry=True,
         record=None,

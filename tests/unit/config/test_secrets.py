@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.secrets import SecretsConfig
-from agent_fabric.config.secret_references import Reference, is_reference, reference_in
+from agent_fabric.config.secret_references import SecretReference, is_reference, reference_in
 
 
 def configured(**secrets: Any) -> SecretsConfig:
@@ -20,7 +20,7 @@ def configured(**secrets: Any) -> SecretsConfig:
 )
 def test_references_are_known_alone_and_behind_a_word(text: str) -> None:
     assert is_reference(text)
-    assert reference_in(f"Bearer {text}") == Reference(text, "Bearer")
+    assert reference_in(f"Bearer {text}") == SecretReference(text, "Bearer")
     assert not is_reference(f"Bearer {text}")
 
 

@@ -10,9 +10,9 @@ from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import (
     CLEAR_RATIO,
     MAX_SPECIALISTS,
-    Choice,
     Evidence,
-    Method,
+    Recruitment,
+    RoutingMethod,
     Specialist,
     by_fallback,
     by_keywords,
@@ -36,7 +36,7 @@ def built_in() -> list[Specialist]:
     ]
 
 
-def chosen(prompt: str) -> Choice | None:
+def chosen(prompt: str) -> Recruitment | None:
     return by_keywords(weigh(prompt, built_in(), CAPABILITY_KEYWORDS))
 
 
@@ -57,7 +57,7 @@ def chosen(prompt: str) -> Choice | None:
 def test_the_words_of_a_task_are_clear(prompt: str, who: str) -> None:
     choice = chosen(prompt)
     assert choice is not None
-    assert (choice.specialist_ids, choice.method) == ((who,), Method.KEYWORDS)
+    assert (choice.specialist_ids, choice.method) == ((who,), RoutingMethod.KEYWORDS)
     assert choice.reasons
 
 
@@ -129,7 +129,7 @@ def test_what_a_model_makes_up_does_not_count() -> None:
     assert by_model(evidence, ["wizard", "; rm -rf /"]) is None
     choice = by_model(evidence, ["research", "wizard", "research", "engineering"])
     assert choice is not None
-    assert (choice.specialist_ids, choice.method) == (("research", "engineering"), Method.MODEL)
+    assert (choice.specialist_ids, choice.method) == (("research", "engineering"), RoutingMethod.MODEL)
 
 
 words = st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "red", "green", "blue"])
@@ -162,7 +162,7 @@ def test_any_choice_is_sound(prompt: str, specialists: list[Specialist], table: 
     require_sound(choice, evidence, specialists)
 
 
-def require_sound(choice: Choice, evidence: Evidence, specialists: list[Specialist]) -> None:
+def require_sound(choice: Recruitment, evidence: Evidence, specialists: list[Specialist]) -> None:
     known = {each.specialist_id: each for each in specialists}
     who = choice.specialist_ids
     assert 1 <= len(who) == len(set(who)) <= MAX_SPECIALISTS
@@ -170,7 +170,7 @@ def require_sound(choice: Choice, evidence: Evidence, specialists: list[Speciali
     best = max((evidence.score(each) for each in known), default=0)
     if len(who) == 1:
         assert evidence.score(who[0]) == best, "nobody has more words"
-        if choice.method is Method.KEYWORDS and best:
+        if choice.method is RoutingMethod.KEYWORDS and best:
             others = [evidence.score(each) for each in known if each != who[0]]
             assert all(best >= CLEAR_RATIO * other for other in others)
     else:

@@ -25,7 +25,7 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HealthFinding:
     """One line of a diagnosis."""
 
     about: str
@@ -47,7 +47,7 @@ class Egress:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class SandboxStatus:
     """The box that commands run in."""
 
     level: str
@@ -64,11 +64,11 @@ class CheckHealth:
     machine: Machine
     root: str
     """The fabric folder."""
-    box: Box
+    box: SandboxStatus
     egress: Egress
     traces_wanted: bool
 
-    def __call__(self, models: ModelList) -> list[Finding]:
+    def __call__(self, models: ModelList) -> list[HealthFinding]:
         """Return all findings, in the order in which a person would look."""
         facts = self.machine.facts()
         default = models.meant_by(models.default_key)
@@ -83,34 +83,34 @@ class CheckHealth:
             *self._leaves(models),
         ]
 
-    def _packages(self, facts: MachineFacts, models: ModelList) -> Iterator[Finding]:
+    def _packages(self, facts: MachineFacts, models: ModelList) -> Iterator[HealthFinding]:
         for extra, version in facts.extras.items():
             if version is not None:
                 yield _ok(f"extra {extra}", f"installed ({_NEEDED_FOR[extra]})")
                 continue
             needed = (extra == "embedded" and _is_embedded(models)) or (extra == "telemetry" and self.traces_wanted)
-            yield Finding(
+            yield HealthFinding(
                 about=f"extra {extra}",
                 level=Level.WARN if needed else Level.OK,
                 text=f"not installed; {'needed' if needed else 'only needed'} for {_NEEDED_FOR[extra]}",
                 fix=f'pip install "agent-fabric[{extra}]"',
             )
 
-    def _folder(self) -> Finding:
+    def _folder(self) -> HealthFinding:
         if self.machine.may_write(self.root):
             return _ok("fabric folder", self.root)
-        return Finding(
+        return HealthFinding(
             about="fabric folder",
             level=Level.FAIL,
             text=f"{self.root} cannot be written to",
             fix="Work in a folder of your own, or name one: --workspace DIR",
         )
 
-    def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[Finding]:
+    def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[HealthFinding]:
         used = _is_embedded(models)
         bad = Level.FAIL if used else Level.OK
         if facts.has_avx2 is False:
-            yield Finding(
+            yield HealthFinding(
                 about="processor",
                 level=bad,
                 text=f"{facts.platform}, without AVX2, which the embedded model needs",
@@ -131,7 +131,7 @@ class CheckHealth:
         if not models.loaded and models.shelf.runtime is not None:
             yield _ok("embedded server", "not running; the first task that needs it starts it")
 
-    def _leaves(self, models: ModelList) -> Iterator[Finding]:
+    def _leaves(self, models: ModelList) -> Iterator[HealthFinding]:
         away = [
             f"{each.key} ({each.settings.model} at {each.settings.base_url})"
             for each in models.keys
@@ -144,7 +144,7 @@ class CheckHealth:
         else:
             yield _ok("privacy", "all configured models are on this machine; conversations stay here")
         if self.egress.fallback is not None and not self.egress.offline:
-            yield Finding(
+            yield HealthFinding(
                 about="privacy",
                 level=Level.WARN,
                 text=f"a second model may be sent conversations: {self.egress.fallback}",
@@ -162,13 +162,13 @@ _NEEDED_FOR = {
 }
 
 
-def can_run(findings: list[Finding]) -> bool:
+def can_run(findings: list[HealthFinding]) -> bool:
     """Tell whether a task could run."""
     return all(finding.level is not Level.FAIL for finding in findings)
 
 
-def _ok(about: str, text: str) -> Finding:
-    return Finding(about=about, level=Level.OK, text=text)
+def _ok(about: str, text: str) -> HealthFinding:
+    return HealthFinding(about=about, level=Level.OK, text=text)
 
 
 def _is_embedded(models: ModelList) -> bool:
@@ -176,22 +176,22 @@ def _is_embedded(models: ModelList) -> bool:
     return default.settings is not None and default.settings.backend == "embedded"
 
 
-def _meaning(models: ModelList, key: str) -> Finding:
+def _meaning(models: ModelList, key: str) -> HealthFinding:
     meant = models.meant_by(key)
     about = f"model {key}"
     if meant.settings is None:
-        return Finding(about=about, level=_bad(models, key), text=meant.note, fix=meant.fix)
+        return HealthFinding(about=about, level=_bad(models, key), text=meant.note, fix=meant.fix)
     where = "" if meant.settings.is_ours else f" at {meant.settings.base_url}"
     text = f"{meant.settings.model}{where} ({meant.why})"
     match meant.standing:
         case ModelAvailability.READY:
             return _ok(about, text)
         case ModelAvailability.LATER:
-            return Finding(about=about, level=Level.WARN, text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about=about, level=Level.WARN, text=f"{text}; {meant.note}", fix=meant.fix)
         case ModelAvailability.ELSEWHERE:
-            return Finding(about=about, level=Level.OK, text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about=about, level=Level.OK, text=f"{text}; {meant.note}", fix=meant.fix)
         case ModelAvailability.BLOCKED:
-            return Finding(about=about, level=_bad(models, key), text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about=about, level=_bad(models, key), text=f"{text}; {meant.note}", fix=meant.fix)
 
 
 def _bad(models: ModelList, key: str) -> Level:
@@ -199,7 +199,7 @@ def _bad(models: ModelList, key: str) -> Level:
     return Level.FAIL if key == models.default_key else Level.WARN
 
 
-def _ollama(models: ModelList) -> Iterator[Finding]:
+def _ollama(models: ModelList) -> Iterator[HealthFinding]:
     for found in models.ollama:
         if not found.running:
             extra = "; it is installed, and a run starts it if it may" if found.startable else "; it is not needed"
@@ -210,35 +210,37 @@ def _ollama(models: ModelList) -> Iterator[Finding]:
         if able:
             yield _ok("ollama", f"{head}; these can call tools: {', '.join(able[:8])}")
         else:
-            yield Finding(
+            yield HealthFinding(
                 about="ollama", level=Level.WARN, text=f"{head}, none that can call tools", fix="ollama pull qwen2.5:7b"
             )
 
 
-def _weights(entry: CatalogueEntry, *, needed: bool) -> Finding:
+def _weights(entry: CatalogueEntry, *, needed: bool) -> HealthFinding:
     about, size = "embedded weights", f"{entry.size_bytes / 1e6:,.0f} MB"
     pull = f"fabric models pull {entry.profile}"
     match entry.stored:
         case Stored.CHECKED:
             return _ok(about, f"{entry.name} is here, and its SHA-256 is right")
         case Stored.UNCHECKED:
-            return Finding(
+            return HealthFinding(
                 about=about, level=Level.WARN, text=f"{entry.name} is here, but was not checked yet", fix=pull
             )
         case Stored.BEGUN | Stored.MISSING:
             begun = f"; {entry.begun_bytes / 1e6:,.0f} MB of it are here" if entry.begun_bytes else ""
             level = Level.WARN if needed else Level.OK
-            return Finding(about=about, level=level, text=f"{entry.name} is not downloaded ({size}){begun}", fix=pull)
+            return HealthFinding(
+                about=about, level=level, text=f"{entry.name} is not downloaded ({size}){begun}", fix=pull
+            )
 
 
-def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> Finding:
+def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> HealthFinding:
     if free is None:
         return _ok("disk", f"it is unknown how much is free for {folder}")
     here = entry.stored in (Stored.CHECKED, Stored.UNCHECKED)
     needed = 0 if here else entry.size_bytes - entry.begun_bytes + _SPARE_BYTES
     if free >= needed:
         return _ok("disk", f"{_gb(free)} free for models in {folder}")
-    return Finding(
+    return HealthFinding(
         about="disk",
         level=bad,
         text=f"only {_gb(free)} free in {folder}, and {entry.name} needs {_gb(needed)}",
@@ -246,7 +248,7 @@ def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> F
     )
 
 
-def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: bool) -> Finding:
+def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: bool) -> HealthFinding:
     if facts.memory_bytes is None:
         return _ok("memory", "the amount is unknown")
     needed = int(entry.size_bytes * _MODEL_OVERHEAD) + _WINDOW_BYTES
@@ -254,7 +256,7 @@ def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: b
     head = f"{_gb(free)} free of {_gb(facts.memory_bytes)}"
     if loaded or free >= needed or not used:
         return _ok("memory", f"{head}; {entry.name} needs {_gb(needed)}")
-    return Finding(
+    return HealthFinding(
         about="memory",
         level=Level.WARN if facts.memory_bytes >= needed else Level.FAIL,
         text=f"{head}, but {entry.name} needs about {_gb(needed)}",
@@ -262,17 +264,17 @@ def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: b
     )
 
 
-def _proxies(facts: MachineFacts) -> Iterator[Finding]:
+def _proxies(facts: MachineFacts) -> Iterator[HealthFinding]:
     if facts.proxies:
         shown = ", ".join(f"{scheme}: {address}" for scheme, address in facts.proxies.items())
         yield _ok("proxies", f"{shown}; this machine's own servers are always asked directly")
 
 
-def _sandbox(box: Box) -> Finding:
+def _sandbox(box: SandboxStatus) -> HealthFinding:
     why = " ".join(box.problems)
     if box.level != "C":
         return _ok("sandbox", f"level {box.level}. {box.means} {why}".strip())
-    return Finding(
+    return HealthFinding(
         about="sandbox",
         level=Level.WARN,
         text=f"level C. {box.means} {why}".strip(),

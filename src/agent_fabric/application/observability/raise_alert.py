@@ -12,8 +12,8 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.alerts import (
     Alert,
+    AlertChange,
     AlertRule,
-    Change,
     EventSeen,
     Severity,
     Stage,
@@ -123,7 +123,7 @@ class RaiseAlerts:
             "model_errors_per_minute": 60 * kinds.count(ModelFailed) / WINDOW_S,
         }
 
-    def _note(self, rule: AlertRule, change: Change, *, run_id: RunId | None = None) -> None:
+    def _note(self, rule: AlertRule, change: AlertChange, *, run_id: RunId | None = None) -> None:
         before = self._alerts.get(rule.name, Alert())
         self._alerts[rule.name] = change.alert
         if before.stage is not change.alert.stage:
@@ -131,7 +131,7 @@ class RaiseAlerts:
         if change.told is not None:
             self._tell(rule, change, run_id)
 
-    def _tell(self, rule: AlertRule, change: Change, run_id: RunId | None) -> None:
+    def _tell(self, rule: AlertRule, change: AlertChange, run_id: RunId | None) -> None:
         message: dict[str, Any] = {
             "alert": rule.name,
             "status": "firing" if change.told is Stage.FIRING else "resolved",

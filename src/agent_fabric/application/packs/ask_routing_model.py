@@ -9,7 +9,7 @@ from agent_fabric.application.runs.model_turn import ModelTurn, failed
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Choice, Evidence, by_model
+from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Evidence, Recruitment, by_model
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
 
@@ -25,7 +25,7 @@ class RoutingQuestion:
     """The question, made ready: what must be recorded first, and how the answer is got."""
 
     called: ModelCalled
-    effect: Callable[[], Coroutine[Any, Any, tuple[ModelAnswered | ModelFailed, Choice | None, str]]]
+    effect: Callable[[], Coroutine[Any, Any, tuple[ModelAnswered | ModelFailed, Recruitment | None, str]]]
     """Gives the event that tells the answer, the choice if it holds one, and otherwise why not."""
 
 
@@ -44,7 +44,7 @@ class AskRoutingModel:
             step=0, message_count=len(messages), attempt=1, model=self.model_key, must_finish=False, purpose="routing"
         )
 
-        async def effect() -> tuple[ModelAnswered | ModelFailed, Choice | None, str]:
+        async def effect() -> tuple[ModelAnswered | ModelFailed, Recruitment | None, str]:
             try:
                 settings = (await self.models.choose(self.model_key, notice)).settings
             except FabricError as problem:

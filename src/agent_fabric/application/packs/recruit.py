@@ -9,7 +9,7 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.recruitment import Choice, Evidence, Specialist, by_fallback, by_keywords, named, weigh
+from agent_fabric.domain.recruitment import Evidence, Recruitment, Specialist, by_fallback, by_keywords, named, weigh
 from agent_fabric.domain.runs.task import Task, TaskForceMode
 
 
@@ -69,7 +69,7 @@ class RecruitSpecialists:
                 hint=f"Known packs: {', '.join(known) or 'none'}.",
             )
 
-    def _recruited(self, task: Task, choice: Choice) -> tuple[Body, ...]:
+    def _recruited(self, task: Task, choice: Recruitment) -> tuple[Body, ...]:
         who = choice.specialist_ids
         parallel = len(who) > 1 and task.task_force_mode is TaskForceMode.PARALLEL
         if parallel:  # nobody is first, so the configuration's order is as good as any, and always the same
@@ -87,11 +87,11 @@ class RecruitSpecialists:
         )
 
 
-def _only_one(evidence: Evidence) -> Choice | None:
+def _only_one(evidence: Evidence) -> Recruitment | None:
     return by_fallback(evidence, "there is only one pack") if len(evidence.specialists) == 1 else None
 
 
-def _fallback(evidence: Evidence, why: str) -> Choice:
+def _fallback(evidence: Evidence, why: str) -> Recruitment:
     choice = by_fallback(evidence, why)
     assert choice is not None  # there is at least one specialist
     return choice

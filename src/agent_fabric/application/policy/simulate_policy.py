@@ -25,7 +25,7 @@ class PastCall(NamedTuple):
     call: ProposedCall
 
 
-class Change(NamedTuple):
+class DecisionChange(NamedTuple):
     """A call about which the other policy says something else."""
 
     past: PastCall
@@ -45,7 +45,7 @@ class Simulation:
 
     runs: int
     calls: int
-    changes: tuple[Change, ...]
+    changes: tuple[DecisionChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SimulatePolicy:
     async def __call__(self, before: Policy, after: Policy, *, since: float) -> Simulation:
         """Compare the verdicts of two policies on every call made at `since` or later."""
         seen = calls = 0
-        changes: list[Change] = []
+        changes: list[DecisionChange] = []
         for record in await self.catalogue.recent(limit=EVERY_RUN):
             if record.updated_at < since:
                 continue
@@ -73,7 +73,7 @@ class SimulatePolicy:
                 calls += 1
                 old, new = before.judge(past.call), after.judge(past.call)
                 if old.verdict is not new.verdict:
-                    changes.append(Change(past, old, new))
+                    changes.append(DecisionChange(past, old, new))
         return Simulation(seen, calls, tuple(changes))
 
 

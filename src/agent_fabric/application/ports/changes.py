@@ -4,23 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from agent_fabric.domain.changes import Entry, Picture
+from agent_fabric.domain.changes import Entry, FolderSnapshot
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.undo import Step
+from agent_fabric.domain.undo import UndoStep
 
 
-class Drive(NamedTuple):
+class RecordedDrive(NamedTuple):
     """How a folder stood before and after one drive of a run."""
 
-    before: Picture
-    after: Picture | None
+    before: FolderSnapshot
+    after: FolderSnapshot | None
     """None: the driver was killed, or is still at it."""
 
 
 class ChangeHistory(Protocol):
     """Looks at what runs did. Every method may block."""
 
-    def drives(self, run_id: RunId) -> Sequence[Drive]:
+    def drives(self, run_id: RunId) -> Sequence[RecordedDrive]:
         """Return the drives of a run that worked in a project folder, oldest first; none for any other run.
 
         Raises:
@@ -28,7 +28,7 @@ class ChangeHistory(Protocol):
         """
         ...
 
-    def picture_of(self, folder: str) -> Picture:
+    def picture_of(self, folder: str) -> FolderSnapshot:
         """Return how a folder stands now; an empty picture if it is gone.
 
         Raises:
@@ -48,7 +48,7 @@ class UndoRecord:
     number: int
     at: float
     by: str
-    steps: Sequence[Step]
+    steps: Sequence[UndoStep]
     """What was there, and what took its place."""
     redo: bool = False
     forced: bool = False
@@ -62,7 +62,7 @@ class Undoing(Protocol):
         """Return all that was taken back of a run, oldest first."""
         ...
 
-    def carry_out(self, run_id: RunId, folder: str, steps: Sequence[Step], record: UndoRecord) -> Sequence[str]:
+    def carry_out(self, run_id: RunId, folder: str, steps: Sequence[UndoStep], record: UndoRecord) -> Sequence[str]:
         """Keep what the steps will overwrite, record, then put every file back, each one whole or not at all.
 
         The record may tell more than the steps: what an earlier attempt, which was killed, has done already. Return the

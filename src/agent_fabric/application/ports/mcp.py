@@ -101,7 +101,7 @@ class ServerProcess:
     """Further folders that it may read."""
 
 
-class Launch(NamedTuple):
+class ServerLaunch(NamedTuple):
     """What to execute so that a program runs confined."""
 
     argv: tuple[str, ...]
@@ -119,7 +119,7 @@ SYSCALL_FILTER = "{syscall filter}"
 class ServerConfinement(Protocol):
     """Wraps a server's program into a box."""
 
-    def launch(self, process: ServerProcess) -> Launch:
+    def launch(self, process: ServerProcess) -> ServerLaunch:
         """Return how to start it.
 
         Raises:

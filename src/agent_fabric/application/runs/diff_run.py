@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.changes import Change, Picture, Stretch, changes_of
+from agent_fabric.domain.changes import FileChange, FolderSnapshot, Stretch, changes_of
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -20,7 +20,7 @@ class RunDiff:
     run_id: RunId
     folder: str
     status: RunStatus
-    changes: Sequence[Change]
+    changes: Sequence[FileChange]
     left_alone: Sequence[str]
     """Folders that nobody looked into."""
     seen_now: bool
@@ -55,7 +55,7 @@ class DiffRun:
         """
         return folder_of(await self.runs.read(run_id))
 
-    def content(self, found: RunDiff, change: Change) -> tuple[bytes | None, bytes | None]:
+    def content(self, found: RunDiff, change: FileChange) -> tuple[bytes | None, bytes | None]:
         """Return what a file held before and after; None where it was no file, or that is not known any more."""
         before, after = (
             None if entry is None else self.history.content(found.folder, change.path, entry)
@@ -66,8 +66,8 @@ class DiffRun:
     def _look(self, run_id: RunId, folder: str, status: RunStatus, events: Sequence[Event]) -> RunDiff:
         drives = self.history.drives(run_id)
         seen_now = not drives or drives[-1].after is None
-        now = self.history.picture_of(folder) if seen_now else Picture()
-        stretches = [] if drives else [Stretch(Picture(), now, _nanoseconds(events[-1]))]
+        now = self.history.picture_of(folder) if seen_now else FolderSnapshot()
+        stretches = [] if drives else [Stretch(FolderSnapshot(), now, _nanoseconds(events[-1]))]
         for nth, drive in enumerate(drives):
             after, sure_until = drive.after, None
             if after is None:

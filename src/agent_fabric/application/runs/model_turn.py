@@ -20,9 +20,9 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
+from agent_fabric.domain.runs.context_window import truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.runs.window import truncation_of
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
 

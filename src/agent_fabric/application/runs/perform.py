@@ -12,7 +12,7 @@ from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.domain.dialects.compact import compact as in_few_words
+from agent_fabric.domain.dialects.compact_tools import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
@@ -27,10 +27,10 @@ from agent_fabric.domain.runs.actions import (
     Record,
     Recruit,
 )
-from agent_fabric.domain.runs.briefing import opening_for
+from agent_fabric.domain.runs.context_window import output_limit
 from agent_fabric.domain.runs.decide import given_up
+from agent_fabric.domain.runs.opening_messages import opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
-from agent_fabric.domain.runs.window import output_limit
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 

@@ -16,7 +16,7 @@ OnProgress = Callable[[int, int], None]
 """Told how many runs have been read, and how many there are to read."""
 
 
-class Answer(NamedTuple):
+class SearchAnswer(NamedTuple):
     """What was found."""
 
     runs: Sequence[FoundRun]
@@ -35,7 +35,7 @@ class SearchRuns:
 
     async def __call__(
         self, question: str, *, limit: int, most_read: int | None = None, on_progress: OnProgress | None = None
-    ) -> Answer:
+    ) -> SearchAnswer:
         """Answer a question; a blank one has no answer. At most `most_read` runs are read for it.
 
         Raises:
@@ -43,11 +43,11 @@ class SearchRuns:
         """
         question = " ".join(question[:MAX_CHARS].split())
         if not question:
-            return Answer([], 0)
+            return SearchAnswer([], 0)
         (vector,) = await self.embedder.embed([question])
         async with self._reading:
             unread = await self._read(most_read, on_progress)
-        return Answer(await self.vectors.nearest(self.embedder.name, vector, words=question, limit=limit), unread)
+        return SearchAnswer(await self.vectors.nearest(self.embedder.name, vector, words=question, limit=limit), unread)
 
     async def _read(self, most: int | None, on_progress: OnProgress | None) -> int:
         name = self.embedder.name

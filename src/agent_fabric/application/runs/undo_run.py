@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
-from agent_fabric.domain.changes import Change, Entry, Kind, below_any, same
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange, below_any, same
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.undo import Refusal, Step, UndoPlan, plan_undo
+from agent_fabric.domain.undo import UndoPlan, UndoRefusal, UndoStep, plan_undo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,8 @@ class Undone:
 
     run_id: RunId
     folder: str
-    done: Sequence[Step]
-    refused: Sequence[Refusal]
+    done: Sequence[UndoStep]
+    refused: Sequence[UndoRefusal]
     already: Sequence[str]
     """Paths that were as before already."""
     dry: bool
@@ -86,13 +86,13 @@ class UndoRun:
         left = await asyncio.to_thread(undoing.carry_out, run_id, folder, plan.steps, record)
         return _undone(found, plan, plan.steps, left=left, record=record.number)
 
-    def _plan(self, found: RunDiff, changes: Sequence[Change], paths: Sequence[str], force: bool) -> UndoPlan:
+    def _plan(self, found: RunDiff, changes: Sequence[FileChange], paths: Sequence[str], force: bool) -> UndoPlan:
         now = self.diff.history.picture_of(found.folder)
         half_way = {step.path for record in found.undos[-1:] if not record.finished for step in record.steps}
         return plan_undo(changes, now, paths=paths, unfinished=half_way, force=force)
 
 
-def _with_those_begun(found: RunDiff, steps: Sequence[Step], *, redo: bool) -> list[Step]:
+def _with_those_begun(found: RunDiff, steps: Sequence[UndoStep], *, redo: bool) -> list[UndoStep]:
     """Return the steps together with those of an attempt that was killed, which knew what was there at first."""
     together = {step.path: step for step in steps}
     for record in found.undos[-1:]:
@@ -104,13 +104,13 @@ def _with_those_begun(found: RunDiff, steps: Sequence[Step], *, redo: bool) -> l
 def _undone(
     found: RunDiff,
     plan: UndoPlan,
-    steps: Sequence[Step],
+    steps: Sequence[UndoStep],
     *,
     dry: bool = False,
     left: Sequence[str] = (),
     record: int | None = None,
 ) -> Undone:
-    late = [Refusal(path, "it was changed at this very moment, or cannot be kept", final=False) for path in left]
+    late = [UndoRefusal(path, "it was changed at this very moment, or cannot be kept", final=False) for path in left]
     return Undone(
         run_id=found.run_id,
         folder=found.folder,
@@ -122,14 +122,14 @@ def _undone(
     )
 
 
-def _taken_back(found: RunDiff) -> list[Change]:
+def _taken_back(found: RunDiff) -> list[FileChange]:
     """Return the last undo as changes, so that taking those back puts everything where it was."""
     if not found.undos or found.undos[-1].redo:
         raise ConfigError(
             f"Nothing was taken back of run {found.run_id}", hint=f"See what it changed: fabric diff {found.run_id}"
         )
     return [
-        Change(path=step.path, before=_kept(step.current), after=step.target)
+        FileChange(path=step.path, before=_kept(step.current), after=step.target)
         for step in found.undos[-1].steps
         if not same(step.current, step.target)
     ]
@@ -137,10 +137,10 @@ def _taken_back(found: RunDiff) -> list[Change]:
 
 def _kept(entry: Entry | None) -> Entry | None:
     """Return an entry of which the undo has kept the content."""
-    return entry._replace(kept=True) if entry is not None and entry.kind is Kind.FILE else entry
+    return entry._replace(kept=True) if entry is not None and entry.kind is EntryKind.FILE else entry
 
 
-def _require_known(found: RunDiff, changes: Sequence[Change], paths: Sequence[str]) -> None:
+def _require_known(found: RunDiff, changes: Sequence[FileChange], paths: Sequence[str]) -> None:
     for path in paths:
         if not any(below_any(change.path, (path,)) for change in changes):
             raise ConfigError(

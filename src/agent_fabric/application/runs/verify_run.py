@@ -19,7 +19,7 @@ from agent_fabric.domain.runs.merge import FILE_LISTS
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.verification import (
-    Claim,
+    CheckedClaim,
     ClaimStatus,
     claim_about_page,
     claim_about_proof,
@@ -45,7 +45,7 @@ class Verification:
     prompt: str
     specialist_ids: Sequence[str]
     log: LogCondition
-    claims: Sequence[Claim]
+    claims: Sequence[CheckedClaim]
 
     @property
     def holds(self) -> bool:
@@ -89,7 +89,7 @@ class VerifyRun:
             claims=claims,
         )
 
-    async def _claims(self, state: RunState, events: Sequence[Event]) -> AsyncIterator[Claim]:
+    async def _claims(self, state: RunState, events: Sequence[Event]) -> AsyncIterator[CheckedClaim]:
         pages = ReadPages(state.sources)
         for lane in state.lanes.values():
             payload = lane.payload or {}
@@ -116,7 +116,7 @@ class VerifyRun:
             yield claim_about_page(source, await snapshots.damage_to(source))
 
 
-def _claim_about_log(log: LogCondition, state: RunState) -> Claim:
+def _claim_about_log(log: LogCondition, state: RunState) -> CheckedClaim:
     if log.damage:
         more = f"; and {len(log.damage) - 3} more" if len(log.damage) > 3 else ""
         return fails("log", f"{'; '.join(log.damage[:3])}{more}")
@@ -125,11 +125,13 @@ def _claim_about_log(log: LogCondition, state: RunState) -> Claim:
     return holds("log", f"{log.events} events, each with the hash of the one before; the last hash is {log.head}")
 
 
-def _claim_about_end(state: RunState, log: LogCondition) -> Claim:
+def _claim_about_end(state: RunState, log: LogCondition) -> CheckedClaim:
     if state.unknown_kind and log.damage:
         return fails("end", f"the log was changed, so its {state.unknown_kind!r} events tell nothing")
     if state.unknown_kind:
-        return Claim("end", ClaimStatus.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric")
+        return CheckedClaim(
+            "end", ClaimStatus.OPEN, f"the log holds {state.unknown_kind!r} events of a newer agent-fabric"
+        )
     if state.status is RunStatus.COMPLETED:
         return holds("end", "the run completed")
     if state.error is not None and state.payload:
@@ -155,7 +157,7 @@ def _texts(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
 
 
-async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str]) -> Claim:
+async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str]) -> CheckedClaim:
     about = f"file {path}"
     try:
         _, size = await sandbox.read_file(path, max_bytes=0)
@@ -168,7 +170,7 @@ async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str
     return holds(about, f"it is in the workspace, {size:,} bytes")
 
 
-async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[Claim]:
+async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[CheckedClaim]:
     """Check the addresses in reports as they are today."""
     citing = [lane for lane in state.lanes.values() if _cites(lane)]
     if not citing:
@@ -180,18 +182,20 @@ async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPa
             for claim in claims_about_mentions(path, urls_in_file(path, text), pages):
                 yield claim
         if unread:
-            yield Claim(path, ClaimStatus.OPEN, f"its last {unread:,} bytes were not checked: the file is too long")
+            yield CheckedClaim(
+                path, ClaimStatus.OPEN, f"its last {unread:,} bytes were not checked: the file is too long"
+            )
 
 
 async def _claims_about_evidence(
     sandbox: Sandbox, state: RunState, recorded: int, pages: ReadPages
-) -> AsyncIterator[Claim]:
+) -> AsyncIterator[CheckedClaim]:
     """Check the evidence table, if this run has one."""
     if not recorded and not any(map(_cites, state.lanes.values())):
         return
     text, unread = await _text_of(sandbox, EVIDENCE_TABLE)
     if unread:
-        yield Claim(EVIDENCE_TABLE, ClaimStatus.OPEN, "it was not checked: the file is too long")
+        yield CheckedClaim(EVIDENCE_TABLE, ClaimStatus.OPEN, "it was not checked: the file is too long")
         return
     for claim in claims_about_evidence(text, recorded, pages):
         yield claim

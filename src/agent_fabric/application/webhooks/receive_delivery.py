@@ -37,7 +37,7 @@ Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class DeliverySource:
     """Somebody who sends us something."""
 
     signing: Signing
@@ -67,7 +67,7 @@ class Received:
 class ReceiveDelivery:
     """Use case: take a delivery that anybody may have sent."""
 
-    sources: Mapping[str, Source]
+    sources: Mapping[str, DeliverySource]
     resolve: Callable[[str], Awaitable[str]]
     """Finds a secret by its reference."""
     book: DeliveryStore
@@ -112,7 +112,7 @@ class ReceiveDelivery:
         async with self._turns[name]:  # the same one may come twice at the same time
             return await self._taken(name, source, delivery)
 
-    async def _taken(self, name: str, source: Source, delivery: Delivery) -> Received:
+    async def _taken(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
         found = delivery.delivery_id
         wanted = bool(source.workflow) and (not source.events or delivery.event in source.events)
         run_id = run_of(name, found) if wanted else None
@@ -125,7 +125,7 @@ class ReceiveDelivery:
         answer = await self._hand_on(name, delivery, run_id)
         return Received(delivery_id=found, run_id=run_id, answer=answer)
 
-    async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> Source:
+    async def _verified(self, name: str, headers: Mapping[str, str], body: bytes) -> DeliverySource:
         source = self.sources.get(name)
         try:
             secret = await self.resolve(source.secret) if source is not None else ""

@@ -9,7 +9,7 @@ from agent_fabric.domain.agents.definition import DependencyKind, dependency_fro
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import Findings, Place, Problem, shown
+from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, shown
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.expressions.references import references
 from agent_fabric.domain.expressions.syntax import check_syntax
@@ -35,15 +35,15 @@ def problems_in_agent(plain: object, known: KnownToAgents) -> list[Problem]:
 
     At most fifty problems are named; one more entry then tells how many are left.
     """
-    findings = Findings()
+    findings = ProblemCollector()
     if not is_plain(plain, findings):
         return findings.all()
     if not isinstance(plain, dict):
-        findings.add(Place(), f"an agent must be a mapping, not {shown(plain)}", "Begin with `name: my-agent`.")
+        findings.add(CheckPosition(), f"an agent must be a mapping, not {shown(plain)}", "Begin with `name: my-agent`.")
         return findings.all()
-    check_kind(plain, AGENT, Place(), findings)
-    inputs = declared_parameters(plain.get("inputs"), Place(("inputs",)), findings)
-    declared_parameters(plain.get("outputs"), Place(("outputs",)), findings)
+    check_kind(plain, AGENT, CheckPosition(), findings)
+    inputs = declared_parameters(plain.get("inputs"), CheckPosition(("inputs",)), findings)
+    declared_parameters(plain.get("outputs"), CheckPosition(("outputs",)), findings)
     _Names(plain, known, findings).check()
     _check_prompts(plain, inputs, findings)
     return findings.all()
@@ -55,26 +55,26 @@ class _Names:
 
     plain: Mapping[str, Any]
     known: KnownToAgents
-    findings: Findings
+    findings: ProblemCollector
 
     def check(self) -> None:
         name = self.plain.get("name")
         if isinstance(name, str) and name in (self.known.packs or ()):
-            self.findings.add(Place(("name",)), f"name: {name!r} is the name of a pack", "Choose another name.")
-        self._require(self.plain.get("pack"), self.known.packs, Place(("pack",)), "pack")
-        self._require(self.plain.get("model"), self.known.models, Place(("model",)), "model")
+            self.findings.add(CheckPosition(("name",)), f"name: {name!r} is the name of a pack", "Choose another name.")
+        self._require(self.plain.get("pack"), self.known.packs, CheckPosition(("pack",)), "pack")
+        self._require(self.plain.get("model"), self.known.models, CheckPosition(("model",)), "model")
         for nth, each in enumerate(self._items("capabilities")):
             if isinstance(each, str) and each.startswith(SERVER_PREFIX):
                 server = each.removeprefix(SERVER_PREFIX)
-                self._require(server, self.known.servers, Place(("capabilities", nth)), "tool server")
+                self._require(server, self.known.servers, CheckPosition(("capabilities", nth)), "tool server")
         for nth, each in enumerate(self._items("dependencies")):
-            self._check_dependency(each, Place(("dependencies", nth)))
+            self._check_dependency(each, CheckPosition(("dependencies", nth)))
 
     def _items(self, key: str) -> list[Any]:
         value = self.plain.get(key)
         return value if isinstance(value, list) else []
 
-    def _check_dependency(self, plain: Any, place: Place) -> None:
+    def _check_dependency(self, plain: Any, place: CheckPosition) -> None:
         if isinstance(plain, dict):
             names = [plain[key] for key in plain if key == "name" or key in list(DependencyKind)]
             if len(names) != 1:
@@ -95,26 +95,28 @@ class _Names:
             }
             self._require(dependency.name, there[dependency.kind], place, str(dependency.kind))
 
-    def _require(self, name: object, known: frozenset[str] | None, place: Place, what: str) -> None:
+    def _require(self, name: object, known: frozenset[str] | None, place: CheckPosition, what: str) -> None:
         if known is not None and name and isinstance(name, str) and name not in known:
             otherwise = f"There is none of that name; known: {', '.join(sorted(known)) or 'none'}."
             hint = self.findings.did_you_mean(name, sorted(known), otherwise=otherwise)
             self.findings.add(place, f"{place.name}: there is no {what} {name!r}", hint)
 
 
-def _check_prompts(plain: Mapping[str, Any], inputs: Mapping[str, Parameter], findings: Findings) -> None:
+def _check_prompts(plain: Mapping[str, Any], inputs: Mapping[str, Parameter], findings: ProblemCollector) -> None:
     prompts = plain.get("prompts") or {}
     if not isinstance(prompts, dict):
         return
     if not prompts.get("system") and not plain.get("pack"):
         hint = "Say who the agent is and how it works; in a Markdown file, below the front matter."
-        findings.add(Place(("prompts", "system")), "prompts.system: the system prompt is missing", hint)
+        findings.add(CheckPosition(("prompts", "system")), "prompts.system: the system prompt is missing", hint)
     for key in ("system", "user"):
         if isinstance(text := prompts.get(key), str):
-            _check_template(text, Place(("prompts", key)), inputs, findings)
+            _check_template(text, CheckPosition(("prompts", key)), inputs, findings)
 
 
-def _check_template(text: str, place: Place, inputs: Mapping[str, Parameter], findings: Findings) -> None:
+def _check_template(
+    text: str, place: CheckPosition, inputs: Mapping[str, Parameter], findings: ProblemCollector
+) -> None:
     wrong = check_syntax(text)
     for message in wrong:
         findings.add(place, f"{place.name}: {message}")

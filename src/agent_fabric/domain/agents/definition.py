@@ -11,7 +11,7 @@ from agent_fabric.domain.workflows.definition import parameter_from
 FIRST_VERSION = "1.0.0"
 
 
-class Role(StrEnum):
+class AgentRole(StrEnum):
     """What an agent is there for; said to people, and nothing more."""
 
     ORCHESTRATOR = "orchestrator"
@@ -78,7 +78,7 @@ class AgentDefinition:
 
     name: str
     version: str = FIRST_VERSION
-    role: Role = Role.WORKER
+    role: AgentRole = AgentRole.WORKER
     description: str = ""
     capabilities: tuple[str, ...] = ()
     """What it may do; see `capabilities`. None: it has no tools."""
@@ -100,7 +100,7 @@ def agent_from(plain: Mapping[str, Any]) -> AgentDefinition:
     return AgentDefinition(
         name=plain["name"],
         version=plain.get("version") or FIRST_VERSION,
-        role=Role(plain.get("role") or Role.WORKER),
+        role=AgentRole(plain.get("role") or AgentRole.WORKER),
         description=plain.get("description") or "",
         capabilities=tuple(dict.fromkeys(plain.get("capabilities") or ())),
         inputs={name: parameter_from(each) for name, each in (plain.get("inputs") or {}).items()},

@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
-from agent_fabric.domain.agents.definition import FIRST_VERSION, DependencyKind, Role
+from agent_fabric.domain.agents.definition import FIRST_VERSION, AgentRole, DependencyKind
 from agent_fabric.domain.definitions.declarations import PARAMETERS
 from agent_fabric.domain.definitions.fields import (
     ANYTHING,
@@ -140,7 +140,7 @@ AGENT: Final = Group(
             example="name: my-agent",
         ),
         "version": Field(kind=VERSION, doc="Its version (semver).", default=FIRST_VERSION, nullable=True),
-        "role": Field(kind=one_of(Role), doc="What it is there for.", default=Role.WORKER, nullable=True),
+        "role": Field(kind=one_of(AgentRole), doc="What it is there for.", default=AgentRole.WORKER, nullable=True),
         "description": Field(kind=_ANY_TEXT, doc="What it does, in a sentence.", nullable=True),
         "capabilities": Field(
             kind=Items(

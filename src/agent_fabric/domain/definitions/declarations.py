@@ -19,7 +19,7 @@ from agent_fabric.domain.definitions.fields import (
 )
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import TYPES, unfit
-from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 
 _TYPE_ALIASES: Final = {
     **dict.fromkeys(("str", "text"), "string"),
@@ -50,7 +50,7 @@ PARAMETERS: Final = Entries(
 )
 
 
-def declared_parameters(plain: object, place: Place, findings: Findings) -> dict[str, Parameter]:
+def declared_parameters(plain: object, place: CheckPosition, findings: ProblemCollector) -> dict[str, Parameter]:
     """Return the parameters that are declared well enough to check others against; note defaults that do not fit."""
     declared: dict[str, Parameter] = {}
     for name, each in plain.items() if isinstance(plain, dict) else ():

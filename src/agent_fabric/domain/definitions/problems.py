@@ -71,7 +71,7 @@ class AgentInvalid(DefinitionInvalid):
     what = "The agent"
 
 
-class Place(NamedTuple):
+class CheckPosition(NamedTuple):
     """Where the check stands."""
 
     path: Path = ()
@@ -80,9 +80,9 @@ class Place(NamedTuple):
     start: int = 0
     """How much of the path leads to that step."""
 
-    def below(self, *keys: str | int) -> "Place":
+    def below(self, *keys: str | int) -> "CheckPosition":
         """Return a place further down."""
-        return Place((*self.path, *keys), self.step, self.start)
+        return CheckPosition((*self.path, *keys), self.step, self.start)
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Findings:
+class ProblemCollector:
     """Collects problems, and counts those that are too many to be named."""
 
     found: list[Problem] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Findings:
         """Whether further problems are only counted."""
         return len(self.found) >= MAX_PROBLEMS
 
-    def add(self, place: Place, message: str, hint: str = "", *, other: Path = ()) -> None:
+    def add(self, place: CheckPosition, message: str, hint: str = "", *, other: Path = ()) -> None:
         """Note a problem."""
         if self.is_full:
             self.left_out += 1

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, assert_never
 
 from agent_fabric.domain.definitions.fields import IDENTIFIER, Either, Entries, Group, Items, Kind, Leaf
-from agent_fabric.domain.definitions.problems import Findings, Path, Place, shown, shown_path
+from agent_fabric.domain.definitions.problems import CheckPosition, Path, ProblemCollector, shown, shown_path
 
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 250_000
@@ -13,7 +13,7 @@ MAX_VALUES: Final = 250_000
 _LARGEST: Final = 2**63
 
 
-def is_plain(value: object, findings: Findings) -> bool:
+def is_plain(value: object, findings: ProblemCollector) -> bool:
     """Tell whether a value is made of nothing but plain data, not too much and not too deep; note what is not."""
     level: list[tuple[Path, object]] = [((), value)]
     before = len(findings.found)
@@ -22,11 +22,13 @@ def is_plain(value: object, findings: Findings) -> bool:
         inner: list[tuple[Path, object]] = []
         for path, each in level:
             if (message := _odd(each)) is not None:
-                findings.add(Place(path), f"{shown_path(path) or 'the definition'} {message}")
+                findings.add(CheckPosition(path), f"{shown_path(path) or 'the definition'} {message}")
             if isinstance(each, dict | list):
                 count += len(each)
                 if count > MAX_VALUES:
-                    findings.add(Place(), f"it has more than {MAX_VALUES} values", "Keep data in files of its own.")
+                    findings.add(
+                        CheckPosition(), f"it has more than {MAX_VALUES} values", "Keep data in files of its own."
+                    )
                     return False
             if isinstance(each, dict):
                 _check_keys(each, path, findings)
@@ -36,16 +38,16 @@ def is_plain(value: object, findings: Findings) -> bool:
         level = inner
         if not level:
             return len(findings.found) == before
-    findings.add(Place(level[0][0][:3]), f"it is nested deeper than {MAX_DEPTH} levels")
+    findings.add(CheckPosition(level[0][0][:3]), f"it is nested deeper than {MAX_DEPTH} levels")
     return False
 
 
-def _check_keys(mapping: Mapping[object, Any], path: Path, findings: Findings) -> None:
+def _check_keys(mapping: Mapping[object, Any], path: Path, findings: ProblemCollector) -> None:
     for key in mapping:
         if not isinstance(key, str):
-            findings.add(Place(path), f"the key {_key(key)!r} must be text", "Put quotes around the key.")
+            findings.add(CheckPosition(path), f"the key {_key(key)!r} must be text", "Put quotes around the key.")
         elif (message := _odd(key)) is not None:
-            findings.add(Place(path), f"a key of {shown_path(path) or 'the definition'} {message}")
+            findings.add(CheckPosition(path), f"a key of {shown_path(path) or 'the definition'} {message}")
 
 
 def _key(key: object) -> str:
@@ -78,7 +80,7 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-def check_kind(value: Any, kind: Kind, place: Place, findings: Findings) -> None:
+def check_kind(value: Any, kind: Kind, place: CheckPosition, findings: ProblemCollector) -> None:
     """Note every key and value below `place` that is unknown, missing or of the wrong kind."""
     match kind:
         case Leaf():
@@ -108,19 +110,19 @@ def check_kind(value: Any, kind: Kind, place: Place, findings: Findings) -> None
             assert_never(kind)
 
 
-def _check_leaf(value: Any, leaf: Leaf, place: Place, findings: Findings) -> None:
+def _check_leaf(value: Any, leaf: Leaf, place: CheckPosition, findings: ProblemCollector) -> None:
     if not leaf.fits(value):
         message = f"{place.name} must be {leaf.words}, not {shown(value)}"
         findings.add(place, message, _hint(leaf, value, findings))
 
 
-def _hint(leaf: Leaf, value: Any, findings: Findings) -> str:
+def _hint(leaf: Leaf, value: Any, findings: ProblemCollector) -> str:
     if findings.is_full:
         return ""
     return (leaf.hint(value) if callable(leaf.hint) else leaf.hint).strip()
 
 
-def _check_group(value: Any, group: Group, place: Place, findings: Findings) -> None:
+def _check_group(value: Any, group: Group, place: CheckPosition, findings: ProblemCollector) -> None:
     if not isinstance(value, dict):
         name = place.name or f"a {group.name}"
         findings.add(place, f"{name} must be a mapping, not {shown(value)}", f"Its keys: {', '.join(group.fields)}.")
@@ -141,7 +143,7 @@ def _check_group(value: Any, group: Group, place: Place, findings: Findings) -> 
             findings.add(place, f"{key!r} is missing{where}", f"Add {known.example}")
 
 
-def _meant(key: str, group: Group, findings: Findings) -> str:
+def _meant(key: str, group: Group, findings: ProblemCollector) -> str:
     if findings.is_full:
         return ""
     for name, field in group.fields.items():
@@ -151,7 +153,7 @@ def _meant(key: str, group: Group, findings: Findings) -> str:
     return f"Here it is called {alias!r}." if alias else findings.did_you_mean(key, group.fields)
 
 
-def _check_items(value: Any, kind: Items, place: Place, findings: Findings) -> None:
+def _check_items(value: Any, kind: Items, place: CheckPosition, findings: ProblemCollector) -> None:
     if not isinstance(value, list):
         findings.add(place, f"{place.name} must be a list of {kind.what}, not {shown(value)}", kind.hint)
         return
@@ -167,9 +169,9 @@ def _check_items(value: Any, kind: Items, place: Place, findings: Findings) -> N
         check_kind(each, of, step_place(each, at) if kind.ref == "step" else at, findings)
 
 
-def step_place(plain: object, place: Place) -> Place:
+def step_place(plain: object, place: CheckPosition) -> CheckPosition:
     """Return the place of a step: under its id, if it has a usable one."""
     name = plain.get("id") if isinstance(plain, dict) else None
     if isinstance(name, str) and IDENTIFIER.fullmatch(name):
-        return Place(place.path, name, len(place.path))
-    return Place(place.path)
+        return CheckPosition(place.path, name, len(place.path))
+    return CheckPosition(place.path)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.domain.dialects.call_text import THOUGHT
-from agent_fabric.domain.dialects.lines import takes_lines
+from agent_fabric.domain.dialects.line_lists import takes_lines
 from agent_fabric.domain.tools import ToolSpec
 
 LONGEST_TEXT = 6_000

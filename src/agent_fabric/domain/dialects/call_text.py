@@ -30,7 +30,7 @@ _LABEL = re.compile(r"[ \t]*([\w-]*)[ \t]*(?:\r?\n|(?=[{\[]))")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CallBlock:
     """A part of an answer that may be a call."""
 
     text: str
@@ -42,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class ParsedCalls:
     """What an answer asks for."""
 
     said: str = ""
@@ -56,22 +56,22 @@ class NoCall(ValueError):
     """A block is not a call that can be made; the message tells the model why."""
 
 
-def read_calls(text: str, tools: Mapping[str, ToolSpec]) -> Calls:
+def read_calls(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
     """Find the calls in an answer. Neither calls nor a problem: it is plain text."""
     marked = list(_marked_blocks(text))
     blocks = _at_the_end(text, marked) if marked else _closing_blocks(text)
     if not blocks:
-        return Calls(said=text, problem=_NOT_AT_THE_END if marked else "")
+        return ParsedCalls(said=text, problem=_NOT_AT_THE_END if marked else "")
     try:
         found = [read_call(value, tools) for block in blocks for value in _values(block.text)]
     except NoCall as problem:
         meant = blocks[0].marked or _names_a_tool(blocks, tools)
-        return Calls(said=text, problem=str(problem) if meant else "")
+        return ParsedCalls(said=text, problem=str(problem) if meant else "")
     calls = tuple(
         ToolCallRequest(CallId(f"call_{number}"), name, arguments)
         for number, (name, arguments) in enumerate(found[:MAX_CALLS])
     )
-    return Calls(said=text[: blocks[0].start].strip(), calls=calls)
+    return ParsedCalls(said=text[: blocks[0].start].strip(), calls=calls)
 
 
 def read_call(value: object, tools: Mapping[str, ToolSpec]) -> tuple[str, str]:
@@ -130,7 +130,7 @@ def _values(text: str) -> list[object]:
     return list(wrapped)
 
 
-def _marked_blocks(text: str) -> Iterator[Block]:
+def _marked_blocks(text: str) -> Iterator[CallBlock]:
     """Find `<tool_call>` and fenced tool_call blocks; one that is not closed goes to the end."""
     opening, closing = _TAGS
     fence = f"{FENCE}{MARK}"
@@ -146,15 +146,17 @@ def _marked_blocks(text: str) -> Iterator[Block]:
         stop = len(text) if end < 0 else end
         inner = text[body:stop]
         at = stop if end < 0 else stop + len(closing if is_tag else FENCE)
-        yield Block(inner.strip().removeprefix(f"{FENCE}json").strip("`").strip() if is_tag else inner, start, at, True)
+        yield CallBlock(
+            inner.strip().removeprefix(f"{FENCE}json").strip("`").strip() if is_tag else inner, start, at, True
+        )
 
 
 _NOT_AT_THE_END = "a call must be at the very end of your answer, with nothing after it and not inside an example"
 
 
-def _at_the_end(text: str, blocks: Sequence[Block]) -> list[Block]:
+def _at_the_end(text: str, blocks: Sequence[CallBlock]) -> list[CallBlock]:
     """Return the blocks that an answer ends with: nothing but space between and after them, and none inside a quote."""
-    closing: list[Block] = []
+    closing: list[CallBlock] = []
     limit = len(text)
     for block in reversed(blocks):
         if text[block.end : limit].strip() or not _is_quoted_by_nobody(text[: block.start]):
@@ -171,12 +173,12 @@ def _is_quoted_by_nobody(before: str) -> bool:
     return not begun.strip() and fences % 2 == 0
 
 
-def _closing_blocks(text: str) -> list[Block]:
+def _closing_blocks(text: str) -> list[CallBlock]:
     """Find the unmarked blocks that an answer ends with: all of it, or fenced blocks with nothing but space between."""
     bare = text.strip()
     if bare[:1] in {"{", "["}:
-        return [Block(bare, text.find(bare), len(text), False)]
-    blocks: list[Block] = []
+        return [CallBlock(bare, text.find(bare), len(text), False)]
+    blocks: list[CallBlock] = []
     at = text.find(FENCE)
     while at >= 0 and len(blocks) < 4 * MAX_CALLS:
         label = _LABEL.match(text, at + len(FENCE))
@@ -184,7 +186,7 @@ def _closing_blocks(text: str) -> list[Block]:
         if label is None or end < 0:
             return []
         if label[1] in {"", "json"}:
-            blocks.append(Block(text[label.end() : end], at, end + len(FENCE), False))
+            blocks.append(CallBlock(text[label.end() : end], at, end + len(FENCE), False))
         at = text.find(FENCE, end + len(FENCE))
     return _at_the_end(text, [block for block in blocks if block.text.lstrip().startswith(("{", "["))])
 
@@ -199,7 +201,7 @@ def _fence_end(text: str, start: int) -> int:
     return start + len(line) - len(FENCE) if line.endswith(FENCE) and len(line) > len(FENCE) else -1
 
 
-def _names_a_tool(blocks: Sequence[Block], tools: Mapping[str, ToolSpec]) -> bool:
+def _names_a_tool(blocks: Sequence[CallBlock], tools: Mapping[str, ToolSpec]) -> bool:
     """Tell whether unmarked JSON was meant as a call: it names a tool where calls do."""
     for block in blocks:
         try:

@@ -7,7 +7,7 @@ from agent_fabric.domain.expressions.cursor import Cursor
 from agent_fabric.domain.expressions.errors import did_you_mean, shown, unreadable
 from agent_fabric.domain.expressions.lexer import Tokens, tokens
 from agent_fabric.domain.expressions.limits import MAX_DEPTH, MAX_TEMPLATE_CHARS, MAX_TEMPLATE_TOKENS
-from agent_fabric.domain.expressions.nodes import Choice, Expression, Literal
+from agent_fabric.domain.expressions.nodes import Conditional, Expression, Literal
 from agent_fabric.domain.expressions.operands import SECRETS
 from agent_fabric.domain.expressions.parser import Parser
 from agent_fabric.domain.expressions.templates import For, If, Piece, Template, Text, Value
@@ -169,7 +169,7 @@ class TemplateReader:
         start = cursor.now
         items = Parser(cursor).expression()
         root = items.root
-        if isinstance(root, Choice) and isinstance(root.otherwise, Literal) and root.otherwise.literal is None:
+        if isinstance(root, Conditional) and isinstance(root.otherwise, Literal) and root.otherwise.literal is None:
             raise cursor.wrong(start, "a loop has no 'if'", "Choose items with | select or | selectattr('FIELD').")
         return items
 

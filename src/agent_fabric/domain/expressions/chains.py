@@ -7,10 +7,10 @@ that can do without it, `default` or `is defined`.
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from agent_fabric.domain.expressions.checks import CHECKS, DEFINED
 from agent_fabric.domain.expressions.errors import ExpressionError, kind_of, listed, shown
 from agent_fabric.domain.expressions.filters import apply_filter
 from agent_fabric.domain.expressions.limits import MAX_INTEGER, Evaluation
+from agent_fabric.domain.expressions.value_tests import CHECKS, DEFINED
 
 DEFAULTS = frozenset({"default", "d"})
 
@@ -29,7 +29,7 @@ class Index(NamedTuple):
     """The key as a part of a path, if it is written down."""
 
 
-class Part(NamedTuple):
+class Slice(NamedTuple):
     """`[start:stop:stride]`."""
 
     ends: tuple[Operand | None, Operand | None, Operand | None]
@@ -51,7 +51,7 @@ class Tested(NamedTuple):
     negated: bool
 
 
-Step = str | Index | Part | Filtered | Tested
+Step = str | Index | Slice | Filtered | Tested
 """A plain string is a field."""
 
 
@@ -99,7 +99,7 @@ def _next_catch(steps: tuple[Step, ...], start: int, error: ExpressionError) -> 
 
 
 def _applied(
-    step: Index | Part | Filtered | Tested,
+    step: Index | Slice | Filtered | Tested,
     value: Any,
     missing: ExpressionError | None,
     at: Evaluation,
@@ -114,7 +114,7 @@ def _applied(
             return apply_filter(at, step.name, front, given, {name: each.value(at) for name, each in step.named})
         case Index():
             return _indexed(value, step.key.value(at), base, steps, place)
-        case Part():
+        case Slice():
             return _part(at, value, [None if end is None else end.value(at) for end in step.ends])
         case Tested():
             if step.name in DEFINED:

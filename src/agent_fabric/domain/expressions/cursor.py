@@ -6,7 +6,7 @@ from typing import TypeVar
 from agent_fabric.domain.expressions.errors import ExpressionError, unreadable
 from agent_fabric.domain.expressions.lexer import END, NAME, SYMBOL, Token
 from agent_fabric.domain.expressions.limits import MAX_DEPTH
-from agent_fabric.domain.expressions.mistakes import after_value
+from agent_fabric.domain.expressions.syntax_hints import after_value
 
 T = TypeVar("T")
 

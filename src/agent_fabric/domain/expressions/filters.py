@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent_fabric.domain.expressions import list_filters, text_filters, value_filters
-from agent_fabric.domain.expressions.checks import CHECKS, DEFINED
 from agent_fabric.domain.expressions.errors import ExpressionError, did_you_mean, kind_of, shown
 from agent_fabric.domain.expressions.limits import Evaluation
 from agent_fabric.domain.expressions.list_filters import by_attribute, items_of
+from agent_fabric.domain.expressions.value_tests import CHECKS, DEFINED
 
 _ABSENT = object()
 _TAKES_MORE = 0x04

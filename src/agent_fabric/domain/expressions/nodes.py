@@ -200,7 +200,7 @@ class AnyOf(NamedTuple):
         return result
 
 
-class Choice(NamedTuple):
+class Conditional(NamedTuple):
     """`a if condition else b`; without `else`, none."""
 
     condition: Node

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from agent_fabric.domain.expressions.chains import Filtered, Index, Part, Step, Tested
-from agent_fabric.domain.expressions.checks import CHECKS
+from agent_fabric.domain.expressions.chains import Filtered, Index, Slice, Step, Tested
 from agent_fabric.domain.expressions.cursor import CONSTANTS, KEYWORDS, Cursor
 from agent_fabric.domain.expressions.errors import did_you_mean, shown
 from agent_fabric.domain.expressions.filters import problem_with
 from agent_fabric.domain.expressions.lexer import NAME, SYMBOL, VALUE, Token
-from agent_fabric.domain.expressions.mistakes import called, in_place_of_value
 from agent_fabric.domain.expressions.nodes import Chain, ListOf, Literal, MappingOf, Name, Node, Secret
+from agent_fabric.domain.expressions.syntax_hints import called, in_place_of_value
+from agent_fabric.domain.expressions.value_tests import CHECKS
 
 SECRETS = "secrets"
 
@@ -103,7 +103,7 @@ class Operands:
             named = isinstance(literal, str | int) and not isinstance(literal, bool)
             return Index(first, str(literal) if named else None)
         if len(ends) in (2, 3):
-            return Part((first, ends[1], ends[2] if len(ends) == 3 else None))
+            return Slice((first, ends[1], ends[2] if len(ends) == 3 else None))
         raise cursor.wrong(opening, "write [index], ['key'] or [start:stop]")
 
     def _secret(self, token: Token, steps: list[Step]) -> Secret:

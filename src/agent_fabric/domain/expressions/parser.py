@@ -8,8 +8,8 @@ from agent_fabric.domain.expressions.nodes import (
     AllOf,
     AnyOf,
     Arithmetic,
-    Choice,
     Compared,
+    Conditional,
     Expression,
     Joined,
     Literal,
@@ -43,7 +43,7 @@ class Parser:
         if not self._cursor.keyword("if"):
             return node
         condition = self._any_of()
-        return Choice(condition, node, self._expression() if self._cursor.keyword("else") else Literal(None))
+        return Conditional(condition, node, self._expression() if self._cursor.keyword("else") else Literal(None))
 
     def _any_of(self) -> Node:
         parts = self._with_word("or", self._all_of)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agent_fabric.domain.expressions.chains import DEFAULTS, Filtered, Index, Part, Step, Tested, catches, path_of
+from agent_fabric.domain.expressions.chains import DEFAULTS, Filtered, Index, Slice, Step, Tested, catches, path_of
 from agent_fabric.domain.expressions.errors import ExpressionError
 from agent_fabric.domain.expressions.evaluation import bare_expression, has_braces, read_template
 from agent_fabric.domain.expressions.nodes import (
@@ -13,8 +13,8 @@ from agent_fabric.domain.expressions.nodes import (
     AnyOf,
     Arithmetic,
     Chain,
-    Choice,
     Compared,
+    Conditional,
     Joined,
     ListOf,
     Literal,
@@ -135,7 +135,7 @@ class _Found:
                 for part in node.parts:
                     self.visit(part, known)
                     known = known.after(_proven(part, true=isinstance(node, AllOf)))
-            case Choice():
+            case Conditional():
                 self.visit(node.condition, known)
                 self.visit(node.then, known.after(_proven(node.condition, true=True)))
                 self.visit(node.otherwise, known.after(_proven(node.condition, true=False)))
@@ -220,7 +220,7 @@ def _parts_of_step(step: Step) -> Iterator[Node]:
     match step:
         case Index():
             yield step.key
-        case Part():
+        case Slice():
             yield from (end for end in step.ends if end is not None)
         case Filtered():
             yield from step.arguments

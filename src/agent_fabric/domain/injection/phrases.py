@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent_fabric.domain.injection.ideas import Idea
 from agent_fabric.domain.injection.lexicon import lexicon, without_spaces
-from agent_fabric.domain.injection.rules import FARTHEST, RULES, SPACED_OUT, Rule
+from agent_fabric.domain.injection.rules import FARTHEST, RULES, SPACED_OUT, SignalRule
 
 _PIECES = r"https?://[^\s<>\"')]*|[\w\u0900-\u0963\u0966-\u097f]+@?|[.!?؟](?=\s|$)|[。।]|\n(?:\r?\n|[-*#>|])"
 """Addresses, words, and ends of sentences: simple runs, of which none is read twice."""
@@ -16,7 +16,7 @@ _LONGEST_WORD = 40
 _BEGINS, _ENDS, _DEST, _UNSPACED = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST), -1
 
 
-class Findings(NamedTuple):
+class PhraseSignals(NamedTuple):
     """What the words of a text say."""
 
     signs: frozenset[str]
@@ -24,7 +24,7 @@ class Findings(NamedTuple):
     """All ideas in the text, wherever they stand."""
 
 
-def findings_in(plain: str) -> Findings:
+def findings_in(plain: str) -> PhraseSignals:
     """Signs and ideas in a folded text, in time that grows with its length only."""
     words: list[str] = re.findall(_PIECES, plain.replace("_", " "))
     marks = _marks(words)
@@ -38,7 +38,7 @@ def findings_in(plain: str) -> Findings:
                 signs.update(_signs_at(marks, at, rules))
     if _spaced_out(words):
         signs.add("override")
-    return Findings(frozenset(signs), everything)
+    return PhraseSignals(frozenset(signs), everything)
 
 
 def _marks(words: list[str]) -> list[int]:
@@ -85,7 +85,7 @@ def _ideas_of_long(word: str) -> int:
     return 0 if word.isascii() or not without_spaces(word) else _UNSPACED
 
 
-def _signs_at(marks: list[int], at: int, rules: Iterable[Rule]) -> Iterator[str]:
+def _signs_at(marks: list[int], at: int, rules: Iterable[SignalRule]) -> Iterator[str]:
     """Signs whose anchor stands here."""
     here = marks[at]
     # By distance: all ideas that are at most so far away, in the same sentence.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent_fabric.domain.injection.ideas import Idea
 
 
-class Rule(NamedTuple):
+class SignalRule(NamedTuple):
     """Ideas that make a sign when all others are met near the first."""
 
     sign: str
@@ -21,9 +21,9 @@ class Rule(NamedTuple):
     """How many words the others may be away."""
 
 
-def _rule(sign: str, ideas: str, within: int) -> Rule:
+def _rule(sign: str, ideas: str, within: int) -> SignalRule:
     bits = [int(Idea[name]) for name in ideas.split()]
-    return Rule(sign, bits[0], sum(bits), within)
+    return SignalRule(sign, bits[0], sum(bits), within)
 
 
 RULES = (

@@ -38,7 +38,7 @@ from agent_fabric.domain.runs.evolve import IN_DOUBT
 from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload, said_in_words
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
-from agent_fabric.domain.runs.state import Lane, Phase, RunState
+from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import Profile, RunStatus, TaskForceMode
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
 
@@ -153,17 +153,17 @@ def _out_of_time(state: RunState) -> bool:
     return limit is not None and state.seconds >= limit
 
 
-_MODEL_NEXT = frozenset({Phase.MODEL_DUE, Phase.MODEL_IN_DOUBT})
-_IN_FLIGHT = frozenset({Phase.MODEL_CALLED, Phase.TOOL_CALLED})
+_MODEL_NEXT = frozenset({LanePhase.MODEL_DUE, LanePhase.MODEL_IN_DOUBT})
+_IN_FLIGHT = frozenset({LanePhase.MODEL_CALLED, LanePhase.TOOL_CALLED})
 
 
-def _any_in(state: RunState, phases: frozenset[Phase]) -> bool:
+def _any_in(state: RunState, phases: frozenset[LanePhase]) -> bool:
     return any(lane.phase in phases for lane in state.lanes.values())
 
 
 def _is_done(state: RunState, who: SpecialistId) -> bool:
     lane = state.lanes.get(LaneId(who))
-    return who in state.failed or (lane is not None and lane.phase is Phase.DONE)
+    return who in state.failed or (lane is not None and lane.phase is LanePhase.DONE)
 
 
 def _actions(state: RunState, left: Sequence[SpecialistId]) -> tuple[Action, ...]:
@@ -192,15 +192,15 @@ def _give_up(state: RunState, lane: Lane, *before: Body, code: str, message: str
 
 def _lane_action(state: RunState, lane: Lane) -> Action | None:
     match lane.phase:
-        case Phase.MODEL_DUE | Phase.MODEL_IN_DOUBT:
+        case LanePhase.MODEL_DUE | LanePhase.MODEL_IN_DOUBT:
             return _ask_model(state, lane)
-        case Phase.ANSWERED:
+        case LanePhase.ANSWERED:
             return _judge_answer(state, lane)
-        case Phase.TOOLS_DUE:
+        case LanePhase.TOOLS_DUE:
             return _next_call(state, lane, lane.pending[0])
-        case Phase.TOOL_IN_DOUBT:
+        case LanePhase.TOOL_IN_DOUBT:
             return _resolve_doubt(lane, lane.pending[0])
-        case Phase.MODEL_CALLED | Phase.TOOL_CALLED | Phase.APPROVAL_DUE | Phase.DONE:
+        case LanePhase.MODEL_CALLED | LanePhase.TOOL_CALLED | LanePhase.APPROVAL_DUE | LanePhase.DONE:
             return None
         case unknown:
             assert_never(unknown)
@@ -218,7 +218,7 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
         if span is not None:
             return Compact(lane.lane_id, *span)
     delay_s = 0.0
-    if lane.last_failure is not None and lane.phase is Phase.MODEL_DUE:
+    if lane.last_failure is not None and lane.phase is LanePhase.MODEL_DUE:
         code, message, hint, retry_after_s = lane.last_failure
         spread = f"{state.run_id}/{lane.lane_id}/{lane.current_step}"
         wait_s = delay_before_retry(code, lane.failures, retry_after_s, spread=spread)

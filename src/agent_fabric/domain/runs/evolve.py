@@ -39,9 +39,9 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
-from agent_fabric.domain.runs.state import FinishedCall, Lane, Phase, RunState
+from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
+from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
-from agent_fabric.domain.runs.window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.domain.workflow_events import (
     ChildFinished,
@@ -215,12 +215,12 @@ def _workflow_evolution() -> "Callable[[WorkflowState, Event], None]":
 def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
     match event.body:
         case ModelCalled() as body:
-            lane.phase = Phase.MODEL_CALLED
+            lane.phase = LanePhase.MODEL_CALLED
             lane.attempt = body.attempt
         case ModelAnswered() as body:
             _take_answer(state, lane, body)
         case ToolCalled() as body:
-            lane.phase = Phase.TOOL_CALLED
+            lane.phase = LanePhase.TOOL_CALLED
             lane.attempt = body.attempt
             lane.began_with = body.args
             lane.worked = lane.worked or body.tool != FINISH_TASK
@@ -243,9 +243,9 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
                 lane.must_compact = True
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
-            lane.phase = Phase.DONE
+            lane.phase = LanePhase.DONE
         case PackFailed():
-            lane.phase = Phase.DONE
+            lane.phase = LanePhase.DONE
             lane.pending.clear()
             _evolve_run(state, event)
         case UnknownEvent() as body:
@@ -260,7 +260,7 @@ def _take_failure(state: RunState, lane: Lane, body: ModelFailed) -> None:
     _note_egress(state, body.egress)
     state.seconds += body.duration_s
     state.takeovers = 0
-    lane.phase = Phase.MODEL_DUE
+    lane.phase = LanePhase.MODEL_DUE
     lane.failures += 1
     lane.last_failure = (body.error_type, body.error_message, body.hint, body.retry_after_s)
     if body.error_type == "context_exceeded":
@@ -270,14 +270,14 @@ def _take_failure(state: RunState, lane: Lane, body: ModelFailed) -> None:
 def _take_approval(state: RunState, lane: Lane, body: ApprovalRequested | ApprovalDecided) -> None:
     if isinstance(body, ApprovalRequested):
         lane.asked, lane.decided = body, None
-        lane.phase = Phase.APPROVAL_DUE
+        lane.phase = LanePhase.APPROVAL_DUE
         return
     asked = lane.asked
-    if asked is None or asked.approval_id != body.approval_id or lane.phase is not Phase.APPROVAL_DUE:
+    if asked is None or asked.approval_id != body.approval_id or lane.phase is not LanePhase.APPROVAL_DUE:
         return  # an answer to something that is settled
     state.takeovers = 0
     lane.decided = body
-    lane.phase = Phase.TOOLS_DUE if asked.question is Question.MAY_IT_RUN else Phase.TOOL_IN_DOUBT
+    lane.phase = LanePhase.TOOLS_DUE if asked.question is Question.MAY_IT_RUN else LanePhase.TOOL_IN_DOUBT
     _grant(state, asked, body)
 
 
@@ -289,7 +289,7 @@ def _grant(state: RunState, asked: ApprovalRequested, decided: ApprovalDecided) 
 
 def _take_guidance(lane: Lane, body: GuidanceGiven) -> None:
     lane.messages.append(Message(Role.USER, body.message))
-    lane.phase = Phase.MODEL_DUE
+    lane.phase = LanePhase.MODEL_DUE
     match body.reason:
         case "unproven":
             lane.sent_back_unproven = True
@@ -348,10 +348,10 @@ def _count(state: RunState, body: ModelAnswered) -> None:
 
 def _doubt_flights(state: RunState) -> None:
     for lane in state.lanes.values():
-        if lane.phase is Phase.MODEL_CALLED:
-            lane.phase = Phase.MODEL_IN_DOUBT
-        elif lane.phase is Phase.TOOL_CALLED:
-            lane.phase = Phase.TOOL_IN_DOUBT
+        if lane.phase is LanePhase.MODEL_CALLED:
+            lane.phase = LanePhase.MODEL_IN_DOUBT
+        elif lane.phase is LanePhase.TOOL_CALLED:
+            lane.phase = LanePhase.TOOL_IN_DOUBT
             if lane.asked is not None and lane.asked.question is Question.DID_IT_HAPPEN:
                 lane.asked = lane.decided = None  # that was about the attempt before
 
@@ -371,10 +371,10 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.asked_again = 0
         lane.repaired = False
         lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
-        lane.phase = Phase.TOOLS_DUE
+        lane.phase = LanePhase.TOOLS_DUE
     else:
         lane.answer, lane.answer_problem = body.content, body.problem
-        lane.phase = Phase.ANSWERED
+        lane.phase = LanePhase.ANSWERED
 
 
 def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
@@ -383,7 +383,7 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
     if body.tool == FINISH_TASK:
         lane.payload = body.result
         lane.proof = body.proved or lane.proof
-        lane.phase = Phase.DONE
+        lane.phase = LanePhase.DONE
         lane.pending.clear()
         return
     if body.proved:
@@ -428,7 +428,7 @@ def _answer_call(lane: Lane, call_id: CallId, shown: str, repeated: bool, forget
             lane.last_call = None if forget else FinishedCall(call.tool, call.arguments, shown)
     lane.attempt = 0
     lane.asked = lane.decided = None
-    lane.phase = Phase.TOOLS_DUE if lane.pending else Phase.MODEL_DUE
+    lane.phase = LanePhase.TOOLS_DUE if lane.pending else LanePhase.MODEL_DUE
 
 
 def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
@@ -439,7 +439,7 @@ def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
     lane.messages[body.first : body.last] = [Message(Role.USER, body.summary)]
     lane.context_tokens = estimated_tokens(lane.messages)
     lane.must_compact = False
-    lane.phase = Phase.MODEL_DUE
+    lane.phase = LanePhase.MODEL_DUE
     lane.attempt = lane.failures = 0
     lane.last_failure = None
 

@@ -1,4 +1,4 @@
-"""Files that a run has made, as they are shown to those who want to have them."""
+"""The files of a run, as they are listed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Judges how a task may end: evidence in code, not in the prompt."""
+"""Decides whether a task may end: evidence is checked in code, not in the prompt."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """The model has to do something first."""
+    """The finish is refused; the model has to do something first."""
 
     error_type: str
     message: str
@@ -59,7 +59,7 @@ class SentBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubts:
-    """What speaks against a result."""
+    """Reasons against a result."""
 
     unproven: tuple[str, ...] = ()
     """What will be said with the result if it stays like this."""

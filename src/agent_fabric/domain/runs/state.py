@@ -1,4 +1,4 @@
-"""Where a run stands: what its events add up to. Only `evolve` changes it."""
+"""The state of a run, folded from its events. Only `evolve` changes it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
 
 
-class Phase(StrEnum):
+class LanePhase(StrEnum):
     """What a lane does next, or waits for."""
 
     MODEL_DUE = "model_due"
@@ -34,7 +34,7 @@ class Phase(StrEnum):
     DONE = "done"
 
 
-_BEFORE_ANSWER = frozenset({Phase.MODEL_DUE, Phase.MODEL_CALLED, Phase.MODEL_IN_DOUBT})
+_BEFORE_ANSWER = frozenset({LanePhase.MODEL_DUE, LanePhase.MODEL_CALLED, LanePhase.MODEL_IN_DOUBT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FinishedCall:
 
 @dataclass(slots=True)
 class Lane:
-    """One specialist's strand of work."""
+    """The conversation of one specialist."""
 
     lane_id: LaneId
     specialist_id: SpecialistId
@@ -61,7 +61,7 @@ class Lane:
     model: ModelSettings
     messages: list[Message]
 
-    phase: Phase = Phase.MODEL_DUE
+    phase: LanePhase = LanePhase.MODEL_DUE
     answers: int = 0
     """How often the model has answered."""
     attempt: int = 0
@@ -124,7 +124,7 @@ class Lane:
 
 @dataclass(slots=True)
 class RunState:
-    """Everything the engine knows about a run."""
+    """The state of a run."""
 
     run_id: RunId
     next_seq: int = 0
@@ -179,14 +179,14 @@ class RunState:
         """The questions that nobody has answered yet."""
         if self.workflow is not None:
             return self.workflow.asked
-        return [lane.asked for lane in self.lanes.values() if lane.phase is Phase.APPROVAL_DUE and lane.asked]
+        return [lane.asked for lane in self.lanes.values() if lane.phase is LanePhase.APPROVAL_DUE and lane.asked]
 
     def lane_that_asked(self, approval_id: str) -> LaneId | None:
         """Return the lane whose question this is, if it still waits for the answer."""
         if self.workflow is not None:
             return self.workflow.lane_that_asked(approval_id)
         for lane in self.lanes.values():
-            if lane.phase is Phase.APPROVAL_DUE and lane.asked and lane.asked.approval_id == approval_id:
+            if lane.phase is LanePhase.APPROVAL_DUE and lane.asked and lane.asked.approval_id == approval_id:
                 return lane.lane_id
         return None
 

@@ -1,4 +1,4 @@
-"""What is asked of a run, how far it may go, and what comes of it."""
+"""The task of a run, its budget, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ MAX_CHAT_STEPS = 50
 
 
 class Priority(StrEnum):
-    """Who is served first when several runs want the same model server."""
+    """The order in which runs are served by a model server."""
 
     INTERACTIVE = "interactive"
     """A person waits for it."""
@@ -45,7 +45,7 @@ class TaskForceMode(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     WAITING = "waiting"
@@ -107,7 +107,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenWorkflow:
-    """A workflow as its run was given it; what becomes of the file later does not matter."""
+    """The definition of a workflow as its run froze it; later changes of the file have no effect."""
 
     definition: Mapping[str, Any]
     """As in a file, checked."""
@@ -128,7 +128,7 @@ class FrozenWorkflow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What a person wants done."""
+    """The task of a run."""
 
     prompt: str
     specialist_ids: tuple[SpecialistId, ...] = ()
@@ -183,7 +183,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """What came of a run, or how far it has come."""
+    """The result of a run, or its progress."""
 
     run_id: RunId
     status: RunStatus

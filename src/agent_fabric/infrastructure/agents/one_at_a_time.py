@@ -4,7 +4,7 @@ import asyncio
 
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.application.ports.packs import SpecialistPack
-from agent_fabric.infrastructure.packs.wrapped import WrappedPack
+from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 
 _LOOK_AGAIN_S = 0.1
 

@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.backup.contents import DATABASE
 from agent_fabric.infrastructure.backup.make import Tell
 from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
-from agent_fabric.infrastructure.runlog.made_here import mark
+from agent_fabric.infrastructure.runlog.folder_trust import mark
 
 SPARE_BYTES = 16 * 1024 * 1024
 """Room that is left on the disk, whatever a backup says that it needs."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.browser import BrowserConfig
-from agent_fabric.infrastructure.egress.own_folder import OwnFolder
+from agent_fabric.infrastructure.egress.private_folder import PrivateFolder
 from agent_fabric.infrastructure.own_path import own_path
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -75,20 +75,20 @@ def find_chromium(config: BrowserConfig) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ChromiumLaunch:
     """A folder for one browser, and how it is started from there."""
 
-    folder: OwnFolder
+    folder: PrivateFolder
     profile: Path
     program: Path
 
     @classmethod
-    def prepare(cls, chromium: str) -> "Launch":
+    def prepare(cls, chromium: str) -> "ChromiumLaunch":
         """Make a fresh profile; where we are root, one that belongs to nobody, with a starter that gives up being root.
 
         As root, Chromium would only start without its own sandbox, which is what holds a hostile page.
         """
-        folder = OwnFolder.make("fabric-browser-")
+        folder = PrivateFolder.make("fabric-browser-")
         profile = folder.path / "profile"
         profile.mkdir(mode=0o700)
         if os.geteuid() != 0:

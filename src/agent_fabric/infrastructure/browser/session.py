@@ -22,6 +22,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from agent_fabric.application.ports.browser import PageView
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.browser import BrowserConfig
+from agent_fabric.infrastructure.browser.chromium_process import running_chromium, said_by
 from agent_fabric.infrastructure.browser.page_text import (
     FRAME_STEP,
     MAX_CHARS,
@@ -31,10 +32,9 @@ from agent_fabric.infrastructure.browser.page_text import (
     FrameText,
     frame_text,
 )
-from agent_fabric.infrastructure.browser.running import running_chromium, said_by
 from agent_fabric.infrastructure.egress.hosts import Malformed, endpoint_from
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
-from agent_fabric.infrastructure.web.spelling import problem_with
+from agent_fabric.infrastructure.web.url_syntax import problem_with
 
 _SETTLE_S: Final = 3.0
 """How long a page that is there may go on loading before it is read."""

@@ -1,7 +1,7 @@
-"""One kernel lock for each project folder that a run works in; kill -9 frees it.
+"""One kernel lock for each project folder; kill -9 releases it.
 
-A run locks its folder for itself and every folder above for everybody who works below, so that two runs whose folders
-lie in one another exclude each other as well.
+A run takes an exclusive lock on its folder and a shared lock on every folder above, so that runs in nested folders
+exclude each other.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ _MAX_NAME_BYTES = 200
 
 
 class FolderHold:
-    """A folder that nobody else works in until it is released."""
+    """A folder that is locked until it is released."""
 
     def __init__(self, descriptors: list[int]) -> None:
         self._descriptors = descriptors

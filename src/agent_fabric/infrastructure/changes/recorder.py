@@ -1,4 +1,4 @@
-"""Records how a project folder stands before and after each drive of a run, also for those who come after a kill -9."""
+"""Records a snapshot of the project folder before and after each drive of a run, also across a kill -9."""
 
 import errno
 import hashlib
@@ -10,24 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.application.ports.changes import Drive
-from agent_fabric.domain.changes import Entry, Picture
+from agent_fabric.application.ports.changes import RecordedDrive
+from agent_fabric.domain.changes import Entry, FolderSnapshot
 from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks
-from agent_fabric.infrastructure.changes.inner_repositories import Orders, inner_repositories, put_back_orders
-from agent_fabric.infrastructure.changes.objects import Objects
-from agent_fabric.infrastructure.changes.pictures import (
+from agent_fabric.infrastructure.changes.folder_snapshots import (
     MAX_ENTRIES,
     MAX_FILE_BYTES,
-    PictureTaking,
+    SnapshotTaker,
     TooManyFiles,
-    dump_picture,
+    dump_snapshot,
     entry_at,
-    load_picture,
+    load_snapshot,
     open_folder,
 )
+from agent_fabric.infrastructure.changes.nested_repositories import Orders, nested_repositories, put_back_orders
+from agent_fabric.infrastructure.changes.objects import Objects
 from agent_fabric.infrastructure.runlog.layout import Layout
 
 _MAX_NAMED = 3
@@ -36,12 +36,12 @@ _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 
 @dataclass(slots=True)
 class OpenStretch:
-    """A drive under way, with its folder locked."""
+    """A drive in progress, with its folder locked."""
 
     run_id: RunId
     folder: Path
     number: int
-    before: Picture
+    before: FolderSnapshot
     repositories: Mapping[str, Orders]
     """What git obeyed below the folder when the drive began."""
     mode: int
@@ -50,7 +50,7 @@ class OpenStretch:
 
 
 class ChangeRecorder:
-    """Keeps the pictures of one fabric folder's runs; implements ChangeHistory."""
+    """Stores the snapshots of the runs of a fabric folder; implements ChangeHistory."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -67,13 +67,13 @@ class ChangeRecorder:
         """
         hold = self.locks.hold(folder, f"Run {run_id}")
         try:
-            before = PictureTaking(self.objects, self._latest(folder))(folder)
-            repositories = inner_repositories(folder)
+            before = SnapshotTaker(self.objects, self._latest(folder))(folder)
+            repositories = nested_repositories(folder)
             mode = stat.S_IMODE(folder.stat().st_mode)
             kept = self._layout.changes_of(run_id)
             kept.mkdir(mode=0o700, parents=True, exist_ok=True)
             number = 1 + max((int(one.name[:4]) for one in kept.glob("[0-9]*-before.z")), default=0)
-            data = dump_picture(before)
+            data = dump_snapshot(before)
             write_atomically(kept / f"{number:04}-before.z", data)
             self._remember(folder, data)
         except BaseException as problem:
@@ -95,8 +95,8 @@ class ChangeRecorder:
             if stat.S_IMODE(stretch.folder.stat().st_mode) != stretch.mode:
                 stretch.folder.chmod(stretch.mode)  # or the run could lock its owner out
             refused = put_back_orders(stretch.folder, stretch.repositories)
-            after = PictureTaking(self.objects, stretch.before)(stretch.folder)
-            data = dump_picture(after)
+            after = SnapshotTaker(self.objects, stretch.before)(stretch.folder)
+            data = dump_snapshot(after)
             write_atomically(self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-after.z", data)
             self._remember(stretch.folder, data)
         except TooManyFiles:
@@ -114,7 +114,7 @@ class ChangeRecorder:
             (self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-before.z").unlink()
         stretch.hold.release()
 
-    def picture_of(self, folder: str) -> Picture:
+    def picture_of(self, folder: str) -> FolderSnapshot:
         """Return how a folder stands now; an empty picture if it is gone.
 
         Raises:
@@ -122,24 +122,24 @@ class ChangeRecorder:
             ConfigError: there are too many files.
         """
         try:
-            return PictureTaking(None, self._latest(Path(folder)))(Path(folder))
+            return SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
         except FileNotFoundError:
-            return Picture()
+            return FolderSnapshot()
         except OSError as problem:
             raise _explained(problem, Path(folder)) from None
         except TooManyFiles:
             raise _too_many(Path(folder)) from None
 
-    def drives(self, run_id: RunId) -> list[Drive]:
+    def drives(self, run_id: RunId) -> list[RecordedDrive]:
         """Return how the folder stood before and after each drive of a run; None where the driver was killed.
 
         Raises:
             StoreUnavailable: a picture is damaged.
         """
-        found: list[Drive] = []
+        found: list[RecordedDrive] = []
         for before in sorted(self._layout.changes_of(run_id).glob("[0-9]*-before.z")):
             after = before.with_name(f"{before.name[:4]}-after.z")
-            found.append(Drive(_load(before), _load(after) if after.exists() else None))
+            found.append(RecordedDrive(_load(before), _load(after) if after.exists() else None))
         return found
 
     def content(self, folder: str, path: str, entry: Entry) -> bytes | None:
@@ -166,10 +166,10 @@ class ChangeRecorder:
                 wanted.update(_DIGEST.findall(undos.read_text(encoding="utf-8")))
             return self.objects.forget_all_but(wanted)
 
-    def _latest(self, folder: Path) -> Picture:
+    def _latest(self, folder: Path) -> FolderSnapshot:
         with suppress(OSError, ValueError):
-            return load_picture(self._latest_file(folder).read_bytes())
-        return Picture()
+            return load_snapshot(self._latest_file(folder).read_bytes())
+        return FolderSnapshot()
 
     def _remember(self, folder: Path, data: bytes) -> None:
         path = self._latest_file(folder)
@@ -180,7 +180,7 @@ class ChangeRecorder:
         return self._layout.changes / "folders" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
 
 
-def said_of(picture: Picture) -> str:
+def said_of(picture: FolderSnapshot) -> str:
     """Tell a person, before a run starts, what it could not take back; empty if there is nothing to say."""
     said: list[str] = []
     if missing := picture.not_kept:
@@ -197,9 +197,9 @@ def some(names: list[str]) -> str:
     return shown if len(names) <= _MAX_NAMED else f"{shown} and {len(names) - _MAX_NAMED} more"
 
 
-def _load(path: Path) -> Picture:
+def _load(path: Path) -> FolderSnapshot:
     try:
-        return load_picture(path.read_bytes())
+        return load_snapshot(path.read_bytes())
     except (OSError, ValueError) as problem:
         raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Bring the file back from a backup.") from None
 

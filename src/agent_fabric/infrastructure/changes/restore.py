@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeGuard
 
-from agent_fabric.domain.changes import Entry, Kind, same
-from agent_fabric.domain.undo import Step
-from agent_fabric.infrastructure.changes.pictures import REBUILDABLE, entry_at, open_folder
+from agent_fabric.domain.changes import Entry, EntryKind, same
+from agent_fabric.domain.undo import UndoStep
+from agent_fabric.infrastructure.changes.folder_snapshots import REBUILDABLE, entry_at, open_folder
 
 Content = Callable[[Entry], bytes | None]
 """Gives what a file held."""
@@ -23,7 +23,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def restore(root: Path, steps: Sequence[Step], content: Content) -> list[str]:
+def restore(root: Path, steps: Sequence[UndoStep], content: Content) -> list[str]:
     """Carry out the steps; return the paths that were not as expected and are left alone.
 
     Raises:
@@ -46,18 +46,18 @@ def restore(root: Path, steps: Sequence[Step], content: Content) -> list[str]:
     return sorted(left)
 
 
-def _clears(step: Step) -> bool:
+def _clears(step: UndoStep) -> bool:
     """Tell whether something has to go before, or instead of, something else."""
     return step.current is not None and (step.target is None or step.current.kind is not step.target.kind)
 
 
-def _remove(root: Path, step: Step) -> bool:
+def _remove(root: Path, step: UndoStep) -> bool:
     try:
         with open_folder(root, step.path) as (folder, name):
             found = entry_at(folder, name)
             if found is None:
                 return True
-            if found[0].kind is Kind.FOLDER and _is_folder(step.current):
+            if found[0].kind is EntryKind.FOLDER and _is_folder(step.current):
                 return _remove_folder(folder, name)
             if not same(found[0], step.current):
                 return False
@@ -84,23 +84,23 @@ def _remove_folder(parent: int, name: str) -> bool:
     return True
 
 
-def _put(root: Path, step: Step, target: Entry, content: Content) -> bool:
+def _put(root: Path, step: UndoStep, target: Entry, content: Content) -> bool:
     with open_folder(root, step.path) as (folder, name):
         found = entry_at(folder, name)
         now = found[0] if found is not None else None
         if now is not None and same(now, target):
             return True
-        if target.kind is Kind.FOLDER:
+        if target.kind is EntryKind.FOLDER:
             if now is None:
                 os.mkdir(name, 0o700, dir_fd=folder)
                 _give(folder, name, target)
-            return now is None or now.kind is Kind.FOLDER
+            return now is None or now.kind is EntryKind.FOLDER
         if now is not None and (step.current is None or not same(now, step.current)):
             return False
         beside = f".fabric-undo-{hashlib.sha256(os.fsencode(step.path)).hexdigest()[:16]}.part"
         with suppress(FileNotFoundError):  # of an attempt that was killed
             os.unlink(beside, dir_fd=folder)
-        if target.kind is Kind.LINK:
+        if target.kind is EntryKind.LINK:
             os.symlink(target.digest, beside, dir_fd=folder)
         elif now is not None and now.same_content(target) and _chmod(folder, name, target.mode):
             return True
@@ -167,4 +167,4 @@ def _set_mode(root: Path, path: str, target: Entry, *, at_least: int = 0) -> Non
 
 
 def _is_folder(entry: Entry | None) -> TypeGuard[Entry]:
-    return entry is not None and entry.kind is Kind.FOLDER
+    return entry is not None and entry.kind is EntryKind.FOLDER

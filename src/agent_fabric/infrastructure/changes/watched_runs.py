@@ -1,6 +1,6 @@
-"""A RunRepository that watches the project folders in which runs work.
+"""A RunRepository that records changes to project folders.
 
-What records them is imported when a run works in one: the others would only pay for it.
+The recorder is imported when a run works in a project folder: other runs do not pay for it.
 """
 
 import asyncio

@@ -37,7 +37,7 @@ def shell_limits(config: EgressConfig) -> EgressLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class EgressRefusal:
     """A connection that was not made."""
 
     host: str
@@ -69,7 +69,7 @@ class EgressRecord:
     total_bytes: int = 0
     """All that has moved."""
     refused: int = 0
-    _reported: set[Refusal] = field(default_factory=set)
+    _reported: set[EgressRefusal] = field(default_factory=set)
 
     @property
     def used_up(self) -> bool:
@@ -101,7 +101,7 @@ class EgressRecord:
         use.received += count
         self._moved(count)
 
-    def is_news(self, refusal: Refusal) -> bool:
+    def is_news(self, refusal: EgressRefusal) -> bool:
         """Count a refusal; tell whether it is worth a report: the same one twice is not, nor is one of hundreds."""
         self.refused += 1
         if refusal in self._reported or len(self._reported) >= _MAX_REPORTS:

@@ -18,11 +18,11 @@ from typing import Final, Self
 
 from agent_fabric.infrastructure.egress.addresses import Lookup, system_lookup
 from agent_fabric.infrastructure.egress.bodies import PIECE_BYTES, body_of
-from agent_fabric.infrastructure.egress.dialling import Connect, Streams, connect, dial
+from agent_fabric.infrastructure.egress.dialer import Connect, Streams, connect, dial
 from agent_fabric.infrastructure.egress.hosts import Malformed
-from agent_fabric.infrastructure.egress.limits import EgressLimits, EgressRecord, HostUse, LimitReached, Refusal
-from agent_fabric.infrastructure.egress.own_folder import OwnFolder
+from agent_fabric.infrastructure.egress.limits import EgressLimits, EgressRecord, EgressRefusal, HostUse, LimitReached
 from agent_fabric.infrastructure.egress.policy import EgressPolicy
+from agent_fabric.infrastructure.egress.private_folder import PrivateFolder
 from agent_fabric.infrastructure.egress.request_head import ProxyRequest, answer_head, read_head
 
 USER: Final = "fabric"
@@ -46,7 +46,7 @@ _PHRASES: Final = {
 class _Answered(Exception):
     """The proxy answers by itself."""
 
-    def __init__(self, status: int, reason: str, *, refusal: Refusal | None = None) -> None:
+    def __init__(self, status: int, reason: str, *, refusal: EgressRefusal | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -66,7 +66,7 @@ class EgressProxy:
         loopback: bool = False,
         socket_owner: int | None = None,
         limits: EgressLimits | None = None,
-        on_refused: Callable[[Refusal], None] | None = None,
+        on_refused: Callable[[EgressRefusal], None] | None = None,
         lookup: Lookup = system_lookup,
         connect: Connect = connect,
     ) -> None:
@@ -92,7 +92,7 @@ class EgressProxy:
         self._on_refused = on_refused
         self._loopback = loopback
         self._socket_owner = socket_owner
-        self._folder: OwnFolder | None = None
+        self._folder: PrivateFolder | None = None
         self._socket: socket.socket | None = None
         self._port = 0
         self._server: asyncio.Server | None = None
@@ -117,7 +117,7 @@ class EgressProxy:
             self._port = int(self._socket.getsockname()[1])
             return
         # A short path of its own: such addresses may have only about a hundred characters.
-        self._folder = OwnFolder.make("fabric-egress-", "/tmp")  # noqa: S108 - it is made private there
+        self._folder = PrivateFolder.make("fabric-egress-", "/tmp")  # noqa: S108 - it is made private there
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(self.socket_path))
         self._socket.listen(_BACKLOG)
@@ -206,7 +206,7 @@ class EgressProxy:
             raise _forbidden("", 0, f"{problem}.") from None
         host, port = request.endpoint
         if self.credential and not hmac.compare_digest(request.password.encode(), self.credential.encode()):
-            told = Refusal(host="", port=0, reason="a wrong password for the proxy") if request.password else None
+            told = EgressRefusal(host="", port=0, reason="a wrong password for the proxy") if request.password else None
             raise _Answered(407, "the proxy wants its password.", refusal=told)
         if objection := self._policy.objection(request.endpoint, self._guard):
             raise _forbidden(host, port, objection)
@@ -318,7 +318,7 @@ class EgressProxy:
 
 
 def _forbidden(host: str, port: int, reason: str) -> _Answered:
-    return _Answered(403, reason, refusal=Refusal(host=host, port=port, reason=reason))
+    return _Answered(403, reason, refusal=EgressRefusal(host=host, port=port, reason=reason))
 
 
 async def _first_of(*tasks: asyncio.Task[None]) -> None:

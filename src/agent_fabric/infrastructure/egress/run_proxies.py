@@ -7,8 +7,8 @@ from pathlib import Path
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.egress.addresses import Lookup, system_lookup
-from agent_fabric.infrastructure.egress.dialling import Connect, connect
-from agent_fabric.infrastructure.egress.limits import EgressRecord, Refusal, shell_limits
+from agent_fabric.infrastructure.egress.dialer import Connect, connect
+from agent_fabric.infrastructure.egress.limits import EgressRecord, EgressRefusal, shell_limits
 from agent_fabric.infrastructure.egress.policy import shell_policy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
 
@@ -23,7 +23,7 @@ class RunProxies:
         self,
         config: EgressConfig,
         *,
-        on_refused: Callable[[RunId, Refusal], None] | None = None,
+        on_refused: Callable[[RunId, EgressRefusal], None] | None = None,
         lookup: Lookup = system_lookup,
         connect: Connect = connect,
     ) -> None:

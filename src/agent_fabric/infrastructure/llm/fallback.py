@@ -12,8 +12,8 @@ from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, 
 from agent_fabric.domain.errors import FabricError, ModelTimedOut
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import Fallback, LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
+from agent_fabric.domain.runs.context_window import estimated_tokens
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.runs.window import estimated_tokens
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, ToolSpec, arguments_from
 
 _SPARE_S = 1.0

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.config.secret_references import Reference, reference_in
+from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.errors import (
     ConfigError,
     ContextExceeded,
@@ -104,7 +104,7 @@ class ModelHttp:
         self._headers = {"content-type": "application/json"}
         self._secrets: list[str] = []
         """Values that a server may repeat but that must not get into any log."""
-        self._elsewhere: dict[str, Reference] = {}
+        self._elsewhere: dict[str, SecretReference] = {}
         """Headers whose secrets are in a file or a vault."""
         self._resolve = resolve
         for name, value in address.headers:
@@ -207,7 +207,7 @@ class ModelHttp:
             for name, reference in self._elsewhere.items()
         }
 
-    def _filled(self, reference: Reference, secret: str) -> str:
+    def _filled(self, reference: SecretReference, secret: str) -> str:
         _check(reference, secret)
         if secret not in self._secrets:
             self._secrets.append(secret)
@@ -324,7 +324,7 @@ def _reason(problem: BaseException) -> str:
     return str(problem) or type(problem).__name__
 
 
-def _check(reference: Reference, value: str) -> None:
+def _check(reference: SecretReference, value: str) -> None:
     name = reference.name
     what = f"The variable {name}" if reference.source == "env" else f"The secret {reference.text}"
     how = f"export {name}=…" if reference.source == "env" else "fabric secrets set NAME"

@@ -9,8 +9,8 @@ import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.dialects.shape import shape
-from agent_fabric.domain.dialects.understand import understand
+from agent_fabric.domain.dialects.answer_parser import parse_answer
+from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.models import ModelCard
@@ -110,7 +110,7 @@ class OpenAICompatibleClient:
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
         data = encode_request(
-            shape(self._dialect, messages, tools, must_call),
+            shape_request(self._dialect, messages, tools, must_call),
             model,
             temperature=temperature,
             top_p=top_p,
@@ -124,7 +124,7 @@ class OpenAICompatibleClient:
             return parse_response(await whole_body(response))
 
         answer = await self._http.post(self._url, data, read, model=model)
-        return understand(self._dialect, answer, tools, strict_native=self._strict_native)
+        return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
 
 
 async def _streamed(response: aiohttp.ClientResponse, on_delta: OnDelta) -> LLMResponse:

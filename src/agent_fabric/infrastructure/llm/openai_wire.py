@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from agent_fabric.domain.dialects.shape import Shaped
+from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.messages import LLMResponse, Message, Role, Usage
 from agent_fabric.domain.models import ModelCard, is_no_chat_model, parameters_from, parameters_in_name
@@ -29,7 +29,7 @@ from agent_fabric.infrastructure.llm.wire_values import (
 
 
 def encode_request(
-    shaped: Shaped, model: str, *, temperature: float, top_p: float, max_tokens: int, stream: bool
+    shaped: ShapedRequest, model: str, *, temperature: float, top_p: float, max_tokens: int, stream: bool
 ) -> bytes:
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
     body: dict[str, Any] = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent_fabric.application.ports.llm import ChatClient, LLMProvider, OnDelta
-from agent_fabric.domain.dialects.shape import shape
-from agent_fabric.domain.dialects.understand import understand
+from agent_fabric.domain.dialects.answer_parser import parse_answer
+from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
 from agent_fabric.domain.tools import ToolSpec
@@ -54,7 +54,7 @@ class ProviderClient:
         must_call: str | None = None,
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
-        shaped = shape(ToolDialect.TEXT, messages, tools, must_call)
+        shaped = shape_request(ToolDialect.TEXT, messages, tools, must_call)
         self._model = self._model or await self._listed(model)
         complete: Callable[..., Any] = self.provider.complete
         answer = _response(
@@ -62,7 +62,7 @@ class ProviderClient:
         )
         if on_delta is not None and answer.content:
             on_delta(answer.content)
-        return understand(ToolDialect.TEXT, answer, tools)
+        return parse_answer(ToolDialect.TEXT, answer, tools)
 
     async def _listed(self, model: str) -> str:
         """Return the configured model; the first that the provider lists when none is configured."""

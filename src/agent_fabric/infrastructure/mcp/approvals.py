@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.mcp.identity import content_hash
-from agent_fabric.infrastructure.mcp.own_file import OwnFile
+from agent_fabric.infrastructure.mcp.shared_json_file import SharedJsonFile
 
 
 class ProjectServers:
@@ -17,7 +17,7 @@ class ProjectServers:
 
     def __init__(self, folder: Path, asked_by: Mapping[str, str]) -> None:
         """Take the folder for what is remembered and, by `content_hash`, the project file that asks for a server."""
-        self._file = OwnFile(folder / "project-servers.json")
+        self._file = SharedJsonFile(folder / "project-servers.json")
         self._asked_by = asked_by
 
     def file_of(self, server: MCPServerConfig) -> str:

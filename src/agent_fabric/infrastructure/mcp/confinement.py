@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from agent_fabric.application.ports.mcp import SYSCALL_FILTER, Launch, ServerProcess
+from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch, ServerProcess
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.protected import PROTECTED_AT_TOP
 from agent_fabric.infrastructure.mcp.environment import passed_on
@@ -40,7 +40,7 @@ class BubblewrapServers:
         self._environ = environ
         self._bwrap = bwrap if bwrap is not None else shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
 
-    def launch(self, process: ServerProcess) -> Launch:
+    def launch(self, process: ServerProcess) -> ServerLaunch:
         """Return how to start the program in a box.
 
         Raises:
@@ -68,7 +68,7 @@ class BubblewrapServers:
             syscall_filter = filter_bytes(sockets="inet" if process.network else "any")
             argv += ["--seccomp", SYSCALL_FILTER]
         argv += ["--", *(_no_longer_root(process.uid, process.gid) if as_root else ())]
-        return Launch((*argv, process.program, *process.args), env, str(process.home), syscall_filter)
+        return ServerLaunch((*argv, process.program, *process.args), env, str(process.home), syscall_filter)
 
     @staticmethod
     def _namespaces(process: ServerProcess, *, as_root: bool) -> Iterator[str]:
@@ -113,10 +113,10 @@ class TrustedServers:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
 
-    def launch(self, process: ServerProcess) -> Launch:
+    def launch(self, process: ServerProcess) -> ServerLaunch:
         """Return how to start the program as it is."""
         env = {**passed_on(self._environ, network=True, trusted=True), **process.env}
-        return Launch((process.program, *process.args), env, str(process.home))
+        return ServerLaunch((process.program, *process.args), env, str(process.home))
 
 
 def _view(process: ServerProcess) -> tuple[str, ...]:

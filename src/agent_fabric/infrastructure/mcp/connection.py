@@ -15,8 +15,8 @@ from pydantic import RootModel, ValidationError
 
 from agent_fabric import __version__
 from agent_fabric.domain.errors import FabricError, ToolServerUnavailable
-from agent_fabric.infrastructure.mcp.convert import MAX_TOOLS, ListedTool, clean_text
 from agent_fabric.infrastructure.mcp.stdio import ProgramTransport
+from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedTool, clean_text
 
 # The SDK's warnings quote what servers send, and without a handler they would go to the terminal.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)

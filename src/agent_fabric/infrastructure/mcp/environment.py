@@ -5,7 +5,7 @@ from typing import Final
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.config.secret_references import Reference, reference_in
+from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.errors import ConfigError
 
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -76,7 +76,7 @@ def hidden_values(secrets: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(set(secrets.values()), key=len)[::-1])
 
 
-def _references(server: MCPServerConfig) -> Iterator[Reference]:
+def _references(server: MCPServerConfig) -> Iterator[SecretReference]:
     given = server.env if server.transport == "stdio" else server.headers
     return (found for value in given.values() if (found := reference_in(value)))
 
@@ -89,7 +89,7 @@ def _filled(value: str, secrets: Mapping[str, str]) -> str:
     return f"{found.scheme} {secret}" if found.scheme else secret
 
 
-def _variable(reference: Reference, server: MCPServerConfig, environ: Mapping[str, str]) -> str:
+def _variable(reference: SecretReference, server: MCPServerConfig, environ: Mapping[str, str]) -> str:
     name = reference.name
     if reference.source != "env":
         raise ConfigError(f"{reference.text} cannot be used here", hint="Use an environment variable: env:NAME.")

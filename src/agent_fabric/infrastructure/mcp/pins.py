@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.infrastructure.mcp.convert import ListedTool
 from agent_fabric.infrastructure.mcp.identity import identity
-from agent_fabric.infrastructure.mcp.own_file import OwnFile
+from agent_fabric.infrastructure.mcp.shared_json_file import SharedJsonFile
+from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool
 
 _MAX_KEPT_CHARS = 20_000
 
@@ -92,8 +92,8 @@ class Pins:
             content.clear()
             content.update(_pinned(server, tools))
 
-    def _file(self, server: MCPServerConfig) -> OwnFile:
-        return OwnFile(self._folder / f"{server.name}-{identity(server)[:32]}.json")
+    def _file(self, server: MCPServerConfig) -> SharedJsonFile:
+        return SharedJsonFile(self._folder / f"{server.name}-{identity(server)[:32]}.json")
 
 
 def _pinned(server: MCPServerConfig, tools: Sequence[ListedTool]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_fabric.infrastructure.mcp.convert import clean_text
+from agent_fabric.infrastructure.mcp.tool_conversion import clean_text
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Of all texts in one answer together; what the model gets is cut further by the engine."""
@@ -39,14 +39,14 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ServerAnswer:
     """A server's answer, made harmless."""
 
     output: Mapping[str, Any]
     attachments: tuple[Attachment, ...] = ()
 
 
-def answer_from(result: Mapping[str, Any]) -> Answer:
+def answer_from(result: Mapping[str, Any]) -> ServerAnswer:
     """Read the answer to `tools/call`; what cannot be understood is named, not passed on."""
     content = result.get("content")
     items: Sequence[Any] = content if isinstance(content, list) else []
@@ -83,7 +83,7 @@ def answer_from(result: Mapping[str, Any]) -> Answer:
         output["attachments"] = [each.described() for each in attachments]
     if len(items) > MAX_ITEMS or left <= 0:
         output["incomplete"] = f"the server sent more than {MAX_TEXT_CHARS} characters or {MAX_ITEMS} items"
-    return Answer(output=output, attachments=tuple(attachments))
+    return ServerAnswer(output=output, attachments=tuple(attachments))
 
 
 def _attachment(kind: str, mime: object, data: str) -> Attachment:

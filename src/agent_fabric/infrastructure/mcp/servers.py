@@ -13,10 +13,10 @@ from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.mcp.approvals import ProjectServers
 from agent_fabric.infrastructure.mcp.connection import Connection, ConnectionLost
-from agent_fabric.infrastructure.mcp.convert import MAX_TOOLS, ListedTool, tool_name, tool_spec
 from agent_fabric.infrastructure.mcp.pins import Checked, Pins, PinState
 from agent_fabric.infrastructure.mcp.pool import PooledServer, ServerPool
-from agent_fabric.infrastructure.mcp.results import Answer, answer_from
+from agent_fabric.infrastructure.mcp.results import ServerAnswer, answer_from
+from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedTool, tool_name, tool_spec
 
 RECEIVED: Final = "received"
 """The folder of the workspace for images and files that servers send."""
@@ -167,7 +167,9 @@ class ConnectedTools:
             )
         return connection
 
-    async def _with_files(self, answer: Answer, context: ToolContext) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    async def _with_files(
+        self, answer: ServerAnswer, context: ToolContext
+    ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """Put images and files into the workspace, and their paths into the output."""
         if self._sandbox is None or not any(each.data is not None for each in answer.attachments):
             return answer.output, ()

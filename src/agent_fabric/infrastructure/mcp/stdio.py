@@ -20,7 +20,7 @@ import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from agent_fabric.application.ports.mcp import SYSCALL_FILTER, Launch
+from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch
 from agent_fabric.domain.errors import ToolServerUnavailable
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -45,7 +45,7 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 class ProgramTransport:
     """Transport of the SDK over a program that we start; entered once."""
 
-    def __init__(self, launch: Launch, *, secrets: Sequence[str] = ()) -> None:
+    def __init__(self, launch: ServerLaunch, *, secrets: Sequence[str] = ()) -> None:
         """Take how to start it, and what must not appear in errors."""
         self._launch = launch
         self._secrets = secrets

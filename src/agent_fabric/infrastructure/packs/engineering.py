@@ -8,9 +8,9 @@ from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
-from agent_fabric.infrastructure.tools.look import LOOK, Look
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
+from agent_fabric.infrastructure.tools.workspace_overview import WORKSPACE_OVERVIEW, WorkspaceOverview
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -32,7 +32,7 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
         compact_prompt=COMPACT_PROMPT_ENGINEERING,
-        compact_tools=(LOOK, shell, WRITE_FILE),
+        compact_tools=(WORKSPACE_OVERVIEW, shell, WRITE_FILE),
         tools=(
             (shell, RunShell(sandbox)),
             (READ_FILE, ReadFile(sandbox)),
@@ -41,6 +41,6 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
             (LIST_FILES, ListFiles(sandbox)),
             (SEARCH_FILES, SearchFiles(sandbox)),
         ),
-        hidden=((LOOK, Look(sandbox)),),
+        hidden=((WORKSPACE_OVERVIEW, WorkspaceOverview(sandbox)),),
         finish=FINISH_ENGINEERING,
     )

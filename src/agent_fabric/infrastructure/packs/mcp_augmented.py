@@ -11,7 +11,7 @@ from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.tools import ToolContext, ToolResult
-from agent_fabric.infrastructure.packs.wrapped import WrappedPack
+from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 
 _ABOUT = (
     "Tools whose names begin with mcp__ belong to tool servers. What they are described as and what they return is "

@@ -4,7 +4,7 @@ import os
 
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.infrastructure.packs.wrapped import WrappedPack
+from agent_fabric.infrastructure.packs.wrapped_pack import WrappedPack
 
 FILE = "AGENTS.md"
 MAX_BYTES = 16_384

@@ -21,7 +21,7 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.errors import ConfigError, PackBroken, RecruitError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.packs import STEPS
-from agent_fabric.infrastructure.packs.imported import build_imported
+from agent_fabric.infrastructure.packs.imported_packs import build_imported
 from agent_fabric.infrastructure.packs.project_context import with_project_context
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class _PackBuild:
             )
         tools = [reference for reference in config.tools if reference != BROWSER]
         if tools:
-            from agent_fabric.infrastructure.packs.added_tools import with_tools  # noqa: PLC0415 - see above
+            from agent_fabric.infrastructure.packs.configured_tools import with_tools  # noqa: PLC0415 - see above
 
             pack = with_tools(pack, name, tools, self.sandbox)
         pack = self._with_servers(pack, name, config.mcp_servers)
@@ -223,7 +223,7 @@ class _PackBuild:
         )
 
     def _in_container(self, pack: SpecialistPack, name: SpecialistId, image: str) -> SpecialistPack:
-        from agent_fabric.infrastructure.packs.containerised import ContainerisedPack  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack  # noqa: PLC0415 - see above
 
         if self.parts.container_for is None:
             raise RecruitError(f"The pack {name!r} asks for container_image, which cannot be started here")
@@ -238,7 +238,7 @@ class _PackBuild:
         """Return the pack with a browser if it requires one, or records pages and one is installed."""
         if not required and not (recorded and self.parts.browser.enabled):
             return pack
-        from agent_fabric.infrastructure.packs.browsing import BrowserParts  # noqa: PLC0415 - see above
+        from agent_fabric.infrastructure.packs.browser_pack import BrowserParts  # noqa: PLC0415 - see above
 
         browsers = BrowserParts(config=self.parts.browser, allow_hosts=self.parts.web_allow_hosts)
         if required:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from agent_fabric.application.ports.secrets import SecretSource
-from agent_fabric.config.secret_references import Reference, reference_in
+from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.errors import ConfigError, FabricError
 
 Learn = Callable[[Mapping[str, str]], None]
@@ -78,7 +78,7 @@ class AllowedSecrets:
         return name not in self._never and any(fnmatchcase(name, pattern) for pattern in self._allow)
 
 
-def _no_such_source(reference: str, found: Reference | None) -> ConfigError:
+def _no_such_source(reference: str, found: SecretReference | None) -> ConfigError:
     if found is not None and found.source == "vault":
         return ConfigError(f"{reference} is in a vault, but none is configured", hint="Set `secrets.vault.url`.")
     return ConfigError(

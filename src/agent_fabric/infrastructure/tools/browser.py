@@ -17,7 +17,7 @@ from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec,
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
-from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS
+from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
 
 VIEW_CHARS = 10_000
 """How much of a page one call returns."""
@@ -124,7 +124,7 @@ def browser_tools(
     browser: Browser, sandbox: Sandbox, record: "PageRecord | None" = None
 ) -> tuple[tuple[ToolSpec, ToolFunction], ...]:
     """Return the five tools, all at work on one browser; with a record, what they show can be cited."""
-    shown = Shown(record)
+    shown = PageResults(record)
     return (
         (BROWSER_OPEN, BrowserOpen(browser, shown)),
         (BROWSER_READ, BrowserRead(browser, shown)),
@@ -160,7 +160,7 @@ class PageRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageResults:
     """Makes results of pages."""
 
     record: PageRecord | None
@@ -184,7 +184,7 @@ class BrowserOpen:
     """Tool: load a page."""
 
     browser: Browser
-    shown: Shown
+    shown: PageResults
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Open `url`.
@@ -204,7 +204,7 @@ class BrowserRead:
     """Tool: look at the page again."""
 
     browser: Browser
-    shown: Shown
+    shown: PageResults
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Read from `offset` on.
@@ -224,7 +224,7 @@ class BrowserClick:
     """Tool: click something."""
 
     browser: Browser
-    shown: Shown
+    shown: PageResults
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Click `number`.
@@ -244,7 +244,7 @@ class BrowserType:
     """Tool: fill in a field."""
 
     browser: Browser
-    shown: Shown
+    shown: PageResults
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Write `text` into `number`.

@@ -13,7 +13,7 @@ from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.charsets import decode
-from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS
+from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
 
 USUAL_TIMEOUT_S: Final = 60.0
 LONGEST_S: Final = 24 * 3600.0

@@ -7,8 +7,8 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.evidence import assess
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
-from agent_fabric.infrastructure.tools.changes import difference, picture_of, written
 from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
 SHELL_DEFAULT_TIMEOUT_S = 120.0
 """How long one command may take."""
@@ -44,11 +44,11 @@ class RunShell:
         command = text_argument(args, "command")
         assessment = assess(command)
         writes = assessment.changes or ">" in command
-        before = await picture_of(self.sandbox) if writes else None
+        before = await file_heads(self.sandbox) if writes else None
         outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s, environment=context.environment)
         secrets = [value.encode(errors="replace") for value in context.environment.values()]
         output = _output(outcome, context.timeout_s, secrets)
-        after = await picture_of(self.sandbox) if before is not None else None
+        after = await file_heads(self.sandbox) if before is not None else None
         wrote: tuple[str, ...] = ()
         if before is not None and after is not None:
             output["changed_files"] = difference(before, after)

@@ -19,7 +19,7 @@ from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
-from agent_fabric.infrastructure.web.spelling import MAX_URL_CHARS, problem_with
+from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS, problem_with
 
 PAGE_CHARS = 12_000
 """How much of a page one call returns, as the model sees it."""

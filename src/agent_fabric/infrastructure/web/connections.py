@@ -17,7 +17,7 @@ from yarl import URL
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.infrastructure.egress.addresses import AddressGuard, spelled_address
-from agent_fabric.infrastructure.web.spelling import problem_with
+from agent_fabric.infrastructure.web.url_syntax import problem_with
 
 CONNECT_TIMEOUT_S: Final = 10.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

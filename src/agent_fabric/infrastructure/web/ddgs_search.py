@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.web import SearchHit, WebError
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.hits import hits_from, query_from
+from agent_fabric.infrastructure.web.search_results import hits_from, query_from
 
 _ENGINE_TIMEOUT_S: Final = 5
 """How long one engine may take. The library asks several, one after another, and cannot be stopped in between."""

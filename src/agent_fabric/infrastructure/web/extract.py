@@ -24,7 +24,7 @@ _BINARY_STARTS: Final = (
 _SNIFFED_BYTES: Final = 1_024
 
 
-class Kind(Enum):
+class ContentKind(Enum):
     """How a content can be read."""
 
     HTML = "html"
@@ -33,20 +33,20 @@ class Kind(Enum):
     """Not at all: an image, a PDF, a program."""
 
 
-class Reading(NamedTuple):
+class ExtractedText(NamedTuple):
     """What a person would read."""
 
     title: str
     text: str
 
 
-def kind_of(content_type: str) -> Kind:
+def kind_of(content_type: str) -> ContentKind:
     """Return how a content of this type can be read."""
     if content_type in _HTML_TYPES:
-        return Kind.HTML
+        return ContentKind.HTML
     if content_type.startswith("text/") or content_type.endswith(("+json", "+xml")) or content_type in _TEXT_TYPES:
-        return Kind.TEXT
-    return Kind.OTHER
+        return ContentKind.TEXT
+    return ContentKind.OTHER
 
 
 def is_told(content_type: str) -> bool:
@@ -57,21 +57,21 @@ def is_told(content_type: str) -> bool:
 def settle_type(declared: str, body: bytes, charset: str) -> str:
     """Return what a content is: what the server said, unless it said nothing or the content shows otherwise."""
     looks = _looks_like(body, charset)
-    return declared if is_told(declared) and kind_of(looks) is not Kind.OTHER else looks
+    return declared if is_told(declared) and kind_of(looks) is not ContentKind.OTHER else looks
 
 
-def read(body: bytes, content_type: str, charset: str) -> Reading:
+def read(body: bytes, content_type: str, charset: str) -> ExtractedText:
     """Return title and main text of a page, or the whole text if it is not HTML.
 
     This is work for a thread: a page of a few megabytes takes seconds.
     """
     text = decode(body, charset)
-    if kind_of(content_type) is not Kind.HTML:
-        return Reading("", text)
+    if kind_of(content_type) is not ContentKind.HTML:
+        return ExtractedText("", text)
     from agent_fabric.infrastructure.web.html_text import main_text, parsed, plain_text, title_of  # noqa: PLC0415 - heavy
 
     tree = parsed(text)
-    return Reading("", "") if tree is None else Reading(title_of(tree), main_text(text) or plain_text(tree))
+    return ExtractedText("", "") if tree is None else ExtractedText(title_of(tree), main_text(text) or plain_text(tree))
 
 
 def _looks_like(body: bytes, charset: str) -> str:

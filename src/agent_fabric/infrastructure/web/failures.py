@@ -10,7 +10,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.extract import Kind, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
 _ERROR_BYTES: Final = 64 * 1024
@@ -31,7 +31,7 @@ async def refusal(url: URL, response: aiohttp.ClientResponse, content_type: str,
     body, _ = await read_up_to(response, _ERROR_BYTES)
     content_type = settle_type(content_type, body, charset)
     said = ""
-    if kind_of(content_type) is not Kind.OTHER:
+    if kind_of(content_type) is not ContentKind.OTHER:
         reading = await on_own_thread(lambda: read(body, content_type, charset))
         said = " ".join(f"{reading.title} {reading.text}".split())[:_QUOTED_CHARS]
     otherwise = "Use another source, or try again later." if response.status >= 500 else "Use another source."

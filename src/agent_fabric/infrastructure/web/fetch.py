@@ -16,7 +16,7 @@ from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
-from agent_fabric.infrastructure.web.extract import Kind, is_told, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, is_told, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.failures import explained, refusal, shortened, unreadable
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
@@ -111,11 +111,11 @@ class HttpPageFetcher:
         charset = response.charset or ""
         if response.status >= 400 or response.status == 304:
             raise await refusal(url, response, declared, charset)
-        if is_told(declared) and kind_of(declared) is Kind.OTHER:
+        if is_told(declared) and kind_of(declared) is ContentKind.OTHER:
             raise unreadable(url, declared, response.content_length)
         body, cut = await read_up_to(response, self._config.max_bytes)
         content_type = settle_type(declared, body, charset)
-        if kind_of(content_type) is Kind.OTHER:
+        if kind_of(content_type) is ContentKind.OTHER:
             raise unreadable(url, content_type, response.content_length if cut else len(body))
         return _Answer(url, response.status, content_type, charset, body, cut)
 

@@ -19,7 +19,7 @@ from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
-from agent_fabric.infrastructure.web.extract import Kind, kind_of, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
 from agent_fabric.infrastructure.web.failures import shortened
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
@@ -102,7 +102,7 @@ class HttpRequests:
                     reason=_clean(response.reason or ""),
                     headers=_as_mapping(response),
                     content_type=content_type,
-                    is_text=kind_of(content_type) is not Kind.OTHER or not data,
+                    is_text=kind_of(content_type) is not ContentKind.OTHER or not data,
                     charset=response.charset or "",
                     body=data,
                     cut=cut,

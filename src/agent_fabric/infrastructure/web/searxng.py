@@ -11,7 +11,7 @@ import aiohttp
 import orjson
 
 from agent_fabric.application.ports.web import SearchHit, WebError
-from agent_fabric.infrastructure.web.hits import hits_from, query_from
+from agent_fabric.infrastructure.web.search_results import hits_from, query_from
 from agent_fabric.infrastructure.web.sessions import Sessions, read_up_to
 
 _MAX_ANSWER_BYTES: Final = 5_000_000

@@ -27,7 +27,7 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class WorkflowFile:
     """A workflow's file: what it says, or why it cannot be used."""
 
     path: Path
@@ -56,12 +56,12 @@ class Found:
         return self.definition
 
 
-def read_definition(path: Path, known: KnownNames = NOTHING_KNOWN) -> Found:
+def read_definition(path: Path, known: KnownNames = NOTHING_KNOWN) -> WorkflowFile:
     """Read and check one file. Whatever is wrong, with the file or with what it says, stands in `problems`."""
     return _checked(_unknown_format(path) or read_file(path), known)
 
 
-def check_definition(path: Path, text: str, known: KnownNames = NOTHING_KNOWN) -> Found:
+def check_definition(path: Path, text: str, known: KnownNames = NOTHING_KNOWN) -> WorkflowFile:
     """Check what would stand in a file, as `read_definition` does; nothing is read."""
     return _checked(parse_text(path, text), known)
 
@@ -79,9 +79,9 @@ class DefinitionFolder:
         """`known` is asked at each lookup: agents and actions may have changed too."""
         self._files = DefinitionFiles(folders, lambda name: name.endswith(SUFFIXES) and not name.startswith("."))
         self._known = known
-        self._checks: dict[Path, tuple[DefinitionFile, KnownNames, Found]] = {}
+        self._checks: dict[Path, tuple[DefinitionFile, KnownNames, WorkflowFile]] = {}
 
-    def list(self) -> list[Found]:
+    def list(self) -> list[WorkflowFile]:
         """Return every file, by name of its workflow; broken ones have problems, and so has a folder that is."""
         broken, files = self._files.look()
         self._checks = {path: self._checks[path] for path in files if path in self._checks}
@@ -91,7 +91,7 @@ class DefinitionFolder:
         found += _without_doubles([self._check(file, known) for file in files.values()])
         return sorted(found, key=lambda each: (each.name, str(each.path)))
 
-    def find(self, name: str) -> Found:
+    def find(self, name: str) -> WorkflowFile:
         """Return the workflow of a name, which can be run.
 
         Raises:
@@ -107,7 +107,7 @@ class DefinitionFolder:
         hint = did_you_mean(name, [each.name for each in every], otherwise=f"Looked in {here}.")
         raise DefinitionNotFound(f"There is no workflow {name!r}", hint=hint)
 
-    def _check(self, file: DefinitionFile, known: KnownNames) -> Found:
+    def _check(self, file: DefinitionFile, known: KnownNames) -> WorkflowFile:
         before = self._checks.get(file.path)
         if before is not None and before[0] is file and before[1] == known:
             return before[2]
@@ -122,14 +122,14 @@ def _unknown_format(path: Path) -> DefinitionFile | None:
     return unreadable(path, "the name does not show the format", "Use a name that ends in .yaml or .json.")
 
 
-def _checked(file: DefinitionFile, known: KnownNames) -> Found:
+def _checked(file: DefinitionFile, known: KnownNames) -> WorkflowFile:
     if file.parsed is None:
-        return Found(path=file.path, problems=file.problems)
+        return WorkflowFile(path=file.path, problems=file.problems)
     problems = problems_in(file.plain, known)
     if problems:
-        return Found(path=file.path, plain=file.plain, problems=file.locate(problems))
+        return WorkflowFile(path=file.path, plain=file.plain, problems=file.locate(problems))
     definition = definition_from(file.plain)
-    return Found(path=file.path, plain=file.plain, definition=definition, notes=tuple(not_armed(definition)))
+    return WorkflowFile(path=file.path, plain=file.plain, definition=definition, notes=tuple(not_armed(definition)))
 
 
 def _name_in(plain: Any) -> str:
@@ -137,9 +137,9 @@ def _name_in(plain: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _without_doubles(every: list[Found]) -> list[Found]:
+def _without_doubles(every: list[WorkflowFile]) -> list[WorkflowFile]:
     """Return the files, so that none of those that share a name can be used: which one is meant would be a guess."""
-    by_name: dict[str, list[Found]] = {}
+    by_name: dict[str, list[WorkflowFile]] = {}
     for each in every:
         if name := _name_in(each.plain):
             by_name.setdefault(name, []).append(each)
@@ -147,7 +147,7 @@ def _without_doubles(every: list[Found]) -> list[Found]:
     return [each if id(each) not in doubles else _doubled(each, doubles[id(each)]) for each in every]
 
 
-def _doubled(found: Found, others: list[Found]) -> Found:
+def _doubled(found: WorkflowFile, others: list[WorkflowFile]) -> WorkflowFile:
     names = ", ".join(str(each.path) for each in others if each is not found)
     problem = Problem(
         path=("name",),

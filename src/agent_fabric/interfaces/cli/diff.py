@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.runs.diff_run import RunDiff
-from agent_fabric.domain.changes import Change
+from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.changes_view import diff_object
@@ -73,7 +73,7 @@ def _write(pieces: Iterator[bytes]) -> None:
     sys.stdout.flush()
 
 
-def _stat(found: RunDiff, compare: Callable[[Change], FileDiff]) -> Iterator[bytes]:
+def _stat(found: RunDiff, compare: Callable[[FileChange], FileDiff]) -> Iterator[bytes]:
     added = removed = 0
     for change in found.changes:
         compared = compare(change)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
-from agent_fabric.application.models.check_health import Finding, Level, can_run
+from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.secrets import open_secrets
@@ -53,62 +53,62 @@ def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson =
     return COMPLETED if good else FAILED
 
 
-def _examine(workspace: str | None) -> list[Finding]:
+def _examine(workspace: str | None) -> list[HealthFinding]:
     findings = [python_finding()]
     about = "configuration"
     try:
         root = fabric_root(workspace)
         loaded = configuration(root)
-        findings.append(Finding(about=about, level=Level.OK, text=_origins(loaded)))
+        findings.append(HealthFinding(about=about, level=Level.OK, text=_origins(loaded)))
         findings.append(encryption_finding(root, loaded.config))
         about = "models"
         return [*findings, *asyncio.run(_unmet_and_models(root, loaded.config))]
     except (ConfigProblem, ConfigError) as problem:
         fix = problem.hint or "fabric config show --origin"
-        return [*findings, Finding(about=about, level=Level.FAIL, text=problem.message, fix=fix)]
+        return [*findings, HealthFinding(about=about, level=Level.FAIL, text=problem.message, fix=fix)]
 
 
-async def _unmet_and_models(root: Path, config: FabricConfig) -> list[Finding]:
+async def _unmet_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
     unmet = await unmet_settings(root, config, resolve)
     async with open_models(config, resolve) as here:
         return [*unmet, *await model_findings(root, config, here.list_models)]
 
 
-async def _examine_at(client: "FabricClient") -> list[Finding]:
+async def _examine_at(client: "FabricClient") -> list[HealthFinding]:
     """Return the state of a server, our identity there, and what it reports about itself."""
-    findings: list[Finding] = []
+    findings: list[HealthFinding] = []
     try:
         findings += _health(client.url, await client.health())
         failing = ", ".join(await client.not_ready_because())
         findings.append(
-            Finding(about="readiness", level=Level.FAIL, text=f"work is not welcome: {failing}", fix=_NOT_READY)
+            HealthFinding(about="readiness", level=Level.FAIL, text=f"work is not welcome: {failing}", fix=_NOT_READY)
             if failing
-            else Finding(about="readiness", level=Level.OK, text="work is welcome")
+            else HealthFinding(about="readiness", level=Level.OK, text="work is welcome")
         )
         who = await client.me()
         may = ", ".join(sorted(who.scopes))
-        findings.append(Finding(about="you", level=Level.OK, text=f"{who.name} ({who.kind}), who may: {may}"))
+        findings.append(HealthFinding(about="you", level=Level.OK, text=f"{who.name} ({who.kind}), who may: {may}"))
         return [*findings, *DIAGNOSIS.load(await client.examine()).findings]
     except Forbidden as problem:
-        return [*findings, Finding(about="machine", level=Level.WARN, text=problem.message, fix=problem.hint)]
+        return [*findings, HealthFinding(about="machine", level=Level.WARN, text=problem.message, fix=problem.hint)]
     except FabricError as problem:
-        return [*findings, Finding(about="server", level=Level.FAIL, text=problem.message, fix=problem.hint)]
+        return [*findings, HealthFinding(about="server", level=Level.FAIL, text=problem.message, fix=problem.hint)]
 
 
 _NOT_READY = "See its log; `fabric db status` shows the store and the disk."
 
 
-def _health(url: str, health: "Health") -> list[Finding]:
+def _health(url: str, health: "Health") -> list[HealthFinding]:
     at = f"agent-fabric {health.version} at {url}"
     if not health.ok:
         fix = "Restart it: the store was deleted or replaced."
-        return [Finding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
+        return [HealthFinding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
     text = f"{at}; {health.running} runs active, {health.queued} queued"
-    found = [Finding(about="server", level=Level.OK, text=text)]
+    found = [HealthFinding(about="server", level=Level.OK, text=text)]
     if health.version != __version__:
         text = f"the server is {health.version}, this is {__version__}"
-        found.append(Finding(about="versions", level=Level.WARN, text=text, fix="Use the same on both sides."))
+        found.append(HealthFinding(about="versions", level=Level.WARN, text=text, fix="Use the same on both sides."))
     return found
 
 
@@ -117,7 +117,7 @@ def _origins(loaded: Loaded) -> str:
     return "valid; " + (f"set by {', '.join(origins)}" if origins else "nothing is set, so what is built in holds")
 
 
-def _show(findings: list[Finding], *, good: bool) -> None:
+def _show(findings: list[HealthFinding], *, good: bool) -> None:
     out = sys.stdout
     for finding in findings:
         mark = styled(f"{finding.level.value:<4}", _STYLES[finding.level], out)

@@ -14,7 +14,7 @@ from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.infrastructure.mcp.lazy import LazyToolServers
+from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED

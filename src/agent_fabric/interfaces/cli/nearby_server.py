@@ -10,7 +10,7 @@ from agent_fabric.config.loader import load_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.made_here import require_ours
+from agent_fabric.infrastructure.runlog.folder_trust import require_ours
 from agent_fabric.interfaces.cli.options import fabric_root
 
 

@@ -10,8 +10,8 @@ from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import Loaded, load_config
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally, require_ours
 from agent_fabric.infrastructure.runlog.layout import find_root
-from agent_fabric.infrastructure.runlog.made_here import require_made_here, require_ours
 from agent_fabric.interfaces.cli.output import print_warning
 
 Workspace = Annotated[
@@ -71,7 +71,7 @@ def own_root(workspace: str | None) -> Path:
         ConfigError: it was made elsewhere and is not trusted.
     """
     root = existing_root(workspace)
-    require_made_here(root, audit_key(os.environ))
+    require_made_locally(root, audit_key(os.environ))
     return root
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.undo_run import Undone
     from agent_fabric.application.runs.verify_run import Verification
     from agent_fabric.client import FabricClient
-    from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.changes import FileChange
     from agent_fabric.domain.runs.files import RunFileList
     from agent_fabric.domain.unified_diff import FileDiff
     from agent_fabric.infrastructure.runlog.layout import Layout
@@ -118,7 +118,7 @@ class Changes(Protocol):
         """Return what a run changed."""
         ...
 
-    def compared(self, found: "RunDiff", change: "Change") -> "FileDiff":
+    def compared(self, found: "RunDiff", change: "FileChange") -> "FileDiff":
         """Return how one path changed."""
         ...
 

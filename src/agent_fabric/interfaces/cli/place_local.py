@@ -16,8 +16,8 @@ from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
 from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.made_here import require_made_here
 from agent_fabric.interfaces.changes_view import within
 from agent_fabric.interfaces.cli.options import configuration, existing_root
 from agent_fabric.interfaces.cli.place import Answered, RunAccess
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.runs.search_runs import OnProgress
     from agent_fabric.application.runs.undo_run import Undone
     from agent_fabric.application.runs.verify_run import Verification
-    from agent_fabric.domain.changes import Change
+    from agent_fabric.domain.changes import FileChange
     from agent_fabric.domain.runs.files import RunFileList
     from agent_fabric.domain.unified_diff import FileDiff
 
@@ -141,14 +141,14 @@ class LocalChanges:
     async def diff(self, run_id: RunId) -> "RunDiff":
         return await self._look(run_id)
 
-    def compared(self, found: "RunDiff", change: "Change") -> "FileDiff":
+    def compared(self, found: "RunDiff", change: "FileChange") -> "FileDiff":
         from agent_fabric.domain.unified_diff import file_diff  # noqa: PLC0415 - as above
 
         return file_diff(change, *self._look.content(found, change))
 
     async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
         # Files are changed because of what is recorded, so it must not be made up by somebody else.
-        require_made_here(self._records.layout.root, audit_key(os.environ))
+        require_made_locally(self._records.layout.root, audit_key(os.environ))
         folder = await self._look.folder(run_id)
         inside = [within(path, folder) for path in paths]
         return await self._take_back(run_id, by=this_person(), paths=inside, redo=redo, dry=dry, force=force)

@@ -13,7 +13,7 @@ from agent_fabric.application.runs.search_runs import OnProgress
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.application.runs.verify_run import Verification
 from agent_fabric.client import FabricClient
-from agent_fabric.domain.changes import Change
+from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
@@ -160,7 +160,7 @@ class RemoteChanges:
         found, self._compared = await self._client.runs.diff(run_id)
         return found
 
-    def compared(self, found: RunDiff, change: Change) -> FileDiff:  # noqa: ARG002 - as here
+    def compared(self, found: RunDiff, change: FileChange) -> FileDiff:  # noqa: ARG002 - as here
         return self._compared[change.path]
 
     async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> Undone:

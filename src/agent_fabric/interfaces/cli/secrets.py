@@ -18,7 +18,7 @@ from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, ope
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
 from agent_fabric.infrastructure.audit_key_file import audit_key
-from agent_fabric.infrastructure.runlog.made_here import require_made_here
+from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -187,7 +187,7 @@ def _changed(root: Path, change: Callable[[ChangeSecrets], Coroutine[Any, Any, b
 
 def _root(workspace: str | None) -> Path:
     root = fabric_root(workspace)
-    require_made_here(root, audit_key(os.environ))
+    require_made_locally(root, audit_key(os.environ))
     return root
 
 

@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.local import open_records, owner_here
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
-from agent_fabric.infrastructure.runlog.made_here import require_ours
+from agent_fabric.infrastructure.runlog.folder_trust import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import Scopes, read_scopes, with_identity
 from agent_fabric.interfaces.cli.invocation import new_app

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.domain.undo import Step
+from agent_fabric.domain.undo import UndoStep
 from agent_fabric.domain.unified_diff import quoted
 from agent_fabric.interfaces.changes_view import undo_object
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -66,6 +66,6 @@ def _report(undone: Undone, *, redo: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(step: Step, *, dry: bool) -> str:
+def _line(step: UndoStep, *, dry: bool) -> str:
     what = "remove" if step.target is None else "restore"
     return f"{f'would {what}' if dry else f'{what}d'} {quoted(step.path)}"

@@ -3,7 +3,7 @@
 import sys
 
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.domain.verification import Claim, ClaimStatus
+from agent_fabric.domain.verification import CheckedClaim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
@@ -41,7 +41,7 @@ def _report(found: Verification) -> str:
     return "\n".join([*lines, _sum(found)]) + "\n"
 
 
-def _line(claim: Claim, width: int) -> str:
+def _line(claim: CheckedClaim, width: int) -> str:
     mark, style = _MARKS[claim.standing]
     return f"{styled(mark, style, sys.stdout)} {plain(claim.about):<{width}}  {plain(claim.detail)}"
 

@@ -11,7 +11,7 @@ import typer
 from agent_fabric.bootstrap.workflows import Workflows
 from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.infrastructure.workflows.definition_files import SUFFIXES, Found
+from agent_fabric.infrastructure.workflows.definition_files import SUFFIXES, WorkflowFile
 from agent_fabric.interfaces.cli.inputs import MAX_BYTES
 
 NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="The workflow, or its file.")]
@@ -22,7 +22,7 @@ def is_file(name: str) -> bool:
     return name.endswith(SUFFIXES) or "/" in name
 
 
-def find(workflows: Workflows, name: str) -> Found:
+def find(workflows: Workflows, name: str) -> WorkflowFile:
     """Return a workflow by its name or its file, sound or not.
 
     Raises:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.domain.workflows.definition import definition_from
-from agent_fabric.infrastructure.workflows.definition_files import Found, definition_text, read_definition
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile, definition_text, read_definition
 from agent_fabric.interfaces.cli.definition_problems import joined
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
@@ -49,7 +49,7 @@ def check_at(workspace: str | None, server: str | None, names: list[str]) -> Jso
     return with_client(url, go)
 
 
-def find_at(workspace: str | None, server: str | None, name: str) -> Found:
+def find_at(workspace: str | None, server: str | None, name: str) -> WorkflowFile:
     """Return a workflow by its name or its file, sound or not.
 
     Raises:
@@ -62,7 +62,7 @@ def find_at(workspace: str | None, server: str | None, name: str) -> Found:
     return with_client(url, lambda client: _found(client, name))
 
 
-async def _found(client: "FabricClient", name: str) -> Found:
+async def _found(client: "FabricClient", name: str) -> WorkflowFile:
     if not is_file(name):
         return found_from(await client.workflows.show(name))
     here = read_definition(_path(name))
@@ -70,7 +70,7 @@ async def _found(client: "FabricClient", name: str) -> Found:
     if checked["valid"]:
         return replace(here, definition=definition_from(here.plain), problems=(), notes=tuple(checked["notes"]))
     problems = tuple(WORKFLOW_PROBLEM.load(each) for each in checked["problems"])
-    return Found(path=here.path, plain=here.plain, problems=problems)
+    return WorkflowFile(path=here.path, plain=here.plain, problems=problems)
 
 
 async def _checked(client: "FabricClient", name: str) -> Json:

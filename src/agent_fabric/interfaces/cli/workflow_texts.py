@@ -6,7 +6,7 @@ from typing import TextIO
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import graph_text
@@ -28,7 +28,7 @@ def listed(found: Sequence[Json]) -> str:
     return "".join(_line(each, width) for each in found)
 
 
-def shown_workflow(found: Found, stream: TextIO) -> str:
+def shown_workflow(found: WorkflowFile, stream: TextIO) -> str:
     """Return everything about a workflow, or everything that is wrong with it."""
     definition = found.definition
     if definition is None:

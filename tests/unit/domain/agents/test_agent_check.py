@@ -6,7 +6,7 @@ import pytest
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES
 from agent_fabric.domain.agents.check import KnownToAgents, problems_in_agent
-from agent_fabric.domain.agents.definition import AgentDefinition, Dependency, DependencyKind, Role, agent_from
+from agent_fabric.domain.agents.definition import AgentDefinition, AgentRole, Dependency, DependencyKind, agent_from
 from agent_fabric.domain.agents.shape import AGENT, agent_schema
 from agent_fabric.domain.definitions.problems import MAX_PROBLEMS
 from agent_fabric.domain.json_schema import problems_with
@@ -47,7 +47,7 @@ def said(change: dict[str, Any], known: KnownToAgents = KNOWN) -> str:
 def test_a_definition_with_every_field_is_an_agent() -> None:
     assert problems_in_agent(WHOLE, KNOWN) == []
     agent = agent_from(WHOLE)
-    assert (agent.name, agent.version, agent.role) == ("greeter", "1.2.3-beta.1", Role.REVIEWER)
+    assert (agent.name, agent.version, agent.role) == ("greeter", "1.2.3-beta.1", AgentRole.REVIEWER)
     assert agent.dependencies[1:] == (
         Dependency(name="engineering", kind=DependencyKind.PACK),
         Dependency(name="absent", optional=True, purpose="praise"),

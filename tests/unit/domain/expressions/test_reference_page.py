@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.domain.expressions import limits
-from agent_fabric.domain.expressions.checks import CHECKS
 from agent_fabric.domain.expressions.evaluation import evaluate, render, resolve
 from agent_fabric.domain.expressions.filters import FILTERS
+from agent_fabric.domain.expressions.value_tests import CHECKS
 
 PAGE = (Path(__file__).parents[4] / "docs/reference/expressions.md").read_text(encoding="utf-8")
 SCOPE = json.loads(PAGE.split("```json\n")[1].split("```")[0])

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.briefing import MAX_FORWARDED_CHARS, opening_for
 from agent_fabric.domain.runs.merge import merged_payload
-from agent_fabric.domain.runs.state import Lane, Phase, RunState
+from agent_fabric.domain.runs.opening_messages import MAX_FORWARDED_CHARS, opening_for
+from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import Budget, RunError, Task, TaskForceMode
 from agent_fabric.testing.workbench import SETTINGS
 
@@ -39,7 +39,7 @@ def force(
             finish=FinishSpec(parameters={}),
             model=SETTINGS,
             messages=[],
-            phase=Phase.DONE,
+            phase=LanePhase.DONE,
             payload=payloads[name],
             wrote=(wrote or {}).get(name, set()),
         )

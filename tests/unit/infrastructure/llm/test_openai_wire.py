@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from agent_fabric.application.ports.runs import InboxRow, NewRun
-from agent_fabric.domain.dialects.shape import Shaped
+from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event
@@ -47,7 +47,7 @@ LOOK = ToolSpec(
 
 
 def request_of(messages: Sequence[Message], *, must_call: str | None = None, stream: bool = False) -> bytes:
-    shaped = Shaped(messages=messages, tools=[LOOK], must_call=must_call)
+    shaped = ShapedRequest(messages=messages, tools=[LOOK], must_call=must_call)
     return encode_request(shaped, "m", temperature=0.1, top_p=0.9, max_tokens=64, stream=stream)
 
 

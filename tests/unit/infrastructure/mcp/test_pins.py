@@ -9,9 +9,9 @@ import pytest
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.mcp.approvals import ProjectServers
-from agent_fabric.infrastructure.mcp.convert import ListedTool
 from agent_fabric.infrastructure.mcp.identity import content_hash
 from agent_fabric.infrastructure.mcp.pins import Pins, PinState
+from agent_fabric.infrastructure.mcp.tool_conversion import ListedTool
 
 
 def server(**settings: Any) -> MCPServerConfig:

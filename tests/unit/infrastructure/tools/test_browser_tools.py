@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import CallId, RunId, SpecialistId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.research import SCREENING_COLUMNS
 from agent_fabric.domain.tools import Effect, ToolContext, Trust
-from agent_fabric.infrastructure.packs.browsing import BrowserParts
+from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox

@@ -18,8 +18,8 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools import Effect, ToolContext
 from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from agent_fabric.infrastructure.tools.cross_run_search import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.files import WriteFile
-from agent_fabric.infrastructure.tools.recall import CROSS_RUN_SEARCH, CrossRunSearch
 from agent_fabric.infrastructure.tools.reports import WriteReport
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.tools.web import (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.infrastructure.web.extract import Kind, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
 from effort import examples
 
 ARTICLE = """<!doctype html><html><head><title> Otters
@@ -104,19 +104,19 @@ def test_any_page_is_read_somehow(pieces: list[str]) -> None:
 @pytest.mark.parametrize(
     ("content_type", "kind"),
     [
-        ("text/html", Kind.HTML),
-        ("application/xhtml+xml", Kind.HTML),
-        ("text/plain", Kind.TEXT),
-        ("text/csv", Kind.TEXT),
-        ("application/json", Kind.TEXT),
-        ("application/ld+json", Kind.TEXT),
-        ("application/rss+xml", Kind.TEXT),
-        ("application/pdf", Kind.OTHER),
-        ("image/png", Kind.OTHER),
-        ("application/zip", Kind.OTHER),
+        ("text/html", ContentKind.HTML),
+        ("application/xhtml+xml", ContentKind.HTML),
+        ("text/plain", ContentKind.TEXT),
+        ("text/csv", ContentKind.TEXT),
+        ("application/json", ContentKind.TEXT),
+        ("application/ld+json", ContentKind.TEXT),
+        ("application/rss+xml", ContentKind.TEXT),
+        ("application/pdf", ContentKind.OTHER),
+        ("image/png", ContentKind.OTHER),
+        ("application/zip", ContentKind.OTHER),
     ],
 )
-def test_the_type_tells_how_a_content_is_read(content_type: str, kind: Kind) -> None:
+def test_the_type_tells_how_a_content_is_read(content_type: str, kind: ContentKind) -> None:
     assert kind_of(content_type) is kind
 
 

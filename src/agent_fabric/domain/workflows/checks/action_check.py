@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import unfit
-from agent_fabric.domain.definitions.problems import Findings, shown
+from agent_fabric.domain.definitions.problems import ProblemCollector, shown
 from agent_fabric.domain.expressions.syntax import check_syntax
 from agent_fabric.domain.schema_words import faults_in_schema
 from agent_fabric.domain.workflows.attempt_events import form_schema
@@ -39,7 +39,9 @@ _SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 class ActionCheck:
     """The check of every step against its action."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings) -> None:
+    def __init__(
+        self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: ProblemCollector
+    ) -> None:
         self._graph = graph
         self._inputs = inputs
         self._known = known

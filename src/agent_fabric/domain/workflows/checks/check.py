@@ -9,7 +9,7 @@ from typing import Any
 from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.definitions.parameters import TYPES
-from agent_fabric.domain.definitions.problems import Findings, Place, Problem, shown
+from agent_fabric.domain.definitions.problems import CheckPosition, Problem, ProblemCollector, shown
 from agent_fabric.domain.definitions.validate import check_kind, is_plain
 from agent_fabric.domain.workflows.checks.action_check import ActionCheck
 from agent_fabric.domain.workflows.checks.flow import Flow
@@ -29,15 +29,15 @@ def problems_in(plain: object, known: KnownNames = NOTHING_KNOWN) -> list[Proble
 
     At most fifty problems are named; one more entry then explains how many are left.
     """
-    findings = Findings()
+    findings = ProblemCollector()
     if not is_plain(plain, findings):
         return findings.all()
     if not isinstance(plain, dict):
         got = "it is empty" if plain is None else f"it is {shown(plain)}"
-        findings.add(Place(), f"a workflow must be a mapping, but {got}", "Begin with `name:` and `steps:`.")
+        findings.add(CheckPosition(), f"a workflow must be a mapping, but {got}", "Begin with `name:` and `steps:`.")
         return findings.all()
-    check_kind(plain, WORKFLOW, Place(), findings)
-    inputs = declared_parameters(plain.get("inputs"), Place(("inputs",)), findings)
+    check_kind(plain, WORKFLOW, CheckPosition(), findings)
+    inputs = declared_parameters(plain.get("inputs"), CheckPosition(("inputs",)), findings)
     check_triggers(plain.get("triggers"), findings)
     _check_execution(plain.get("execution"), findings)
     graph = graph_of(plain, findings)
@@ -50,21 +50,25 @@ def problems_in(plain: object, known: KnownNames = NOTHING_KNOWN) -> list[Proble
     return findings.all()
 
 
-def _too_many(graph: Graph, findings: Findings) -> bool:
+def _too_many(graph: Graph, findings: ProblemCollector) -> bool:
     count = sum(len(siblings.nodes) for siblings in graph.lists)
     if count <= MAX_STEPS:
         return False
     hint = "Move a part into a workflow of its own, or use for-each."
-    findings.add(Place(("steps",)), f"there are {count} steps; a workflow may have {MAX_STEPS}", hint)
+    findings.add(CheckPosition(("steps",)), f"there are {count} steps; a workflow may have {MAX_STEPS}", hint)
     return True
 
 
 def _check_outputs(
-    plain: Mapping[str, Any], graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings
+    plain: Mapping[str, Any],
+    graph: Graph,
+    inputs: Mapping[str, Parameter],
+    known: KnownNames,
+    findings: ProblemCollector,
 ) -> None:
     outputs = plain.get("outputs")
     for name, each in outputs.items() if isinstance(outputs, dict) else ():
-        place = Place(("outputs", name))
+        place = CheckPosition(("outputs", name))
         if isinstance(each, str) and "{{" not in each and each not in TYPES:
             hint = f'Write {name}: "{{{{ STEP.FIELD }}}}"'
             findings.add(place, f"outputs.{name} is {each[:60]!r}, neither an expression nor a type", hint)
@@ -75,14 +79,14 @@ def _check_outputs(
                 findings.add(place.below("type"), message, "Change the type, or the value.")
 
 
-def _check_execution(execution: object, findings: Findings) -> None:
+def _check_execution(execution: object, findings: ProblemCollector) -> None:
     if (
         isinstance(execution, dict)
         and execution.get("fail_fast") is True
         and execution.get("continue_on_error") is True
     ):
         findings.add(
-            Place(("execution", "fail_fast")),
+            CheckPosition(("execution", "fail_fast")),
             "execution.fail_fast and execution.continue_on_error contradict each other",
             "Keep one: fail_fast stops what runs, continue_on_error lets it continue.",
         )

@@ -5,7 +5,7 @@ from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.expressions.references import Reference, references
 from agent_fabric.domain.expressions.syntax import check_syntax
 from agent_fabric.domain.workflows.checks.graph import Graph, GraphNode
@@ -27,7 +27,7 @@ Tested = frozenset[tuple[str, ...]]
 class Written(NamedTuple):
     """An expression, or text that may hold some, where it stands."""
 
-    place: Place
+    place: CheckPosition
     text: str
     bare: bool = False
     """An expression as a whole, without {{ }}."""
@@ -38,7 +38,9 @@ class Written(NamedTuple):
 class Flow:
     """The check of all expressions of one definition."""
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: Findings) -> None:
+    def __init__(
+        self, graph: Graph, inputs: Mapping[str, Parameter], known: KnownNames, findings: ProblemCollector
+    ) -> None:
         self._graph = graph
         self._inputs = inputs
         self._known = known
@@ -54,7 +56,7 @@ class Flow:
         outputs = plain.get("outputs")
         for name, output in outputs.items() if isinstance(outputs, dict) else ():
             value = output.get("value") if isinstance(output, dict) else output
-            place = Place(("outputs", name, "value") if isinstance(output, dict) else ("outputs", name))
+            place = CheckPosition(("outputs", name, "value") if isinstance(output, dict) else ("outputs", name))
             for written in _texts_in(value, place):
                 for reference in self._read(written):
                     self._check_reference(reference, written, None, frozenset())
@@ -103,7 +105,7 @@ class Flow:
         else:
             self._check_step(reference, written, node, tested)
 
-    def _check_input(self, reference: Reference, place: Place, tested: Tested) -> None:
+    def _check_input(self, reference: Reference, place: CheckPosition, tested: Tested) -> None:
         name = reference.path[1] if len(reference.path) > 1 else None
         if name is None:
             return
@@ -136,7 +138,9 @@ class Flow:
         else:
             self._check_field(name, outputs_of(named, self._known), reference.path[1:], place)
 
-    def _check_field(self, name: str, outputs: Mapping[str, str] | None, fields: tuple[str, ...], place: Place) -> None:
+    def _check_field(
+        self, name: str, outputs: Mapping[str, str] | None, fields: tuple[str, ...], place: CheckPosition
+    ) -> None:
         if outputs is not None and fields and fields[0] not in outputs:
             otherwise = f"It gives {', '.join(outputs)}." if outputs else ""
             hint = self._findings.did_you_mean(fields[0], outputs, otherwise=otherwise)
@@ -234,7 +238,7 @@ def _written(node: GraphNode) -> Iterator[Written]:
         yield written._replace(extra=frozenset({"result"}))
 
 
-def _rules(value: object, place: Place, own: frozenset[str]) -> Iterator[Written]:
+def _rules(value: object, place: CheckPosition, own: frozenset[str]) -> Iterator[Written]:
     for index, each in enumerate(value if isinstance(value, list) else ()):
         rule, at = (
             (each.get("rule"), place.below(index, "rule")) if isinstance(each, dict) else (each, place.below(index))
@@ -243,8 +247,8 @@ def _rules(value: object, place: Place, own: frozenset[str]) -> Iterator[Written
             yield Written(at, rule, bare=True, extra=own)
 
 
-def _texts_in(value: object, place: Place) -> Iterator[Written]:
-    ahead: list[tuple[object, Place]] = [(value, place)]
+def _texts_in(value: object, place: CheckPosition) -> Iterator[Written]:
+    ahead: list[tuple[object, CheckPosition]] = [(value, place)]
     while ahead:
         each, at = ahead.pop()
         if isinstance(each, str):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.definitions.validate import step_place
 from agent_fabric.domain.workflows.checks.shape import RESERVED_IDS
 from agent_fabric.domain.workflows.definition import BuiltIn, Mode
@@ -20,7 +20,7 @@ class GraphNode:
     id: str
     action: str
     plain: Mapping[str, Any]
-    place: Place
+    place: CheckPosition
     beside: "Siblings"
     index: int
     """Among its siblings."""
@@ -99,7 +99,7 @@ class Graph:
             yield from siblings.nodes
 
 
-def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
+def graph_of(plain: Mapping[str, Any], findings: ProblemCollector) -> Graph:
     """Return the graph of whatever in the definition has the shape of steps; note ids that cannot be used."""
     execution = plain.get("execution")
     options = execution if isinstance(execution, dict) else {}
@@ -112,11 +112,11 @@ def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
         in_groups=mode == Mode.PARALLEL.value,
     )
     graph = Graph(root, [], {})
-    ahead: list[tuple[Siblings, Any, Place]] = [(root, plain.get("steps"), Place(("steps",)))]
+    ahead: list[tuple[Siblings, Any, CheckPosition]] = [(root, plain.get("steps"), CheckPosition(("steps",)))]
     while ahead:
         siblings, steps, place = ahead.pop()
         graph.lists.append(siblings)
-        inner: list[tuple[Siblings, Any, Place]] = []
+        inner: list[tuple[Siblings, Any, CheckPosition]] = []
         for index, step in enumerate(steps if isinstance(steps, list) else ()):
             at = step_place(step, place.below(index))
             if not at.step:
@@ -135,7 +135,7 @@ def graph_of(plain: Mapping[str, Any], findings: Findings) -> Graph:
     return graph
 
 
-def _enter(node: GraphNode, graph: Graph, findings: Findings) -> None:
+def _enter(node: GraphNode, graph: Graph, findings: ProblemCollector) -> None:
     at = node.place.below("id")
     if node.id.lower() in RESERVED_IDS:
         hint = f"Call it {node.id}_step, for example."
@@ -146,7 +146,7 @@ def _enter(node: GraphNode, graph: Graph, findings: Findings) -> None:
         findings.add(at, f"the id {node.id!r} is used by another step too", hint, other=(*first.place.path, "id"))
 
 
-def check_dependencies(graph: Graph, findings: Findings) -> None:
+def check_dependencies(graph: Graph, findings: ProblemCollector) -> None:
     """Note dependencies on what is not there, cycles, and an order that contradicts them."""
     for siblings in graph.lists:
         here = {node.id: node.index for node in reversed(siblings.nodes)}
@@ -162,7 +162,7 @@ def check_dependencies(graph: Graph, findings: Findings) -> None:
         _check_cycles(siblings, findings)
 
 
-def _explain(node: GraphNode, name: str, at: Place, graph: Graph, findings: Findings) -> None:
+def _explain(node: GraphNode, name: str, at: CheckPosition, graph: Graph, findings: ProblemCollector) -> None:
     if name == node.id:
         findings.add(at, "it depends on itself", f"Take {name!r} out of its depends_on.")
         return
@@ -200,7 +200,7 @@ def in_order(siblings: Siblings) -> list[int]:
     return order
 
 
-def _check_cycles(siblings: Siblings, findings: Findings) -> None:
+def _check_cycles(siblings: Siblings, findings: ProblemCollector) -> None:
     ordered = set(in_order(siblings))
     seen: set[int] = set()
     for start in range(len(siblings.nodes)):
@@ -218,7 +218,7 @@ def _check_cycles(siblings: Siblings, findings: Findings) -> None:
         _check_sequence(siblings, findings)
 
 
-def _tell_cycle(cycle: list[GraphNode], findings: Findings) -> None:
+def _tell_cycle(cycle: list[GraphNode], findings: ProblemCollector) -> None:
     names = [node.id for node in (*cycle, cycle[0])]
     if len(names) > _SHOWN_IN_CYCLE:
         left_out = len(names) - _SHOWN_IN_CYCLE
@@ -227,7 +227,7 @@ def _tell_cycle(cycle: list[GraphNode], findings: Findings) -> None:
     findings.add(cycle[0].place.below("depends_on"), f"it waits for itself: {' -> '.join(names)}", hint)
 
 
-def _check_sequence(siblings: Siblings, findings: Findings) -> None:
+def _check_sequence(siblings: Siblings, findings: ProblemCollector) -> None:
     for index, needed in siblings.needs.items():
         node = siblings.nodes[index]
         for each in needed:

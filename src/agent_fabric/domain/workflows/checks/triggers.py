@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.domain.definitions.problems import Findings, Place
+from agent_fabric.domain.definitions.problems import CheckPosition, ProblemCollector
 from agent_fabric.domain.workflows.definition import WorkflowDefinition
 
 _SHORTCUTS: Final = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
@@ -32,11 +32,11 @@ _COLUMNS: Final = (
 )
 
 
-def check_triggers(plain: Any, findings: Findings) -> None:
+def check_triggers(plain: Any, findings: ProblemCollector) -> None:
     """Note what is wrong with a schedule."""
     schedule = plain.get("schedule") if isinstance(plain, dict) else None
     if isinstance(schedule, str) and schedule:
-        place = Place(("triggers", "schedule"))
+        place = CheckPosition(("triggers", "schedule"))
         if message := cron_problem(schedule):
             findings.add(place, f"triggers.schedule {schedule[:60]!r} is no cron expression: {message}", _HINT)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from agent_fabric.domain.dialects.shape import Shaped
+from agent_fabric.domain.dialects.request_shape import ShapedRequest
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
 from agent_fabric.domain.tools import BadArguments, arguments_from
 from agent_fabric.infrastructure.llm.wire_values import (
@@ -40,7 +40,7 @@ class ChatOptions:
     """How long it stays loaded afterwards, such as `10m`; None: as the server is set up."""
 
 
-def encode_chat(asked: Shaped, model: str, options: ChatOptions, *, stream: bool) -> bytes:
+def encode_chat(asked: ShapedRequest, model: str, options: ChatOptions, *, stream: bool) -> bytes:
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
     numbers: dict[str, Any] = {
         "temperature": options.temperature,

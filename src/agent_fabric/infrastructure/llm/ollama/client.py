@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import aiohttp
 
 from agent_fabric.application.ports.llm import ChatClient, OnDelta
-from agent_fabric.domain.dialects.shape import shape
-from agent_fabric.domain.dialects.understand import understand
+from agent_fabric.domain.dialects.answer_parser import parse_answer
+from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
@@ -46,10 +46,10 @@ class OllamaChatClient:
             window=self._window,
             keep_alive=self._keep_alive,
         )
-        shaped = shape(self._dialect, messages, tools, must_call)
+        shaped = shape_request(self._dialect, messages, tools, must_call)
         data = encode_chat(shaped, model, options, stream=on_delta is not None)
         answer = await self._post(data, model, on_delta)
-        return understand(self._dialect, answer, tools, strict_native=self._strict_native)
+        return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
 
     async def _post(self, data: bytes, model: str, on_delta: OnDelta | None) -> LLMResponse:
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.server import ServerFabric
-from agent_fabric.domain.changes import Change
+from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
@@ -81,7 +81,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
 def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
     room = MAX_DIFF_BYTES
 
-    def compared(change: Change) -> FileDiff | None:
+    def compared(change: FileChange) -> FileDiff | None:
         nonlocal room
         if room <= 0:
             return None

@@ -5,7 +5,7 @@ import asyncio
 from fastapi import FastAPI
 from starlette.responses import Response
 
-from agent_fabric.application.models.check_health import Finding, Level, can_run
+from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError
@@ -27,12 +27,12 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
         root, config = fabric.local.records.layout.root, fabric.config
         findings = [
             await asyncio.to_thread(look.python_finding),
-            Finding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
+            HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await unmet_settings(root, config, fabric.local.secrets.chain.resolve),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))
         except ConfigError as problem:
-            findings.append(Finding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
+            findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
         return json_answer(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))

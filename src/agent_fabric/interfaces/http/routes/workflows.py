@@ -18,7 +18,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
-from agent_fabric.infrastructure.workflows.definition_files import Found
+from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
@@ -103,13 +103,13 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
 
 
-def _checked(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[Found]:
+def _checked(workflows: Workflows, wish: WorkflowToCheck) -> Sequence[WorkflowFile]:
     if wish.text is not None:
         return [workflows.check_text(FilePath(wish.file), wish.text)]
     return workflows.files.list() if wish.name is None else [_find(workflows, wish.name)]
 
 
-def _find(workflows: Workflows, name: str) -> Found:
+def _find(workflows: Workflows, name: str) -> WorkflowFile:
     for each in workflows.files.list():
         if each.name == name:
             return each

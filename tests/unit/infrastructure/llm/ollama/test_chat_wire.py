@@ -6,7 +6,7 @@ import random
 import pytest
 from inline_snapshot import snapshot
 
-from agent_fabric.domain.dialects.shape import shape
+from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
@@ -31,7 +31,9 @@ CONVERSATION = (
 
 
 def sent(dialect: ToolDialect = ToolDialect.NATIVE, options: ChatOptions = OPTIONS) -> dict[str, object]:
-    body: dict[str, object] = json.loads(encode_chat(shape(dialect, CONVERSATION, [LOOK]), "m", options, stream=False))
+    body: dict[str, object] = json.loads(
+        encode_chat(shape_request(dialect, CONVERSATION, [LOOK]), "m", options, stream=False)
+    )
     return body
 
 
@@ -70,7 +72,7 @@ def test_request_sets_the_window_and_gives_arguments_as_objects() -> None:
 
 def test_schema_dialect_holds_the_answer_to_a_schema() -> None:
     body = sent(ToolDialect.SCHEMA)
-    assert body["format"] == shape(ToolDialect.SCHEMA, CONVERSATION, [LOOK]).answer_schema
+    assert body["format"] == shape_request(ToolDialect.SCHEMA, CONVERSATION, [LOOK]).answer_schema
     assert "tools" not in body
 
 
@@ -84,12 +86,12 @@ def test_window_and_loading_time_are_left_to_the_server_unless_they_are_set() ->
 
 def test_arguments_that_are_no_object_are_kept_where_the_model_sees_them() -> None:
     call = Message(Role.ASSISTANT, "", (ToolCallRequest(CallId("c"), "look", '{"at": '),))
-    body = json.loads(encode_chat(shape(ToolDialect.NATIVE, [call], []), "m", OPTIONS, stream=True))
+    body = json.loads(encode_chat(shape_request(ToolDialect.NATIVE, [call], []), "m", OPTIONS, stream=True))
     assert body["messages"][0]["tool_calls"][0]["function"]["arguments"] == {"unreadable": '{"at": '}
 
 
 def test_half_a_character_can_be_sent() -> None:
-    data = encode_chat(shape(ToolDialect.NATIVE, [Message(Role.USER, "\ud83d")], []), "m", OPTIONS, stream=True)
+    data = encode_chat(shape_request(ToolDialect.NATIVE, [Message(Role.USER, "\ud83d")], []), "m", OPTIONS, stream=True)
     assert b"\\ud83d" in data
 
 

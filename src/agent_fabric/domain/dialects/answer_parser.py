@@ -1,0 +1,78 @@
+"""Parses tool calls from the answer of a model, or reports what is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+from agent_fabric.domain.dialects.call_text import THOUGHT, NoCall, ParsedCalls, read_call, read_calls, read_object
+from agent_fabric.domain.dialects.line_lists import joined
+from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.messages import LLMResponse, ToolCallRequest, ToolDialect
+from agent_fabric.domain.tools import ToolSpec
+
+
+def parse_answer(
+    dialect: ToolDialect, response: LLMResponse, tools: Sequence[ToolSpec], *, strict_native: bool = False
+) -> LLMResponse:
+    """Return the answer with the calls that the model meant. Never raises, whatever the model wrote.
+
+    `problem` is set when a call was meant but cannot be made. With `strict_native` only the server's own calls count.
+    """
+    answer = response if response.dialect is dialect else replace(response, dialect=dialect)
+    if answer.tool_calls or not tools:
+        return answer
+    offered = {tool.name: tool for tool in tools}
+    cut_off = response.finish_reason == "length"
+    match dialect:
+        case ToolDialect.NATIVE:
+            if strict_native:
+                return answer
+            found = read_calls(response.content, offered)
+            return _with(answer, found, _NATIVE_FORM, cut_off=cut_off, recovered=True)
+        case ToolDialect.SCHEMA:
+            found = _constrained(response.content, offered)
+            return _with(answer, found, _SCHEMA_FORM, cut_off=cut_off)
+        case ToolDialect.TEXT:
+            found = read_calls(response.content, offered)
+            return _with(answer, found, _TEXT_FORM, cut_off=cut_off)
+        case unknown:
+            assert_never(unknown)
+
+
+_NATIVE_FORM = "Call the tool again."
+_SCHEMA_FORM = 'Answer with nothing but one JSON object: {"name": "<tool>", "arguments": {…}}'
+_TEXT_FORM = 'Send one fenced tool_call block with nothing in it but {"tool": "<tool>", "params": {…}}'
+_CUT_OFF = (
+    "Your answer was too long and was cut off, so nothing was done. Make a shorter call; write long files in parts."
+)
+
+
+def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
+    """Read an answer that should be one JSON object."""
+    if not text.strip():
+        return ParsedCalls()
+    try:
+        value = _in_whole_texts(read_object(text), tools)
+        name, arguments = read_call(value, tools)
+    except NoCall as problem:
+        # A server that does not know about schemas lets the model write what it likes.
+        found = read_calls(text, tools)
+        return found if found.calls else ParsedCalls(said=text, problem=found.problem or str(problem))
+    thought = value.get(THOUGHT)
+    said = thought.strip() if isinstance(thought, str) else ""
+    return ParsedCalls(said=said, calls=(ToolCallRequest(CallId("call_0"), name, arguments),))
+
+
+def _in_whole_texts(value: dict[str, Any], tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
+    """Put long texts together that the model gave line by line."""
+    tool = tools.get(str(value.get("name")))
+    return {**value, "arguments": joined(tool, value["arguments"])} if "arguments" in value else value
+
+
+def _with(answer: LLMResponse, found: ParsedCalls, form: str, *, cut_off: bool, recovered: bool = False) -> LLMResponse:
+    if found.calls:
+        return replace(answer, content=found.said, tool_calls=found.calls, recovered=recovered)
+    if found.problem:
+        problem = _CUT_OFF if cut_off else f"This call was not made: {found.problem.rstrip('.')}. {form}"
+        return replace(answer, problem=problem)
+    return answer

@@ -1,0 +1,61 @@
+"""Selects the tools that a small model may call next: it reads before it acts, and repeats no round."""
+
+from collections.abc import Sequence
+
+from agent_fabric.domain.dialects.observations import has_failed, was_repeated
+from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.program_files import can_be_run
+from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
+
+MAX_ROUNDS = 4
+"""Calls made again to no effect; after these a model may only finish."""
+
+
+def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
+    """Return the tools that a model may choose from next.
+
+    - The first call looks around, if there is a tool that does that and needs no arguments.
+    - A call that was made before and gives the same once more leads nowhere, and a small model goes on making it: its
+      tool is not the next choice, until something else has led on. In the end only the finish is left; at once, if
+      the call that was made twice in a row had done its work.
+    - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
+      that was written has been run.
+    """
+    shown: dict[tuple[str, str], str] = {}
+    """What each call gave the last time that it ran."""
+    asked: dict[str, tuple[str, str]] = {}
+    commands = {tool.name for tool in tools if tool.command_argument}
+    acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
+    rounds, unfinished, unrun, done_twice = 0, False, False, False
+    stuck_with: set[str] = set()
+    for message in messages:
+        for call in message.tool_calls:
+            asked[call.call_id] = (call.tool, call.arguments)
+        if message.role is not Role.TOOL or message.call_id not in asked:
+            continue
+        key = name, arguments = asked[message.call_id]
+        again = key in shown and (shown[key] == message.content or was_repeated(message.content))
+        rounds, stuck_with = (rounds + 1, {*stuck_with, name}) if again else (rounds, set())
+        unrun = (unrun or _writes_program(arguments)) and name not in commands
+        unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
+        done_twice = name in acting and was_repeated(message.content) and not unfinished
+        if not again:
+            shown[key] = message.content
+    if not asked:
+        return [tool for tool in tools if _looks_around(tool)] or tools
+    if rounds >= MAX_ROUNDS or done_twice:
+        return [tool for tool in tools if tool.name == FINISH_TASK] or tools
+    left_out = {*stuck_with, FINISH_TASK} if unfinished else stuck_with
+    return [tool for tool in tools if tool.name not in left_out] or tools
+
+
+def _looks_around(tool: ToolSpec) -> bool:
+    return tool.effect is Effect.READS and not tool.parameters.get("properties")
+
+
+def _writes_program(arguments: str) -> bool:
+    try:
+        path = arguments_from(arguments).get("path")
+    except BadArguments:
+        return False
+    return isinstance(path, str) and can_be_run(path)

@@ -1,0 +1,128 @@
+"""Shapes a conversation for a model according to its dialect."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from agent_fabric.domain.dialects.answer_schema import schema_of_calls
+from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
+from agent_fabric.domain.dialects.line_lists import as_lines
+from agent_fabric.domain.dialects.observations import has_failed, next_step, readable
+from agent_fabric.domain.dialects.offered_tools import offered_tools
+from agent_fabric.domain.dialects.signatures import signatures
+from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
+from agent_fabric.domain.tools import BadArguments, ToolSpec, arguments_from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapedRequest:
+    """The messages, tools and schema of one request."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec]
+    """For the server's own tool calls; empty when the messages tell the model about its tools."""
+    must_call: str | None
+    """The tool that the server should make the model choose; only with `tools`."""
+    answer_schema: Mapping[str, Any] | None = None
+    """JSON schema that the server must hold the answer to; None lets the model write freely."""
+
+
+def shape_request(
+    dialect: ToolDialect, messages: Sequence[Message], tools: Sequence[ToolSpec], must_call: str | None = None
+) -> ShapedRequest:
+    """Return the conversation as a model of this dialect takes it.
+
+    A longer conversation begins with the very bytes of the shorter one, so that servers can go on from what they have
+    kept. `must_call` changes no message for the same reason.
+    """
+    match dialect:
+        case ToolDialect.NATIVE:
+            return ShapedRequest(messages=messages, tools=tools, must_call=must_call)
+        case ToolDialect.SCHEMA:
+            last = messages[-1] if messages else None
+            failed = last is not None and last.role is Role.TOOL and has_failed(last.content)
+            schema = schema_of_calls(offered_tools(messages, tools), must_call, why_first=failed) if tools else None
+            return ShapedRequest(
+                messages=_told(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
+                tools=(),
+                must_call=None,
+                answer_schema=schema,
+            )
+        case ToolDialect.TEXT:
+            told = _told(messages, _TEXT_FORM, tools, _fenced_call)
+            return ShapedRequest(messages=told, tools=(), must_call=None)
+        case unknown:
+            assert_never(unknown)
+
+
+_SCHEMA_FORM = 'Answer with one call, as JSON: {"name": "<tool>", "arguments": {…}}'
+_TEXT_FORM = f"""\
+To call a tool, end your answer with one block like this, and nothing after it:
+{FENCE}{MARK}
+{{"tool": "<tool>", "params": {{…}}}}
+{FENCE}
+You then get its result. Inside the block there is nothing but JSON."""
+
+
+def _told(
+    messages: Sequence[Message],
+    form: str,
+    tools: Sequence[ToolSpec],
+    written: Callable[[str, Sequence[ToolCallRequest], Mapping[str, ToolSpec]], str],
+    *,
+    in_lines: bool = False,
+) -> list[Message]:
+    """Say in the messages what the server's own tool calls would carry."""
+    told: list[Message] = []
+    names: dict[str, str] = {}
+    known = {tool.name: tool for tool in tools}
+    task = next((message.content for message in messages if message.role is Role.USER), "")
+    for index, message in enumerate(messages):
+        if index == 0 and message.role is Role.SYSTEM and tools:
+            told.append(
+                replace(
+                    message,
+                    content=f"{message.content.rstrip()}\n\nTools:\n{signatures(tools, in_lines=in_lines)}\n\n{form}\n",
+                )
+            )
+        elif message.tool_calls:
+            names.update((call.call_id, call.tool) for call in message.tool_calls)
+            told.append(Message(Role.ASSISTANT, written(message.content, message.tool_calls, known)))
+        elif message.role is Role.TOOL:
+            name = names.get(message.call_id or "", "the tool")
+            then = next_step(task, known.get(name), message.content)
+            _say(told, "\n\n".join(filter(None, (readable(name, message.content), then))))
+        elif message.role is Role.USER:
+            _say(told, message.content)
+        else:
+            told.append(message)
+    return told
+
+
+def _say(told: list[Message], text: str) -> None:
+    """Add to what the model is told; many templates want the two sides to speak in turn."""
+    if told and told[-1].role is Role.USER:
+        told[-1] = Message(Role.USER, f"{told[-1].content}\n\n{text}")
+    else:
+        told.append(Message(Role.USER, text))
+
+
+def _json_call(said: str, calls: Sequence[ToolCallRequest], tools: Mapping[str, ToolSpec]) -> str:
+    texts = []
+    for number, call in enumerate(calls):
+        thought = {THOUGHT: said} if said and not number else {}
+        arguments = as_lines(tools.get(call.tool), _arguments(call))
+        texts.append(as_text({**thought, "name": call.tool, "arguments": arguments}))
+    return "\n".join(texts)
+
+
+def _fenced_call(said: str, calls: Sequence[ToolCallRequest], tools: Mapping[str, ToolSpec]) -> str:  # noqa: ARG001 - as above
+    blocks = [f"{FENCE}{MARK}\n{as_text({'tool': call.tool, 'params': _arguments(call)})}\n{FENCE}" for call in calls]
+    return "\n".join([said, *blocks] if said else blocks)
+
+
+def _arguments(call: ToolCallRequest) -> object:
+    try:
+        return arguments_from(call.arguments)
+    except BadArguments:
+        return call.arguments

@@ -1,0 +1,48 @@
+"""The opening message of a specialist: the task, and the results of the others."""
+
+import json
+from collections.abc import Sequence
+
+from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import TaskForceMode
+
+MAX_FORWARDED_CHARS = 8_000
+"""Of each earlier result; the whole is in the workspace and in the log."""
+
+
+def opening_for(state: RunState, specialist_id: SpecialistId) -> str:
+    """Return the first user message for a specialist."""
+    assert state.task is not None
+    others = [who for who in state.specialist_ids if who != specialist_id]
+    if not others:
+        return state.task.prompt
+    if state.task_force_mode is TaskForceMode.PARALLEL:
+        notes = [
+            f"You work on this as {specialist_id!r}, at the same time as {_listed(others)}. Do your own part of the "
+            "task. You share one workspace: give your files names that the others will not use."
+        ]
+    else:
+        earlier = state.specialist_ids[: state.specialist_ids.index(specialist_id)]
+        later = state.specialist_ids[len(earlier) + 1 :]
+        notes = [_told(state, who) for who in earlier]
+        if later:
+            notes.append(f"You work on this as {specialist_id!r}. After you come {_listed(later)}: do your own part.")
+        else:
+            notes.append(f"You work on this as {specialist_id!r}. You are the last: complete the task.")
+    return "\n\n".join([state.task.prompt, *notes])
+
+
+def _listed(names: Sequence[SpecialistId]) -> str:
+    return " and ".join(repr(str(name)) for name in names)
+
+
+def _told(state: RunState, who: SpecialistId) -> str:
+    """Say what came of somebody who worked before."""
+    if who in state.failed:
+        return f"Before you, {who!r} failed: {state.failed[who].message} Its files, if any, are in the workspace."
+    lane = state.lanes.get(LaneId(who))
+    result = json.dumps(lane.payload if lane is not None else {}, ensure_ascii=False, default=str)
+    if len(result) > MAX_FORWARDED_CHARS:
+        result = f"{result[:MAX_FORWARDED_CHARS]} … (cut)"
+    return f"Before you, {who!r} has worked on this; its files are in the workspace. Its result:\n{result}"

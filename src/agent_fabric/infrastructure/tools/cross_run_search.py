@@ -1,0 +1,84 @@
+"""The tool that searches earlier runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
+from agent_fabric.application.ports.sources import Snapshots
+from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.research import moment
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.infrastructure.tools.files import text_argument
+
+USUAL_RUNS, MAX_RUNS = 5, 20
+_PROMPT_CHARS, _SUMMARY_CHARS = 400, 2_000
+
+CROSS_RUN_SEARCH = ToolSpec(
+    name="cross_run_search",
+    description="Search the tasks and results of earlier runs. Cite one with the url that it has here.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A few words"},
+            "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": USUAL_RUNS},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    effect=Effect.IDEMPOTENT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CrossRunSearch:
+    """Tool: find earlier runs by words. What a run says can be cited like a page, as `run:<id>`."""
+
+    catalogue: RunCatalogue
+    snapshots: Snapshots
+    clock: Clock
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Search for `query`, leaving out the run that asks.
+
+        Raises:
+            ValueError: an argument is wrong.
+        """
+        query = text_argument(args, "query")
+        limit = min(int(args.get("max_results", USUAL_RUNS)), MAX_RUNS)
+        found = await self.catalogue.search(query, limit=limit + 1)
+        records = [record for record in found if record.run_id != context.run_id][:limit]
+        at = self.clock.now()
+        sources = [await self.snapshots.keep(_page(record), fetched_at=at) for record in records]
+        return ToolResult(output={"query": query, "runs": [_shown(each) for each in records]}, sources=tuple(sources))
+
+
+def _shown(record: RunRecord) -> dict[str, Any]:
+    return {
+        "run_id": record.run_id,
+        "url": _address(record),
+        "created_at": moment(record.created_at),
+        "status": record.status.value,
+        "specialist_ids": list(record.specialist_ids),
+        "prompt": record.prompt[:_PROMPT_CHARS],
+        "summary": record.summary[:_SUMMARY_CHARS],
+    }
+
+
+def _page(record: RunRecord) -> Page:
+    text = f"{record.prompt}\n\n{record.summary}\n"
+    return Page(
+        url=_address(record),
+        final_url=_address(record),
+        status=200,
+        content_type="text/plain",
+        body=text.encode("utf-8", "replace"),
+        title=" ".join(record.prompt.split())[:200],
+        text=text,
+        cut=False,
+    )
+
+
+def _address(record: RunRecord) -> str:
+    return f"run:{record.run_id}"

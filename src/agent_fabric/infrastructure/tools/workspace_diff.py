@@ -1,0 +1,64 @@
+"""Reports which files of a small workspace a command changed, so that the model sees its effect."""
+
+from collections.abc import Mapping
+
+from agent_fabric.application.ports.sandbox import Sandbox
+
+MAX_FILES = 40
+"""In a larger workspace nothing is compared: looking would take longer than it is worth."""
+COMPARED_BYTES = 4_096
+"""From the start of each file."""
+MAX_SHOWN = 5
+SHOWN_BYTES = 200
+
+FOLDER = b"(folder)"
+
+FileHeads = Mapping[str, bytes]
+"""Files and how they begin."""
+
+
+async def file_heads(sandbox: Sandbox) -> FileHeads | None:
+    """Return how the files of a workspace begin; None when there are many, or none can be listed."""
+    try:
+        names, more = await sandbox.list_files(".", max_entries=MAX_FILES)
+    except OSError:
+        return None  # the command has removed the folder itself
+    if more:
+        return None
+    picture: dict[str, bytes] = {}
+    for name in names:
+        if name.endswith("/"):
+            picture[name] = FOLDER
+            continue
+        try:
+            data, size = await sandbox.read_file(name, max_bytes=COMPARED_BYTES)
+        except OSError:
+            continue  # gone already, or a link that leads out
+        picture[name] = data + b"%d" % size if size > COMPARED_BYTES else data
+    return picture
+
+
+def written(before: FileHeads, after: FileHeads) -> tuple[str, ...]:
+    """Return the files that are new or not as they were."""
+    return tuple(sorted(name for name, data in after.items() if data != FOLDER and before.get(name) != data))
+
+
+def difference(before: FileHeads, after: FileHeads) -> dict[str, str]:
+    """Return what is not as it was, with how it begins now."""
+    changed = {
+        name: begins(data[:SHOWN_BYTES], whole=len(data) <= SHOWN_BYTES)
+        for name, data in after.items()
+        if before.get(name) != data
+    }
+    changed |= dict.fromkeys(before.keys() - after.keys(), "(deleted)")
+    if len(changed) <= MAX_SHOWN:
+        return dict(sorted(changed.items()))
+    shown = dict(sorted(changed.items())[:MAX_SHOWN])
+    return {**shown, "…": f"and {len(changed) - MAX_SHOWN} more"}
+
+
+def begins(data: bytes, *, whole: bool) -> str:
+    """Return the beginning of a file as text, with a mark where it goes on."""
+    if b"\0" in data:
+        return "(not text)"
+    return data.decode(errors="replace") if whole else f"{data.decode(errors='ignore')}…"
