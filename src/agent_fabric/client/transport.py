@@ -291,7 +291,8 @@ class _Explained:
             case aiohttp.ClientConnectorCertificateError():
                 raise ServerUnreachable(
                     f"The way to {self._address} is not safe: {_said(problem.certificate_error)}",
-                    hint="If the certificate is your own, name its authority in SSL_CERT_FILE.",
+                    hint="If the certificate is your own, name its authority in SSL_CERT_FILE. If it is for "
+                    "another name, use that: --server https://NAME:PORT",
                 ) from None
             case aiohttp.ClientSSLError():
                 raise ServerUnreachable(
