@@ -13,7 +13,7 @@ from agent_fabric.infrastructure.llm.chooser import ConfiguredModels, settings_a
 from agent_fabric.infrastructure.llm.clients import Backend, BackendClients
 from agent_fabric.infrastructure.llm.custom import CustomBackend
 from agent_fabric.infrastructure.llm.egress import OfflineChatClients
-from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend, EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend
 from agent_fabric.infrastructure.llm.fallback import FallbackChatClients
 from agent_fabric.infrastructure.llm.managed import ManagedBackend
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
@@ -104,7 +104,6 @@ def build_model_stack(config: FabricConfig, resolve: Resolve, root: Path | None 
         embedded_slots=config.embedded.slots,
         generic=generic,
         ollama=ollama,
-        embedded=EmbeddedCatalogue(),
         cards=cards,
         managed=managed,
         offline=config.offline,

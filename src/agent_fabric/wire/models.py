@@ -76,7 +76,11 @@ _PARTS: list[Shape[Any]] = [
         name="CatalogueLine",
     ),
     Shape(WeightsFile, name="FileLine"),
-    Shape(LoadedModel, name="LoadedLine"),
+    Shape(
+        LoadedModel,
+        "name path pid loading context_window slots in_use idle_for_s idle_s memory_bytes",
+        name="LoadedLine",
+    ),
 ]
 _SHELF = Shape(Shelf, "runtime folder catalogue files", parts=_PARTS)
 _EMBEDDED = Shape(EmbeddedModels, "*shelf loaded", name="EmbeddedLine", parts=[_SHELF, *_PARTS])

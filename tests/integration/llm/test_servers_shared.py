@@ -239,7 +239,7 @@ async def test_stop_ends_a_server_of_any_process_and_says_whether_there_was_one(
         endpoint = await servers.ensure(spec)
         other = LlamaServers(tmp_path / "state" / "servers", command=CHILD)
         (found,) = other.running()
-        assert (found.pid, found.name, found.model) == (endpoint.pid, "tiny", str(model))
+        assert (found.pid, found.name, found.path) == (endpoint.pid, "tiny", str(model))
         assert found.memory_bytes is None or found.memory_bytes > 1_000_000
         assert await other.stop(spec)
         await gone(endpoint.pid)
@@ -251,7 +251,7 @@ async def test_a_server_can_be_stopped_while_it_loads(tmp_path: Path, model: Pat
         waiting = asyncio.create_task(servers.ensure(ServerSpec(model=model)))
         await until(servers.running)
         (found,) = servers.running()
-        assert found.port is None
+        assert found.loading
         assert await servers.stop_all() == 1
         await gone(found.pid)
         with pytest.raises(ModelError, match="SIGTERM"):

@@ -144,6 +144,7 @@ def test_little_free_memory_is_a_warning_unless_the_model_is_loaded_already() ->
     tight = PretendMachine(replace(FACTS, memory_free_bytes=GB))
     assert examined(tight)["memory"].level is Level.WARN
     server = LoadedModel(
+        key="k",
         name="small",
         path=ENTRY.path,
         pid=7,

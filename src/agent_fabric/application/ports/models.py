@@ -70,8 +70,10 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A process that has an embedded model in memory."""
+    """A process that has a model in memory."""
 
+    key: str
+    """Tells the process from others that serve the same model."""
     name: str
     path: str
     pid: int
@@ -79,11 +81,12 @@ class LoadedModel:
     context_window: int
     slots: int
     in_use: bool
-    """A living process of ours holds on to it."""
+    """A living process holds a lease on it."""
     idle_for_s: float
     idle_s: float | None
     """When it ends by itself; not set: when its owner does."""
     memory_bytes: int | None
+    """Memory it occupies now, its model included; not set where the system does not tell."""
 
 
 class Speed(NamedTuple):

@@ -11,6 +11,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolDialect
 from agent_fabric.domain.models import ModelCard, same_model, select_model, smallest_chat_model
 from agent_fabric.infrastructure.llm.egress import is_here
+from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
@@ -48,18 +49,6 @@ class OllamaModels(Protocol):
         ...
 
 
-class EmbeddedModels(Protocol):
-    """The models inside agent-fabric."""
-
-    def card_for(self, name: str | None, key: str) -> ModelCard:
-        """Return the card of a model by its name in the catalogue or the path of its file, else the key's own.
-
-        Raises:
-            ConfigError: there is no such model.
-        """
-        ...
-
-
 class ManagedModels(Protocol):
     """What the llama-server that fabric owns has."""
 
@@ -89,7 +78,6 @@ class ConfiguredModels:
     embedded_slots: int
     generic: ServerModels
     ollama: OllamaModels
-    embedded: EmbeddedModels
     cards: KnownCards
     managed: ManagedModels | None = None
     """None: fabric owns no llama-server."""
@@ -168,7 +156,7 @@ class ConfiguredModels:
         return ChosenModel(_settings(key, config, "ollama", base_url, card), why)
 
     def _embedded(self, key: str, config: ModelConfig, model: str | None, why: str) -> ChosenModel:
-        card = self.cards.improve(self.embedded.card_for(model, key), EMBEDDED_URL)
+        card = self.cards.improve(embedded_card(model, key), EMBEDDED_URL)
         window = config.context_window or self.embedded_window
         window = min(window, card.context_window or window)
         settings = _settings(

@@ -1,7 +1,7 @@
 """The models inside agent-fabric: llama.cpp in a process of its own, which all runs of a user share."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,11 +16,7 @@ from agent_fabric.infrastructure.llm.servers.spec import DEFAULT_CONTEXT_WINDOW,
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
-from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
-
-_CONNECT_TIMEOUT_S = 10.0
-"""A machine that is busy computing answers late, but the server is on it."""
-_BILLION = 1e9
+from agent_fabric.infrastructure.llm.weights.gguf import card_of_file
 
 
 def is_path(name: str) -> bool:
@@ -28,32 +24,24 @@ def is_path(name: str) -> bool:
     return "/" in name or "\\" in name
 
 
-class EmbeddedCatalogue:
-    """What is known of the models inside agent-fabric, and of GGUF files."""
+def embedded_card(name: str | None, key: str) -> ModelCard:
+    """Return the card of a model by its name in the catalogue or the path of its file, else the key's own.
 
-    def card_for(self, name: str | None, key: str) -> ModelCard:
-        if name is not None and is_path(name):
-            return _card_of_file(Path(name).expanduser())
-        model = find(name) if name else next((each for each in CATALOGUE if each.profile == key), CATALOGUE[0])
-        return ModelCard(
-            name=model.name,
-            digest=model.sha256,
-            parameters_b=model.parameters / _BILLION,
-            dialect=model.dialect,
-            context_window=model.context_window,
-            compact=True,
-        )
-
-
-def _card_of_file(path: Path) -> ModelCard:
-    info = read_gguf(path)
-    return ModelCard(
-        name=str(path),
-        parameters_b=info.parameters / _BILLION,
-        chats=info.has_chat_template,
+    Raises:
+        ConfigError: there is no such model.
+    """
+    if name is not None and is_path(name):
+        path = Path(name).expanduser()
         # llama.cpp can hold any model to a schema, and small ones need it.
-        dialect=ToolDialect.SCHEMA,
-        context_window=info.context_length,
+        return replace(card_of_file(path), name=str(path), dialect=ToolDialect.SCHEMA)
+    model = find(name) if name else next((each for each in CATALOGUE if each.profile == key), CATALOGUE[0])
+    return ModelCard(
+        name=model.name,
+        digest=model.sha256,
+        parameters_b=model.parameters / 1e9,
+        dialect=model.dialect,
+        context_window=model.context_window,
+        compact=True,
     )
 
 

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.errors import ModelError
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard
-from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.backend import OllamaBackend
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
@@ -31,7 +31,7 @@ class ServerFacts:
 
     async def card(self, settings: ModelSettings) -> ModelCard:
         if settings.backend == "embedded":
-            return EmbeddedCatalogue().card_for(settings.model, settings.key)
+            return embedded_card(settings.model, settings.key)
         if settings.backend == "ollama":
             try:
                 found = await self.ollama.server(ServerAddress.of(settings)).card(settings.model)

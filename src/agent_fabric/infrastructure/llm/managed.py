@@ -21,10 +21,8 @@ from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
 from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama, ManagedStatus
 from agent_fabric.infrastructure.llm.servers.spec import quiet
 from agent_fabric.infrastructure.llm.switched_model import SwitchedModel
-from agent_fabric.infrastructure.llm.weights.gguf import read_gguf
+from agent_fabric.infrastructure.llm.weights.gguf import card_of_file
 from agent_fabric.infrastructure.threads import on_own_thread
-
-_BILLION = 1e9
 
 
 class ManagedBackend:
@@ -187,10 +185,4 @@ def _card_of(path: Path) -> ModelCard:
 
 @lru_cache(maxsize=16)
 def _read_card(path: Path, _changed_ns: int) -> ModelCard:
-    info = read_gguf(path)
-    return ModelCard(
-        name=path.stem,
-        parameters_b=info.parameters / _BILLION,
-        chats=info.has_chat_template,
-        context_window=info.context_length,
-    )
+    return card_of_file(path)

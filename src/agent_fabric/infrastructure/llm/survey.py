@@ -27,12 +27,11 @@ from agent_fabric.domain.errors import ModelError, ModelUnreachable
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard, find_model, is_loopback
 from agent_fabric.infrastructure.llm.cards import CardFile
-from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
 from agent_fabric.infrastructure.llm.openai_wire import listed_models
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
-from agent_fabric.infrastructure.llm.servers.spec import RunningServer
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.llm.weights.folder import InstalledModel, ModelFolder
 from agent_fabric.infrastructure.own_path import own_path
@@ -130,7 +129,7 @@ class MachineSurvey:
         )
 
     def loaded(self) -> Sequence[LoadedModel]:
-        return [_loaded(server) for server in self.servers.running()]
+        return self.servers.running()
 
     async def measured(self, settings: ModelSettings) -> Speed:
         known = self.cards.improve(await self._card(settings), settings.base_url)
@@ -139,7 +138,7 @@ class MachineSurvey:
     async def _card(self, settings: ModelSettings) -> ModelCard:
         """Return the card under whose name a probe of this model was kept."""
         if settings.backend == "embedded":
-            return EmbeddedCatalogue().card_for(settings.model, settings.key)
+            return embedded_card(settings.model, settings.key)
         named = ModelCard(name=settings.model)
         if settings.backend != "ollama":
             return named
@@ -183,19 +182,4 @@ def _entry(model: CatalogueModel, folder: ModelFolder, installed: InstalledModel
         path=str(folder.file_of(model)),
         stored=stored,
         begun_bytes=begun,
-    )
-
-
-def _loaded(server: RunningServer) -> LoadedModel:
-    return LoadedModel(
-        name=server.name,
-        path=server.model,
-        pid=server.pid,
-        loading=server.port is None,
-        context_window=server.context_window,
-        slots=server.slots,
-        in_use=server.in_use,
-        idle_for_s=round(server.idle_for_s, 1),
-        idle_s=server.idle_s,
-        memory_bytes=server.memory_bytes,
     )

@@ -235,7 +235,7 @@ def rm(
     async def go(here: ModelsHere) -> int:
         path = _file_named(name, here)
         for server in here.servers.running():
-            if server.model != str(path.resolve()):
+            if server.path != str(path.resolve()):
                 continue
             if server.in_use:
                 raise WeightsUnavailable(

@@ -13,7 +13,6 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import ToolDialect
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.infrastructure.llm.chooser import ConfiguredModels
-from agent_fabric.infrastructure.llm.embedded import EmbeddedCatalogue
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 from agent_fabric.testing.fakes import quiet
 
@@ -65,7 +64,6 @@ class Machine:
             embedded_slots=1,
             generic=self,
             ollama=self,
-            embedded=EmbeddedCatalogue(),
             cards=self,
             managed=None if self.managed is None else self,
             offline=self.offline,

@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.domain.errors import ConfigError, ModelRefused, ModelUnreachable, WeightsUnavailable
 from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend, EmbeddedCatalogue
+from agent_fabric.infrastructure.llm.embedded import EmbeddedBackend, embedded_card
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
 from agent_fabric.testing.fakes import quiet
 from agent_fabric.testing.workbench import SETTINGS
@@ -27,7 +27,7 @@ def backend(folder: Path, *, ensure: bool = True, download: bool = True) -> Embe
     [(None, "quality", 1.5), (None, "fast", 0.5), (None, "other", 1.5), ("0.5b", "quality", 0.5)],
 )
 def test_a_key_or_a_name_means_a_model_of_the_catalogue(name: str | None, key: str, size: float) -> None:
-    card = EmbeddedCatalogue().card_for(name, key)
+    card = embedded_card(name, key)
     assert card.parameters_b == size
     assert (card.dialect, card.compact, card.context_window) == (ToolDialect.SCHEMA, True, 32_768)
     assert len(card.digest) == 64
@@ -37,7 +37,7 @@ def test_a_file_that_is_no_model_is_explained(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF but not really")
     for name in (str(tmp_path / "a.gguf"), str(tmp_path / "missing.gguf")):
         with pytest.raises(ConfigError) as caught:
-            EmbeddedCatalogue().card_for(name, "quality")
+            embedded_card(name, "quality")
         assert caught.value.hint
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.models import LoadedModel
 from agent_fabric.domain.errors import ConfigError, ModelRefused
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.llm.servers.leases import Leases
@@ -14,7 +15,7 @@ from agent_fabric.infrastructure.llm.servers.llama_server import Launch, LlamaSe
 from agent_fabric.infrastructure.llm.servers.locks import is_free, is_held
 from agent_fabric.infrastructure.llm.servers.processes import EMBEDDED, memory_of, server_environment
 from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, ServerFiles
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, RunningServer, ServerSpec, quiet
+from agent_fabric.infrastructure.llm.servers.spec import Endpoint, ServerSpec, quiet
 
 
 class LlamaServers:
@@ -97,7 +98,7 @@ class LlamaServers:
         """End the shared servers of this user that no process uses now; return how many there were."""
         return sum([await self.stop(server.key) for server in self.running() if not server.in_use])
 
-    def running(self) -> list[RunningServer]:
+    def running(self) -> list[LoadedModel]:
         """Return the servers of this user that run or load now, those of other processes too."""
         return [found for key in self._keys() if (found := _running(ServerFiles(self._folder, key))) is not None]
 
@@ -130,22 +131,22 @@ class LlamaServers:
         return sorted(lock.stem for lock in self._folder.glob("*.lock"))
 
 
-def _running(files: ServerFiles) -> RunningServer | None:
+def _running(files: ServerFiles) -> LoadedModel | None:
     holder = files.holder() if is_held(files.lock) else None
     if holder is None:
         return None
     listening = files.listening()
     in_use = files.key.startswith(MANAGED) or not is_free(files.lease)
-    return RunningServer(
+    return LoadedModel(
         key=files.key,
         name=holder.name,
-        model=holder.model,
+        path=holder.model,
         pid=holder.pid,
-        port=listening.port if listening else None,
+        loading=listening is None,
         slots=listening.slots if listening else 0,
         context_window=listening.context_window if listening else 0,
         in_use=in_use,
-        idle_for_s=0.0 if in_use else _age(files.lease),
+        idle_for_s=0.0 if in_use else round(_age(files.lease), 1),
         idle_s=listening.idle_s if listening else None,
         memory_bytes=memory_of(holder.pid),
     )

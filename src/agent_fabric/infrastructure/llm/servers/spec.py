@@ -84,25 +84,3 @@ def endpoint_of(listening: Listening) -> Endpoint:
         context_window=listening.context_window,
         pid=listening.pid,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningServer:
-    """A server as a person sees it in a list."""
-
-    key: str
-    name: str
-    model: str
-    pid: int
-    port: int | None
-    """Not set: it still loads."""
-    slots: int
-    context_window: int
-    in_use: bool
-    """A living process holds on to it."""
-    idle_for_s: float
-    """How long nobody has used it."""
-    idle_s: float | None
-    """When it will end by itself; not set: when its owner does."""
-    memory_bytes: int | None
-    """Memory it occupies now, its model included; not set where the system does not tell."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.models import ModelCard
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
@@ -54,6 +55,21 @@ class GgufInfo:
 
 class _Malformed(Exception):
     """The file breaks the format; the message says how."""
+
+
+def card_of_file(path: Path) -> ModelCard:
+    """Return what a GGUF file says about its model.
+
+    Raises:
+        ConfigError: as of `read_gguf`.
+    """
+    info = read_gguf(path)
+    return ModelCard(
+        name=path.stem,
+        parameters_b=info.parameters / 1e9,
+        chats=info.has_chat_template,
+        context_window=info.context_length,
+    )
 
 
 def read_gguf(path: Path) -> GgufInfo:

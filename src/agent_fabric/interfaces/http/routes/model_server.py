@@ -1,5 +1,7 @@
 """The llama-server that fabric owns: look at it, switch its model or its options, start it again."""
 
+from dataclasses import asdict
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
@@ -79,17 +81,5 @@ def _none() -> Response:
 
 
 def _shown(managed: ManagedBackend) -> Response:
-    status, config = managed.status(), managed.llama.config
-    body = {
-        "stage": status.stage,
-        "model": status.model,
-        "options": config.model_dump(mode="json", include=set(ModelServerOptions.model_fields)),
-        "pid": status.pid,
-        "slots": status.slots,
-        "context_window": status.context_window,
-        "running": status.running,
-        "waiting": status.waiting,
-        "memory_bytes": status.memory_bytes,
-        "problem": status.problem,
-    }
-    return Response(dump_json(body), media_type="application/json")
+    options = managed.llama.config.model_dump(mode="json", include=set(ModelServerOptions.model_fields))
+    return Response(dump_json({**asdict(managed.status()), "options": options}), media_type="application/json")
