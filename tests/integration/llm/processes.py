@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 
 from agent_fabric.infrastructure.llm.servers.loopback import status_of
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint
+from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
 
 PATIENCE_S = 30.0
 

@@ -20,7 +20,7 @@ from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelBusy, ModelError
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.servers.managed_llama import ManagedLlama
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint
+from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
 from integration.llm.processes import asked, gone, lives, passed, said, until
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("stand_in_llama_server.py")))
@@ -35,7 +35,7 @@ async def main():
     folder, model, *command = sys.argv[1:]
     llama = ManagedLlama(ManagedLlamaConfig(command=command, model=model), folder=Path(folder))
     endpoint = await llama.start()
-    print(endpoint.pid, endpoint.origin, endpoint.api_key, flush=True)
+    print(endpoint.pid, endpoint.port, endpoint.api_key, flush=True)
     await asyncio.sleep(60)
 
 asyncio.run(main())
@@ -234,8 +234,8 @@ async def owned_by_another_process(folder: Path, model: Path) -> AsyncIterator[t
     owner = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - takes no time
     assert owner.stdout is not None
     try:
-        pid, origin, api_key = (await asyncio.to_thread(owner.stdout.readline)).split()
-        endpoint = Endpoint(base_url=f"{origin}/v1", api_key=api_key, slots=1, context_window=1, pid=int(pid))
+        pid, port, api_key = (await asyncio.to_thread(owner.stdout.readline)).split()
+        endpoint = Endpoint(int(pid), int(port), api_key, slots=1, context_window=1, idle_s=None)
         yield endpoint, asked(endpoint, "/props")["pid"]
     finally:
         owner.kill()

@@ -5,7 +5,7 @@ from typing import Final
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession, OpenAICompatibleClient
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint
+from agent_fabric.infrastructure.llm.servers.server_files import Endpoint
 
 _CONNECT_TIMEOUT_S: Final = 10.0
 """A machine that is busy computing answers late, but the server is on it."""

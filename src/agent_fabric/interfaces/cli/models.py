@@ -10,13 +10,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from agent_fabric.application.models.probe_model import Probed
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.bootstrap.models_here import ModelsHere, open_models
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.edit.save import file_to_change, save_model
 from agent_fabric.config.loader import load_config
-from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError, Interrupted, WeightsUnavailable
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
@@ -63,9 +61,7 @@ def list_models(workspace: Workspace = None, server: Server = None, as_json: AsJ
     """Show which model each key means today and why, and what else is at hand. Starts and downloads nothing."""
     url = server_of(workspace, server)
     if url is None:
-        root = fabric_root(workspace)
-        config = configuration(root).config
-        found: Json = models_object(asyncio.run(_with_models(root, config, lambda here: here.list_models())))
+        found: Json = models_object(_with_models(workspace, lambda here: here.list_models()))
     else:
         found = with_client(url, lambda client: client.models.everything())
     if as_json:
@@ -88,8 +84,6 @@ def pull(
       fabric models pull fast
       fabric models pull llama3.1:8b
     """  # noqa: D301 - the mark makes lines stay as they are
-    root = fabric_root(workspace)
-    config = configuration(root).config
     wanted = name if name is not None else "quality"
 
     async def go(here: ModelsHere) -> dict[str, Any]:
@@ -103,7 +97,7 @@ def pull(
 
     with Notices(shown=_progress_is_welcome(as_json)) as notices:
         try:
-            done = asyncio.run(_with_models(root, config, go))
+            done = _with_models(workspace, go)
         except KeyboardInterrupt:
             return _interrupted(f"fabric models pull {wanted}", as_json=as_json)
     if as_json:
@@ -139,7 +133,7 @@ def use(
     root = fabric_root(workspace)
     config = configuration(root).config
     key = config.default_model_key if key is None else key
-    found = asyncio.run(_with_models(root, config, lambda here: here.list_models()))
+    found = _with_models(workspace, lambda here: here.list_models())
     choice = choice_of(name, model, found.shelf, found.ollama)
     change = {"backend": choice.backend, "base_url": choice.base_url, "model": choice.model}
     _require_no_foreign_secrets(config.models.get(key), choice.base_url)
@@ -209,14 +203,11 @@ def probe(key: Key = None, workspace: Workspace = None, server: Server = None, a
 
 
 def _probed_here(workspace: str | None, key: str | None, notice: Notice) -> Json:
-    root = fabric_root(workspace)
-    config = configuration(root).config
-    wanted = config.default_model_key if key is None else key
+    async def go(here: ModelsHere) -> Json:
+        wanted = here.config.default_model_key if key is None else key
+        return {**probed_object(await here.probe_model(wanted, notice)), "key": wanted}
 
-    async def go(here: ModelsHere) -> Probed:
-        return await here.probe_model(wanted, notice)
-
-    return {**probed_object(asyncio.run(_with_models(root, config, go))), "key": wanted}
+    return _with_models(workspace, go)
 
 
 @app.command()
@@ -229,8 +220,6 @@ def rm(
 
     Example: fabric models rm fast
     """
-    root = fabric_root(workspace)
-    config = configuration(root).config
 
     async def go(here: ModelsHere) -> int:
         path = _file_named(name, here)
@@ -245,7 +234,7 @@ def rm(
             await here.servers.stop_idle()
         return here.weights.folder.remove(name)
 
-    freed = asyncio.run(_with_models(root, config, go))
+    freed = _with_models(workspace, go)
     if as_json:
         print_json({"name": name, "freed_bytes": freed})
     else:
@@ -262,14 +251,12 @@ def stop(
 
     Example: fabric models stop
     """
-    root = fabric_root(workspace)
-    config = configuration(root).config
 
     async def go(here: ModelsHere) -> tuple[int, int]:
         ended = await (here.servers.stop_all() if everything else here.servers.stop_idle())
         return ended, sum(server.in_use for server in here.servers.running())
 
-    ended, left = asyncio.run(_with_models(root, config, go))
+    ended, left = _with_models(workspace, go)
     if as_json:
         print_json({"ended": ended, "in_use": left})
         return
@@ -291,9 +278,15 @@ def _file_named(name: str, here: ModelsHere) -> Path:
         raise ConfigError(problem.message, hint=hint) from None
 
 
-async def _with_models(root: Path, config: FabricConfig, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
-    async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve) as here:
-        return await work(here)
+def _with_models(workspace: str | None, work: Callable[[ModelsHere], Awaitable[T]]) -> T:
+    root = fabric_root(workspace)
+    config = configuration(root).config
+
+    async def go() -> T:
+        async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve) as here:
+            return await work(here)
+
+    return asyncio.run(go())
 
 
 def _progress_is_welcome(as_json: bool) -> bool:

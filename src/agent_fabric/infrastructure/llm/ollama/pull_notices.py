@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.infrastructure.llm.ollama.model_wire import PullStep
+from agent_fabric.infrastructure.llm.weights.progress import amount
 
 _PAUSE_S = 0.25
 """Time between two texts about the same part."""
-_MB = 1_000_000
 
 
 class PullNotices:
@@ -29,9 +29,5 @@ class PullNotices:
         if not (begun or complete) and now - self._said_at < _PAUSE_S:
             return
         self._said_at, self._status = now, step.status
-        self._notice(f"Pulling {self._name}: {_amount(step) if step.total else step.status}")
-
-
-def _amount(step: PullStep) -> str:
-    completed = min(step.completed, step.total)
-    return f"{completed * 100 // step.total} %, {completed / _MB:.0f} of {step.total / _MB:.0f} MB"
+        text = amount(min(step.completed, step.total), step.total) if step.total else step.status
+        self._notice(f"Pulling {self._name}: {text}")

@@ -14,8 +14,7 @@ from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
 from agent_fabric.infrastructure.llm.servers.loopback import answers_health
 from agent_fabric.infrastructure.llm.servers.processes import StartedServer, end_server, start_server
-from agent_fabric.infrastructure.llm.servers.server_files import ServerFiles
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, endpoint_of
+from agent_fabric.infrastructure.llm.servers.server_files import Endpoint, ServerFiles
 from agent_fabric.infrastructure.llm.servers.start_errors import start_failure
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -180,7 +179,7 @@ class LlamaServer:
         if listening is None or self.pid != listening.pid:
             return None
         ready = await on_own_thread(lambda: answers_health(listening.port, listening.api_key))
-        return endpoint_of(listening) if ready else None
+        return listening if ready else None
 
     def _note_ready(self, endpoint: Endpoint, stamp: tuple[int, int] | None) -> Endpoint:
         self._stamp = stamp

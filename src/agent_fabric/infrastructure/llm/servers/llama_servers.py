@@ -14,8 +14,8 @@ from agent_fabric.infrastructure.llm.servers.leases import Leases
 from agent_fabric.infrastructure.llm.servers.llama_server import Launch, LlamaServer
 from agent_fabric.infrastructure.llm.servers.locks import is_free, is_held
 from agent_fabric.infrastructure.llm.servers.processes import EMBEDDED, memory_of, server_environment
-from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, ServerFiles
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, ServerSpec, quiet
+from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, Endpoint, ServerFiles
+from agent_fabric.infrastructure.llm.servers.spec import ServerSpec, quiet
 
 
 class LlamaServers:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.config.own_secrets import without_own_secrets
@@ -22,8 +21,8 @@ from agent_fabric.infrastructure.llm.servers.llama_server import Launch, LlamaSe
 from agent_fabric.infrastructure.llm.servers.locks import FileLock
 from agent_fabric.infrastructure.llm.servers.loopback import answers_health, slots_of
 from agent_fabric.infrastructure.llm.servers.processes import memory_of
-from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, ServerFiles
-from agent_fabric.infrastructure.llm.servers.spec import Endpoint, quiet
+from agent_fabric.infrastructure.llm.servers.server_files import MANAGED, Endpoint, ServerFiles
+from agent_fabric.infrastructure.llm.servers.spec import quiet
 from agent_fabric.infrastructure.threads import on_own_thread
 
 _SUPERVISOR = (sys.executable, "-P", "-m", "agent_fabric.infrastructure.llm.servers.supervisor")
@@ -227,7 +226,7 @@ class ManagedLlama:
         """After a request that failed: a server that is ending is not taken for one that lives."""
         self._doubted = False
         endpoint = self._server.endpoint
-        if endpoint is not None and not await on_own_thread(lambda: answers_health(_port(endpoint), endpoint.api_key)):
+        if endpoint is not None and not await on_own_thread(lambda: answers_health(endpoint.port, endpoint.api_key)):
             await self._server.wait_until_gone(_DYING_S)
 
     @asynccontextmanager
@@ -264,7 +263,7 @@ class ManagedLlama:
             return False
         try:
             slots = await on_own_thread(
-                lambda: slots_of(_port(endpoint), api_key=endpoint.api_key, timeout_s=_SLOTS_TIMEOUT_S)
+                lambda: slots_of(endpoint.port, api_key=endpoint.api_key, timeout_s=_SLOTS_TIMEOUT_S)
             )
         except OSError:
             return self.lives  # in the middle of a prompt it does not answer
@@ -353,7 +352,3 @@ class ManagedLlama:
     async def _end(self) -> None:
         self._stage = "stopped"
         await self._server.end()
-
-
-def _port(endpoint: Endpoint) -> int:
-    return urlsplit(endpoint.base_url).port or 0

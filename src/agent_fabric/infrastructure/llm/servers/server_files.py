@@ -12,7 +12,7 @@ Imported by the child process: the standard library only.
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,21 +21,34 @@ from agent_fabric.infrastructure.atomic_files import write_atomically
 MAX_LOG_BYTES = 1024 * 1024
 KEPT_LOG_BYTES = 128 * 1024
 """What is kept of a log that grew too large: its end."""
-
-
 MANAGED = "managed-"
 """How the keys of servers begin that belong to one process and are shared with nobody."""
 
 
-class Listening(NamedTuple):
-    """What a server that is ready says about itself."""
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a server that is ready can be asked, as it announces itself."""
 
     pid: int
     port: int
-    api_key: str
+    api_key: str = field(repr=False)
+    """Every request needs it; no other user of the machine knows it."""
     slots: int
+    """How many requests it works on at once."""
     context_window: int
+    """What one conversation really gets, as the server says."""
     idle_s: float | None
+    """When it ends by itself; None: when its owner does."""
+
+    @property
+    def origin(self) -> str:
+        """The address of llama.cpp's own routes, such as `/slots` and `/props`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """The OpenAI-compatible address."""
+        return f"{self.origin}/v1"
 
 
 class Holder(NamedTuple):
@@ -69,11 +82,11 @@ class ServerFiles:
     def log(self) -> Path:
         return self.folder / f"{self.key}.log"
 
-    def listening(self) -> Listening | None:
+    def listening(self) -> Endpoint | None:
         """Return what the server said when it was ready; None: not ready, or nonsense."""
         found = _read(self.state)
         try:
-            return Listening(
+            return Endpoint(
                 int(found["pid"]),
                 int(found["port"]),
                 str(found["api_key"]),
@@ -100,9 +113,9 @@ class ServerFiles:
         except (KeyError, TypeError, ValueError):
             return None
 
-    def announce(self, listening: Listening) -> None:
+    def announce(self, endpoint: Endpoint) -> None:
         """Write the announcement atomically, readable by its owner only."""
-        write_atomically(self.state, json.dumps(listening._asdict()).encode(), durable=False)
+        write_atomically(self.state, json.dumps(asdict(endpoint)).encode(), durable=False)
 
     def withdraw(self) -> None:
         """Remove the announcement."""

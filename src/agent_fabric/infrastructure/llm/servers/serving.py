@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_free
 from agent_fabric.infrastructure.llm.servers.loopback import slots_of
-from agent_fabric.infrastructure.llm.servers.server_files import Listening, ServerFiles
+from agent_fabric.infrastructure.llm.servers.server_files import Endpoint, ServerFiles
 
 _MAX_LOOK_S = 2.0
 
@@ -47,7 +47,7 @@ def serve_until_idle(
     with suppress(OSError):  # it listens, but the machine may be very busy: then as it was told
         slots = slots_of(port, api_key=api_key, timeout_s=10)
     files.announce(
-        Listening(
+        Endpoint(
             os.getpid(),
             port,
             api_key,

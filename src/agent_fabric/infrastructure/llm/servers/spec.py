@@ -1,11 +1,10 @@
-"""What a model server is asked to be, and what it turned out to be."""
+"""What a model server is asked to be."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.domain.errors import ModelRefused
-from agent_fabric.infrastructure.llm.servers.server_files import Listening
 
 DEFAULT_CONTEXT_WINDOW = 8192
 DEFAULT_IDLE_S = 300.0
@@ -53,34 +52,3 @@ class ServerSpec:
             ) from None
         identity = f"{path}|{about.st_size}|{about.st_mtime_ns}|{self.context_window}|{self.slots}"
         return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """Where a server that is ready can be asked."""
-
-    base_url: str
-    """OpenAI-compatible, as in `http://127.0.0.1:4711/v1`."""
-    api_key: str = field(repr=False)
-    """Every request needs it; no other user of the machine knows it."""
-    slots: int
-    """How many requests it works on at once."""
-    context_window: int
-    """What one conversation really gets, as the server says."""
-    pid: int
-
-    @property
-    def origin(self) -> str:
-        """Return the address of llama.cpp's own routes, such as `/slots` and `/props`."""
-        return self.base_url.removesuffix("/v1")
-
-
-def endpoint_of(listening: Listening) -> Endpoint:
-    """Return where a server that announced itself can be asked."""
-    return Endpoint(
-        base_url=f"http://127.0.0.1:{listening.port}/v1",
-        api_key=listening.api_key,
-        slots=listening.slots,
-        context_window=listening.context_window,
-        pid=listening.pid,
-    )

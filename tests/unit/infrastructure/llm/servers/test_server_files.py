@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
-from agent_fabric.infrastructure.llm.servers.server_files import MAX_LOG_BYTES, Listening, ServerFiles
+from agent_fabric.infrastructure.llm.servers.server_files import MAX_LOG_BYTES, Endpoint, ServerFiles
 
-LISTENING = Listening(pid=4711, port=8080, api_key="k", slots=2, context_window=8192, idle_s=300.0)
+LISTENING = Endpoint(pid=4711, port=8080, api_key="k", slots=2, context_window=8192, idle_s=300.0)
 
 
 def test_what_a_server_announces_is_read_back_until_it_withdraws(tmp_path: Path) -> None:
