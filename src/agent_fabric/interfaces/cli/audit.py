@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from enum import StrEnum
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from agent_fabric.domain.acts import Act
 from agent_fabric.domain.audit import AuditEntry, audit_of
 from agent_fabric.domain.errors import Forbidden, RunKeyMissing
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
@@ -156,15 +156,11 @@ async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[Aud
 
 def _act_line(act: Act) -> str:
     what = f"{act.deed.replace('_', ' ')} {act.about}" + (f" ({act.detail})" if act.detail else "")
-    return f"{_moment(act.at)}  {'admin':<8}  {'done':<9}  {plain(shortened(what, 60)):<60}  {plain(f'by {act.by}')}"
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    return f"{moment(act.at)}  {'admin':<8}  {'done':<9}  {plain(shortened(what, 60)):<60}  {plain(f'by {act.by}')}"
 
 
 def _line(entry: AuditEntry) -> str:
     allowed = f"by {entry.approver}" if entry.approver else f"rule {entry.rule or '-'}"
     main = next((str(entry.args[key]) for key in ("command", "path", "url", "query") if key in entry.args), "")
     what = shortened(f"{entry.tool} {main}", 60)
-    return f"{_moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"
+    return f"{moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"

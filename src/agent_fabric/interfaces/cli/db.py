@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.backup import back_up, keys_apart, restore, store_status
 from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
@@ -124,7 +124,7 @@ def restore_(
             }
         )
         return COMPLETED
-    made = _moment(done.manifest.created_at)
+    made = moment(done.manifest.created_at)
     sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {len(done.manifest.files)} files.\n")
     if done.aside is not None:
         sys.stdout.write(f"What was there before is in {plain(str(done.aside))}.\n")
@@ -163,7 +163,7 @@ def _described(status: StoreStatus) -> str:
         "runs": runs,
         "events": status.events,
         "blobs": status.blobs,
-        "oldest run": "-" if status.oldest_run_at is None else _moment(status.oldest_run_at),
+        "oldest run": "-" if status.oldest_run_at is None else moment(status.oldest_run_at),
         "server": "holds it" if status.served else "none",
     }
     lines = [f"{name:<11}{value}\n" for name, value in rows.items()]
@@ -179,7 +179,3 @@ def _size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1_000
     return f"{count:.1f} {_UNITS[-1]}"
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -1,6 +1,7 @@
-"""Lengths of time as people type them."""
+"""Lengths and moments of time as people type and read them."""
 
 import re
+import time
 
 from agent_fabric.domain.errors import ConfigError
 
@@ -13,7 +14,12 @@ def seconds_in(text: str) -> float:
     Raises:
         ConfigError: it means nothing.
     """
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhdw])", text.strip(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhdw])", text.strip().lower(), re.ASCII)
     if found is None:
         raise ConfigError(f"{text!r} is no length of time", hint="Write a number and one of s, m, h, d, w: 30d.")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def moment(at: float) -> str:
+    """Return a moment in local time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

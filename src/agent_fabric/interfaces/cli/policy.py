@@ -1,7 +1,6 @@
 """`fabric policy`: what may happen, and why."""
 
 import asyncio
-import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
+from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
@@ -30,8 +30,6 @@ app = new_app("Explain the policy: check, show, simulate.")
 
 _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
-_AGE = re.compile(r"(\d{1,6})([smhdw])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 MAX_SHOWN = 50
 _FACTS = frozenset({"id", "verdict", "reason", "origin"})
 """What a rule has beside its conditions."""
@@ -113,7 +111,7 @@ def simulate(
 
     Example: fabric policy simulate stricter.yaml --since 30d
     """
-    seconds = _seconds(since)
+    seconds = seconds_in(since)
     text = text_of(file)
     url = server_of(workspace, server)
     if url is None:
@@ -154,13 +152,6 @@ def _policy(workspace: str | None) -> RulePolicy:
     root = fabric_root(workspace)
     config = configuration(root).config
     return policy_from(config.policy, config.shell, folder=root)
-
-
-def _seconds(age: str) -> float:
-    match = _AGE.fullmatch(age.strip().lower())
-    if not match:
-        raise ConfigError(f"{age!r} is no span of time", hint="For example: 12h, 30d or 4w.")
-    return float(int(match[1]) * _UNITS[match[2]])
 
 
 def _print_parts(checked: Json) -> None:

@@ -1,7 +1,6 @@
 """Steps of workflows as lines: what begins, what came of it, and what it waits for."""
 
 import shlex
-import time
 from collections.abc import Collection, Mapping
 from typing import Any, TextIO
 
@@ -15,6 +14,7 @@ from agent_fabric.domain.workflow_events import (
     StepStatus,
     StepWaited,
 )
+from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import plain, shortened, styled
 
 _WIDTH = 100
@@ -128,11 +128,6 @@ def seconds(duration: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def moment(at: float) -> str:
-    """Return a moment as people here write it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def _what(body: StepStarted) -> str:

@@ -7,8 +7,9 @@ from typing import Any, TextIO
 
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
+from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
-from agent_fabric.interfaces.cli.step_lines import moment, seconds
+from agent_fabric.interfaces.cli.step_lines import seconds
 
 _WIDTH = 100
 _MAX_LINES = 20
