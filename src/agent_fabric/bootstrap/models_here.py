@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_fabric.application.models.list_models import ListModels, ModelList
 from agent_fabric.application.models.probe_model import ProbeModel
@@ -53,14 +54,18 @@ class ModelsHere:
 
 
 @asynccontextmanager
-async def open_models(config: FabricConfig, resolve: Resolve = environment_only) -> AsyncIterator[ModelsHere]:
+async def open_models(
+    config: FabricConfig, resolve: Resolve = environment_only, root: Path | None = None
+) -> AsyncIterator[ModelsHere]:
     """Give what takes care of models, and close it. A second model for when the first does badly has no part in it.
+
+    `root` is the fabric folder, whose last switch of the managed model counts; None: what is configured counts.
 
     Raises:
         ConfigError: the environment names no place for models.
     """
     config = config.model_copy(update={"cloud_fallback": None})
-    stack = build_model_stack(config, resolve)
+    stack = build_model_stack(config, resolve, root)
     try:
         yield ModelsHere(config, stack)
     finally:

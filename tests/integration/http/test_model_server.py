@@ -126,6 +126,26 @@ async def test_a_switch_survives_a_restart_of_the_server_until_the_configuration
 
 
 @pytest.mark.proves("FC-006")
+async def test_the_command_line_lists_the_model_that_was_switched_to(tmp_path: Path) -> None:
+    first, second = weights(tmp_path, "first"), weights(tmp_path, "second")
+    async with owning(tmp_path, first) as (server, _):
+        assert (await server.client.put(PATH, json={"model": second})).status_code == 200
+        command = server.command
+    command.configured = {
+        "models": {"quality": {"backend": "managed"}},
+        "managed_llama": {"command": list(PROGRAM), "model": first},
+    }
+    command.environment = {
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "FABRIC_MODELS_DIR": str(tmp_path / "models"),
+    }
+    listed = await command("models", "list", "--json")
+    (quality,) = [line for line in listed.json["models"] if line["key"] == "quality"]
+    assert quality["model"] == "second", listed.out
+
+
+@pytest.mark.proves("FC-006")
 async def test_a_model_that_does_not_start_is_a_problem_with_its_reason_and_the_old_one_is_back(tmp_path: Path) -> None:
     async with owning(tmp_path, weights(tmp_path, "first")) as (server, managed):
         old = await managed.llama.start()

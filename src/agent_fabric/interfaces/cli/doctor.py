@@ -71,7 +71,7 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
 async def _unmet_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
     unmet = await unmet_settings(root, config, resolve)
-    async with open_models(config, resolve) as here:
+    async with open_models(config, resolve, root) as here:
         return [*unmet, *await model_findings(root, config, here.list_models)]
 
 

@@ -283,7 +283,7 @@ def _with_models(workspace: str | None, work: Callable[[ModelsHere], Awaitable[T
     config = configuration(root).config
 
     async def go() -> T:
-        async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve) as here:
+        async with open_models(config, open_secrets(config.secrets, root, os.environ).chain.resolve, root) as here:
             return await work(here)
 
     return asyncio.run(go())
