@@ -111,7 +111,7 @@ async def test_definitions_are_listed_shown_and_read_again_when_they_change(tmp_
         assert (await server.client.get(f"{BASE}/nothing")).status_code == 404
 
 
-@pytest.mark.proves("A33-050")
+@pytest.mark.proves("A33-050", "C35")
 async def test_a_waiting_workflow_goes_on_after_a_signal(tmp_path: Path) -> None:
     define(tmp_path, WAITS)
     async with served(tmp_path) as server:
@@ -198,3 +198,32 @@ async def test_a_run_that_is_no_workflow_is_not_found_here(tmp_path: Path) -> No
         for method, path in (("GET", ""), ("POST", "/resume"), ("POST", "/cancel")):
             answer = await server.client.request(method, f"{BASE}/runs/{run_id}{path}")
             assert (answer.status_code, answer.json()["code"]) == (404, "run_not_found"), answer.text
+
+
+@pytest.mark.proves("C35", "C37")
+async def test_a_step_starts_after_its_own_dependencies_and_only_parallel_mode_has_barriers(tmp_path: Path) -> None:
+    steps = [
+        {"id": "quick", "action": "transform", "inputs": {"value": 1}},
+        {"id": "slow", "action": "wait", "inputs": {"seconds": 0.3}},
+        {"id": "after", "action": "transform", "depends_on": ["quick"], "inputs": {"value": "{{ quick.value + 1 }}"}},
+    ]
+    modes = {"free": "dependency-aware", "barrier": "parallel"}
+    define(
+        tmp_path,
+        *({"name": name, "steps": steps, "execution": {"mode": mode}} for name, mode in modes.items()),
+    )
+    seen, given = {}, []
+    async with served(tmp_path) as server:
+        for name in modes:
+            answer = await server.client.post(f"{BASE}/{name}/execute", json={})
+            assert answer.status_code == 200, answer.text
+            shown = answer.json()
+            given.append({result["step_id"]: result["outputs"] for result in shown["step_results"]})
+            assert given[-1]["slow"] == {"waited_for": "seconds"}
+            events = (await server.client.get(f"/runs/{shown['run_id']}/events?limit=1000")).json()["events"]
+            at = {each["payload"]["step_id"]: each for each in events if each["kind"] == "step_finished"}
+            seen[name] = at["after"]["seq"] < at["slow"]["seq"]
+            started = next(each for each in events if each["kind"] == "step_waiting")
+            assert at["slow"]["ts"] - started["ts"] >= 0.3
+    assert seen == {"free": True, "barrier": False}
+    assert given[0] == given[1]
