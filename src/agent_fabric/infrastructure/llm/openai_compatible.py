@@ -4,6 +4,7 @@ One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a tu
 """
 
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -11,9 +12,9 @@ from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
-from agent_fabric.domain.errors import ModelError
+from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard
+from agent_fabric.domain.models import ModelCard, is_loopback
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
@@ -30,6 +31,8 @@ from agent_fabric.infrastructure.llm.openai_wire import (
 )
 
 _LISTING_TIMEOUT_S = 5.0
+_LOCAL_LISTING_TIMEOUT_S = 0.5
+"""A run waits for it: a server of this machine that lists its models does so at once."""
 
 
 class HttpSession:
@@ -81,10 +84,13 @@ class OpenAICompatibleBackend:
 
     async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         """Return a server's models; None when it does not tell."""
-        http = ModelHttp(self._session(), address, self._resolve)
+        timeout_s = (
+            _LOCAL_LISTING_TIMEOUT_S if is_loopback(urlsplit(address.base_url).hostname or "") else _LISTING_TIMEOUT_S
+        )
         try:
-            return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=_LISTING_TIMEOUT_S))
-        except ModelError:
+            http = ModelHttp(self._session(), address, self._resolve)
+            return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=timeout_s))
+        except (ModelError, ConfigError):  # the call itself will say what is wrong
             return None
 
 

@@ -23,7 +23,7 @@ from agent_fabric.application.ports.models import (
     WeightsFile,
 )
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.errors import ModelError, ModelUnreachable
+from agent_fabric.domain.errors import ConfigError, ModelError, ModelUnreachable
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard, find_model, is_loopback
 from agent_fabric.infrastructure.llm.cards import CardFile
@@ -66,10 +66,10 @@ class LoopbackServers:
     async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         if not _is_here(address.base_url):
             return None
-        http = ModelHttp(self.session(), address, self.resolve)
         try:
+            http = ModelHttp(self.session(), address, self.resolve)
             return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
-        except ModelError:
+        except (ModelError, ConfigError):  # the call itself will say what is wrong
             return None
 
     async def ollama(self, base_url: str, address: ServerAddress | None = None) -> OllamaFound:
