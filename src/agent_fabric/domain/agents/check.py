@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.domain.agents.capabilities import CAPABILITIES, SERVER_PREFIX
-from agent_fabric.domain.agents.definition import DependencyKind, dependency_from
+from agent_fabric.domain.agents.definition import Dependency, DependencyKind
 from agent_fabric.domain.agents.shape import AGENT
 from agent_fabric.domain.definitions.declarations import declared_parameters
 from agent_fabric.domain.definitions.parameter import Parameter
@@ -83,7 +83,7 @@ class _Names:
                 return
         elif not isinstance(plain, str) or (":" in plain and plain.partition(":")[0] not in list(DependencyKind)):
             return
-        dependency = dependency_from(plain)
+        dependency = Dependency.from_plain(plain)
         if dependency.kind is DependencyKind.AGENT and dependency.name == self.plain.get("name"):
             self.findings.add(place, f"{place.name}: an agent cannot need itself")
         elif not dependency.optional:

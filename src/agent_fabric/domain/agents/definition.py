@@ -1,12 +1,12 @@
 """What an agent is: a named way of working, with declared inputs and outputs, as its file tells it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from agent_fabric.domain.definitions.parameter import Parameter
-from agent_fabric.domain.workflows.definition import parameter_from
+from agent_fabric.domain.deserialize import reader_of
 
 FIRST_VERSION = "1.0.0"
 
@@ -40,12 +40,26 @@ class Dependency:
     optional: bool = False
     purpose: str = ""
 
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any] | str) -> Self:
+        """Return what a sound definition needs: `name`, `kind:name`, or a mapping."""
+        if isinstance(plain, str):
+            before, colon, name = plain.partition(":")
+            return cls(name=name, kind=DependencyKind(before)) if colon else cls(name=plain)
+        kind = next((each for each in DependencyKind if each in plain), DependencyKind.AGENT)
+        return cls(
+            name=plain.get(kind) or plain["name"],
+            kind=kind,
+            optional=bool(plain.get("optional", False)),
+            purpose=plain.get("purpose") or "",
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """What a good answer looks like."""
 
-    input: Any
+    input: Any = ""
     output: Any
 
 
@@ -64,12 +78,23 @@ class Constraints:
     """How far one run of the agent may go."""
 
     max_tokens: int | None = None
-    timeout_s: float | None = None
+    timeout_s: float | None = field(default=None, metadata={"key": "timeout"})
     retries: int = 0
     parallel_allowed: bool = True
     command_allowlist: tuple[str, ...] = ()
     path_allowlist: tuple[str, ...] = ()
     domain_allowlist: tuple[str, ...] = ()
+
+
+def _read_outputs(plain: Mapping[str, Mapping[str, Any] | str]) -> Mapping[str, Parameter]:
+    """Return what an agent must give, unless it says that it need not."""
+    return {
+        name: replace(
+            Parameter.from_plain(each),
+            required=isinstance(each, str) or (each.get("required") is not False and "default" not in each),
+        )
+        for name, each in plain.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +105,10 @@ class AgentDefinition:
     version: str = FIRST_VERSION
     role: AgentRole = AgentRole.WORKER
     description: str = ""
-    capabilities: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = field(default=(), metadata={"read": lambda plain: tuple(dict.fromkeys(plain))})
     """What it may do; see `capabilities`. None: it has no tools."""
     inputs: Mapping[str, Parameter] = field(default_factory=dict)
-    outputs: Mapping[str, Parameter] = field(default_factory=dict)
+    outputs: Mapping[str, Parameter] = field(default_factory=dict, metadata={"read": _read_outputs})
     """What it must give at its end; none: a `summary`."""
     dependencies: tuple[Dependency, ...] = ()
     prompts: Prompts = Prompts()
@@ -97,63 +122,5 @@ class AgentDefinition:
 
 def agent_from(plain: Mapping[str, Any]) -> AgentDefinition:
     """Return the agent that a sound definition describes; what comes from people is checked first (see `check`)."""
-    return AgentDefinition(
-        name=plain["name"],
-        version=plain.get("version") or FIRST_VERSION,
-        role=AgentRole(plain.get("role") or AgentRole.WORKER),
-        description=plain.get("description") or "",
-        capabilities=tuple(dict.fromkeys(plain.get("capabilities") or ())),
-        inputs={name: parameter_from(each) for name, each in (plain.get("inputs") or {}).items()},
-        outputs={name: _output(each) for name, each in (plain.get("outputs") or {}).items()},
-        dependencies=tuple(dependency_from(each) for each in plain.get("dependencies") or ()),
-        prompts=_prompts(plain.get("prompts") or {}),
-        constraints=_constraints(plain.get("constraints") or {}),
-        metadata=plain.get("metadata") or {},
-        pack=plain.get("pack") or "",
-        model=plain.get("model") or "",
-    )
-
-
-def dependency_from(plain: Mapping[str, Any] | str) -> Dependency:
-    """Return what a sound definition needs: `name`, `kind:name`, or a mapping."""
-    if isinstance(plain, str):
-        kind, colon, name = plain.partition(":")
-        return Dependency(name=name, kind=DependencyKind(kind)) if colon else Dependency(name=plain)
-    kind = next((each for each in DependencyKind if each in plain), DependencyKind.AGENT)
-    return Dependency(
-        name=plain.get(kind) or plain["name"],
-        kind=kind,
-        optional=bool(plain.get("optional", False)),
-        purpose=plain.get("purpose") or "",
-    )
-
-
-def _output(plain: Mapping[str, Any] | str) -> Parameter:
-    """What an agent declares it must give, unless it says that it need not."""
-    optional = isinstance(plain, Mapping) and (plain.get("required") is False or "default" in plain)
-    return replace(parameter_from(plain), required=not optional)
-
-
-def _prompts(plain: Mapping[str, Any]) -> Prompts:
-    return Prompts(
-        system=plain.get("system") or "",
-        user=plain.get("user") or "",
-        examples=_examples(plain.get("examples") or ()),
-    )
-
-
-def _examples(plain: Sequence[Mapping[str, Any]]) -> tuple[Example, ...]:
-    return tuple(Example(input=each.get("input", ""), output=each["output"]) for each in plain)
-
-
-def _constraints(plain: Mapping[str, Any]) -> Constraints:
-    timeout = plain.get("timeout")
-    return Constraints(
-        max_tokens=plain.get("max_tokens"),
-        timeout_s=None if timeout is None else float(timeout),
-        retries=plain.get("retries") or 0,
-        parallel_allowed=plain.get("parallel_allowed") is not False,
-        command_allowlist=tuple(plain.get("command_allowlist") or ()),
-        path_allowlist=tuple(plain.get("path_allowlist") or ()),
-        domain_allowlist=tuple(plain.get("domain_allowlist") or ()),
-    )
+    agent: AgentDefinition = reader_of(AgentDefinition, of_file=True)(plain)
+    return agent

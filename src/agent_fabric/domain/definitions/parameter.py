@@ -1,7 +1,8 @@
 """One declared input or output of a workflow or an agent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +19,18 @@ class Parameter:
     """From `enum`; empty: anything of the type."""
     value: Any = None
     """Of a workflow's output: the expression that gives it."""
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any] | str) -> Self:
+        """Return the input or output that a sound definition declares."""
+        if isinstance(plain, str):  # for short: `name: string`, and of an output `name: "{{ STEP.FIELD }}"`
+            return cls(value=plain) if "{{" in plain else cls(type=plain)
+        return cls(
+            type=plain.get("type", "any"),
+            description=plain.get("description", ""),
+            required=bool(plain.get("required", False)),
+            default=plain.get("default"),
+            has_default="default" in plain,
+            choices=tuple(plain.get("enum") or ()),
+            value=plain.get("value"),
+        )

@@ -1,11 +1,12 @@
 """The definition of a workflow: a graph of steps, as its file declares it and as a run freezes it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from agent_fabric.domain.definitions.parameter import Parameter
+from agent_fabric.domain.deserialize import reader_of
 
 DEFAULT_PARALLEL_LIMIT = 4
 MAX_PARALLEL = 32
@@ -62,6 +63,10 @@ class Retry:
 ONCE = Retry()
 
 
+def _read_condition(plain: str | bool) -> str:
+    return plain if isinstance(plain, str) else str(plain).lower()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One step of a workflow."""
@@ -74,16 +79,15 @@ class Step:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     outputs: Mapping[str, Any] = field(default_factory=dict)
     """More outputs, as expressions over `result`, which is what the action gave."""
-    condition: str = ""
+    condition: str = field(default="", metadata={"read": _read_condition})
     depends_on: tuple[str, ...] = ()
     retry: Retry = ONCE
-    timeout_s: float | None = None
+    timeout_s: float | None = field(default=None, metadata={"key": "timeout"})
     idempotent: bool = False
     """Twice is the same as once, so a crash in the middle needs no person."""
     steps: tuple["Step", ...] = ()
     then: tuple["Step", ...] = ()
-    otherwise: tuple["Step", ...] = ()
-    """`else` in files."""
+    otherwise: tuple["Step", ...] = field(default=(), metadata={"key": "else"})
     description: str = ""
 
     def below(self) -> Iterator["Step"]:
@@ -103,7 +107,7 @@ class Execution:
     """What does not need a failed step goes on."""
     fail_fast: bool = False
     """What runs beside a failed step is stopped."""
-    timeout_s: float | None = None
+    timeout_s: float | None = field(default=None, metadata={"key": "timeout"})
     """For the whole; time in which nobody drives the run, such as waiting for a person, does not count."""
     dry_run: bool = False
 
@@ -123,7 +127,7 @@ class WorkflowDefinition:
     """A graph of steps with declared inputs and outputs."""
 
     name: str
-    version: str
+    version: str = ""
     description: str = ""
     triggers: Triggers = Triggers()
     inputs: Mapping[str, Parameter] = field(default_factory=dict)
@@ -144,101 +148,5 @@ def definition_from(plain: Mapping[str, Any]) -> WorkflowDefinition:
 
     What comes from people is checked first (see `check`); what a run has kept was sound when it was frozen.
     """
-    return WorkflowDefinition(
-        name=plain["name"],
-        version=str(plain.get("version", "")),
-        description=plain.get("description", ""),
-        triggers=_triggers(plain.get("triggers") or {}),
-        inputs={name: parameter_from(each) for name, each in (plain.get("inputs") or {}).items()},
-        outputs={name: parameter_from(each) for name, each in (plain.get("outputs") or {}).items()},
-        steps=_steps(plain["steps"]),
-        execution=_execution(plain.get("execution") or {}),
-        metadata=plain.get("metadata") or {},
-    )
-
-
-def _steps(plain: Sequence[Mapping[str, Any]] | None) -> tuple[Step, ...]:
-    return tuple(_step(each) for each in plain or ())
-
-
-def _step(plain: Mapping[str, Any]) -> Step:
-    command = plain.get("command") or ""
-    return Step(
-        id=plain["id"],
-        action=plain["action"],
-        agent=plain.get("agent") or "",
-        command=command if isinstance(command, str) else tuple(command),
-        workflow=plain.get("workflow") or "",
-        inputs=plain.get("inputs") or {},
-        outputs=plain.get("outputs") or {},
-        condition=_condition(plain.get("condition")),
-        depends_on=tuple(plain.get("depends_on") or ()),
-        retry=_retry(plain.get("retry")),
-        timeout_s=_seconds(plain.get("timeout")),
-        idempotent=bool(plain.get("idempotent", False)),
-        steps=_steps(plain.get("steps")),
-        then=_steps(plain.get("then")),
-        otherwise=_steps(plain.get("else")),
-        description=plain.get("description", ""),
-    )
-
-
-def _condition(plain: str | bool | None) -> str:
-    if plain is None:
-        return ""
-    return plain if isinstance(plain, str) else str(plain).lower()
-
-
-def _seconds(plain: float | None) -> float | None:
-    return None if plain is None else float(plain)
-
-
-def _retry(plain: Mapping[str, Any] | None) -> Retry:
-    if not plain:
-        return ONCE
-    return Retry(
-        max_attempts=plain.get("max_attempts", 1),
-        delay_seconds=float(plain.get("delay_seconds", 0.0)),
-        backoff=float(plain.get("backoff", 1.0)),
-        max_delay_seconds=float(plain.get("max_delay_seconds", 3600.0)),
-        on=tuple(plain.get("on") or ()),
-    )
-
-
-def _execution(plain: Mapping[str, Any]) -> Execution:
-    return Execution(
-        mode=Mode(plain.get("mode", Mode.DEPENDENCY_AWARE)),
-        parallel_limit=plain.get("parallel_limit", DEFAULT_PARALLEL_LIMIT),
-        continue_on_error=bool(plain.get("continue_on_error", False)),
-        fail_fast=bool(plain.get("fail_fast", False)),
-        timeout_s=_seconds(plain.get("timeout")),
-        dry_run=bool(plain.get("dry_run", False)),
-    )
-
-
-def _triggers(plain: Mapping[str, Any]) -> Triggers:
-    return Triggers(
-        manual=bool(plain.get("manual", True)),
-        on_change=_texts(plain.get("on_change")),
-        schedule=plain.get("schedule") or "",
-        on_event=_texts(plain.get("on_event")),
-    )
-
-
-def _texts(plain: str | Sequence[str] | None) -> tuple[str, ...]:
-    return (plain,) if isinstance(plain, str) else tuple(plain or ())
-
-
-def parameter_from(plain: Mapping[str, Any] | str) -> Parameter:
-    """Return the input or output that a sound definition declares."""
-    if isinstance(plain, str):  # for short: `name: string`, and of an output `name: "{{ STEP.FIELD }}"`
-        return Parameter(value=plain) if "{{" in plain else Parameter(type=plain)
-    return Parameter(
-        type=plain.get("type", "any"),
-        description=plain.get("description", ""),
-        required=bool(plain.get("required", False)),
-        default=plain.get("default"),
-        has_default="default" in plain,
-        choices=tuple(plain.get("enum") or ()),
-        value=plain.get("value"),
-    )
+    definition: WorkflowDefinition = reader_of(WorkflowDefinition, of_file=True)(plain)
+    return definition

@@ -1,6 +1,7 @@
 """The state of one step and of one list of steps. Only `evolve_workflow` changes them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -64,90 +65,59 @@ class StepCall(NamedTuple):
     decided: ApprovalDecided | None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class StepState:
     """One step that is ready or later; inside a `for-each`, one step of one item."""
 
-    __slots__ = (
-        "asked",
-        "attempt",
-        "began_with",
-        "block",
-        "blocks",
-        "branch",
-        "calls",
-        "cancel_error",
-        "child_asks",
-        "child_run_id",
-        "decided",
-        "error",
-        "error_type",
-        "filling",
-        "finished_at",
-        "inner_open",
-        "inputs",
-        "items",
-        "items_open",
-        "lane",
-        "listens_to",
-        "next_item",
-        "node",
-        "order",
-        "outcome",
-        "outputs",
-        "phase",
-        "reason",
-        "reused_from",
-        "started_at",
-        "status",
-    )
+    lane: LaneId
+    node: PlanNode
+    block: "Block"
+    """The list that it is run in."""
+    order: tuple[int, ...] = field(init=False)
+    """Its place in the definition, to start what stands first."""
+    phase: StepPhase = StepPhase.READY
+    status: StepStatus | None = None
+    """How it ended."""
+    attempt: int = 0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    started_at: float | None = None
+    finished_at: float | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    error_type: str = ""
+    reused_from: RunId | None = None
+    outcome: AttemptOutcome | None = None
+    asked: ApprovalRequested | None = None
+    """What a person was asked about this attempt."""
+    decided: ApprovalDecided | None = None
+    calls: int = 0
+    """How often this attempt's tool was begun."""
+    began_with: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the newest call that was begun, as they were executed."""
+    child_run_id: RunId | None = None
+    child_asks: tuple[str, ...] = ()
+    """Questions that the child waits for."""
+    listens_to: str = ""
+    """The signal that it waits for."""
+    reason: str = ""
+    """Why it has to be stopped."""
+    branch: str = ""
+    """Of a `conditional`: what it has chosen."""
+    items: list[Any] = field(default_factory=list)
+    """Of a `for-each`."""
+    next_item: int = 0
+    items_open: int = 0
+    inner_open: int = 0
+    """Of a container: steps right inside it that have begun and not come to their end."""
+    filling: bool = False
+    """Items are being begun right now."""
+    blocks: "list[Block]" = field(default_factory=list)
+    """Of a container: the lists that it has begun, one for each item of a `for-each`."""
+    cancel_error: tuple[str, str] | None = None
+    """Of a container: type and text of the error that keeps it from beginning anything new."""
 
-    def __init__(self, lane: LaneId, node: PlanNode, block: "Block") -> None:
-        self.lane = lane
-        self.node = node
-        self.block = block
-        """The list that it is run in."""
-        self.order: tuple[int, ...] = (*block.order, node.index)
-        """Its place in the definition, to start what stands first."""
-        self.phase = StepPhase.READY
-        self.status: StepStatus | None = None
-        """How it ended."""
-        self.attempt = 0
-        self.inputs: Mapping[str, Any] = {}
-        self.started_at: float | None = None
-        self.finished_at: float | None = None
-        self.outputs: Mapping[str, Any] = {}
-        self.error = ""
-        self.error_type = ""
-        self.reused_from: RunId | None = None
-        self.outcome: AttemptOutcome | None = None
-        self.asked: ApprovalRequested | None = None
-        """What a person was asked about this attempt."""
-        self.decided: ApprovalDecided | None = None
-        self.calls = 0
-        """How often this attempt's tool was begun."""
-        self.began_with: Mapping[str, Any] = {}
-        """Arguments of the newest call that was begun, as they were executed."""
-        self.child_run_id: RunId | None = None
-        self.child_asks: tuple[str, ...] = ()
-        """Questions that the child waits for."""
-        self.listens_to = ""
-        """The signal that it waits for."""
-        self.reason = ""
-        """Why it has to be stopped."""
-        self.branch = ""
-        """Of a `conditional`: what it has chosen."""
-        self.items: list[Any] = []
-        """Of a `for-each`."""
-        self.next_item = 0
-        self.items_open = 0
-        self.inner_open = 0
-        """Of a container: steps right inside it that have begun and not come to their end."""
-        self.filling = False
-        """Items are being begun right now."""
-        self.blocks: list[Block] = []
-        """Of a container: the lists that it has begun, one for each item of a `for-each`."""
-        self.cancel_error: tuple[str, str] | None = None
-        """Of a container: type and text of the error that keeps it from beginning anything new."""
+    def __post_init__(self) -> None:
+        self.order = (*self.block.order, self.node.index)
 
     def __lt__(self, other: object) -> bool:
         """Leave the order of two entries for the same step in a heap open."""
@@ -184,46 +154,35 @@ class StepState:
         )
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Block:
     """A list of steps under way: of the workflow itself, of a container, or of one item of a `for-each`."""
 
-    __slots__ = (
-        "broken",
-        "counts",
-        "index",
-        "left",
-        "level",
-        "level_left",
-        "open",
-        "order",
-        "owner",
-        "prefix",
-        "step_list",
-        "values",
-    )
+    step_list: StepList
+    owner: StepState | None
+    index: int | None
+    """Of the item, in a `for-each`."""
+    values: dict[str, Mapping[str, Any]]
+    """Outputs of the steps that succeeded, by id; one mapping for the workflow and one for each item."""
+    counts: list[int] = field(init=False)
+    """How many steps each one still waits for."""
+    left: int = field(init=False)
+    """Steps that have not come to their end."""
+    open: int = 0
+    """Steps that have begun and not come to their end."""
+    level: int = 0
+    level_left: int = field(init=False)
+    broken: dict[int, str] = field(default_factory=dict)
+    """Steps that failed or were skipped for a failure, and the failed step."""
+    prefix: str = ""
+    """The prefix of its lanes."""
+    order: tuple[int, ...] = ()
 
-    def __init__(
-        self, step_list: StepList, owner: StepState | None, index: int | None, values: dict[str, Mapping[str, Any]]
-    ) -> None:
-        self.step_list = step_list
-        self.owner = owner
-        self.index = index
-        """Of the item, in a `for-each`."""
-        self.values = values
-        """Outputs of the steps that succeeded, by id; one mapping for the workflow and one for each item."""
-        self.counts = list(step_list.counts)
-        """How many steps each one still waits for."""
-        self.left = len(step_list.nodes)
-        """Steps that have not come to their end."""
-        self.open = 0
-        """Steps that have begun and not come to their end."""
-        self.level = 0
-        self.level_left = len(step_list.levels[0]) if step_list.levels else 0
-        self.broken: dict[int, str] = {}
-        """Steps that failed or were skipped for a failure, and the failed step."""
-        self.prefix = ""
-        """The prefix of its lanes."""
-        self.order: tuple[int, ...] = ()
+    def __post_init__(self) -> None:
+        steps, owner, index = self.step_list, self.owner, self.index
+        self.counts = list(steps.counts)
+        self.left = len(steps.nodes)
+        self.level_left = len(steps.levels[0]) if steps.levels else 0
         if owner is not None:
             self.prefix = f"{owner.lane}[{index}]." if index is not None else owner.block.prefix
             self.order = (*owner.order, index) if index is not None else owner.order

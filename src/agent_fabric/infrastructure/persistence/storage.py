@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Container, Sequence
 from functools import cached_property
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
@@ -59,8 +61,32 @@ def open_storage(
     return _SqliteStorage(folder, clock, ids, run_dir, audit_key, RunKeys(open_keyring), followers)
 
 
+def _lazy(path: str, arguments: str) -> Any:
+    """Return a property that imports a class of this package and makes it, from attributes, when it is first used."""
+    module, _, name = path.partition(".")
+
+    def make(storage: "_SqliteStorage") -> Any:
+        cls = getattr(import_module(f"{__package__}.{module}"), name)
+        return cls(*(attrgetter(argument)(storage) for argument in arguments.split()))
+
+    return cached_property(make)
+
+
 class _SqliteStorage:
     """Storage in one SQLite file."""
+
+    queue: "SqlRunQueue" = _lazy("run_queue.SqlRunQueue", "_store _clock")
+    vectors: "SqlRunVectors" = _lazy("run_vectors.SqlRunVectors", "_store catalogue")
+    users: "SqlUserRepository" = _lazy("users.SqlUserRepository", "_store _key")
+    api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _key")
+    idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
+    deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
+    acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _key")
+    chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _key")
+    logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")
+    retention: "SqlRetentionStore" = _lazy("retention.SqlRetentionStore", "_store _run_dir _clock _key")
+    gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "_store")
+    copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "_store.path _store.locks")
 
     def __init__(
         self,
@@ -101,12 +127,6 @@ class _SqliteStorage:
         return SqlRunCatalogue(self._store, encrypted=False)
 
     @cached_property
-    def queue(self) -> "SqlRunQueue":
-        from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue  # noqa: PLC0415 - see above
-
-        return SqlRunQueue(self._store, self._clock)
-
-    @cached_property
     def leases(self) -> ProcessLeases:
         return ProcessLeases(self._store.locks)
 
@@ -119,83 +139,13 @@ class _SqliteStorage:
         return _SqliteRunEncryption(self._store, self.runs.encrypted)
 
     @cached_property
-    def vectors(self) -> "SqlRunVectors":
-        from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors  # noqa: PLC0415 - see above
-
-        return SqlRunVectors(self._store, self.catalogue)
-
-    @cached_property
     def approvals(self) -> SqlApprovalRepository:
         return SqlApprovalRepository(self._store, self._clock)
-
-    @cached_property
-    def users(self) -> "SqlUserRepository":
-        from agent_fabric.infrastructure.persistence.users import SqlUserRepository  # noqa: PLC0415 - see above
-
-        return SqlUserRepository(self._store, self._key)
-
-    @cached_property
-    def api_keys(self) -> "SqlApiKeyRepository":
-        from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository  # noqa: PLC0415 - see above
-
-        return SqlApiKeyRepository(self._store, self._key)
-
-    @cached_property
-    def idempotency(self) -> "SqlIdempotencyStore":
-        from agent_fabric.infrastructure.persistence.idempotency import (  # noqa: PLC0415 - see above
-            SqlIdempotencyStore,
-        )
-
-        return SqlIdempotencyStore(self._store, self._clock, self._ids)
-
-    @cached_property
-    def deliveries(self) -> "SqlDeliveryStore":
-        from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore  # noqa: PLC0415 - see above
-
-        return SqlDeliveryStore(self._store, self._clock)
 
     def counters(self) -> "SqlCounters":
         from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters  # noqa: PLC0415 - see above
 
         return SqlCounters(self._store, self._clock)
-
-    @cached_property
-    def acts(self) -> "SqlActLog":
-        from agent_fabric.infrastructure.persistence.act_log import SqlActLog  # noqa: PLC0415 - see above
-
-        return SqlActLog(self._store, self._key)
-
-    @cached_property
-    def chain(self) -> "SqlAuditChain":
-        from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain  # noqa: PLC0415 - see above
-
-        return SqlAuditChain(self._store, self._key)
-
-    @cached_property
-    def logs(self) -> "SqlLogInspector":
-        from agent_fabric.infrastructure.persistence.log_inspector import (  # noqa: PLC0415 - see above
-            SqlLogInspector,
-        )
-
-        return SqlLogInspector(self._store)
-
-    @cached_property
-    def retention(self) -> "SqlRetentionStore":
-        from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore  # noqa: PLC0415 - see above
-
-        return SqlRetentionStore(self._store, self._run_dir, self._clock, self._key)
-
-    @cached_property
-    def gauge(self) -> "SqliteStoreGauge":
-        from agent_fabric.infrastructure.persistence.store_gauge import SqliteStoreGauge  # noqa: PLC0415 - see above
-
-        return SqliteStoreGauge(self._store)
-
-    @cached_property
-    def copies(self) -> "SqliteCopies":
-        from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies  # noqa: PLC0415 - see above
-
-        return SqliteCopies(self._store.path, self._store.locks)
 
     def close(self) -> None:
         self._store.close()

@@ -16,9 +16,9 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.files import read_text
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.agents.check import KnownToAgents
+from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
-from agent_fabric.domain.workflows.definition import parameter_from
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.interfaces.agent_views import agent_line, agent_object, checked_object
 from agent_fabric.interfaces.cli.definition_problems import count_checked, joined, print_problems
@@ -200,7 +200,7 @@ def _there(url: str, wish: AgentWish) -> Job:
         found = await agents.show(wish.name)
         given: dict[str, Any] = {}
         if found["usable"]:  # if not, the server says why
-            declared = {name: parameter_from(each) for name, each in found["inputs"].items()}
+            declared = {name: Parameter.from_plain(each) for name, each in found["inputs"].items()}
             given = typed_inputs(wish.inputs, declared, of=f"The agent {found['name']!r}")
 
         async def attempt() -> RunResult:

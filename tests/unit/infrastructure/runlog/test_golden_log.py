@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.event_versions import _READERS, body_from, version_of
+from agent_fabric.domain.event_versions import _CLASSES, body_from, version_of
 from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.evolve import fold
@@ -360,7 +360,7 @@ def test_every_file_is_pinned() -> None:
 def test_the_newest_file_holds_every_kind() -> None:
     newest = max(PINNED)
     kinds = {line["kind"] for lines in logs_in(GOLDEN / newest) for line in lines}
-    assert kinds == set(_READERS)
+    assert kinds == set(_CLASSES)
 
 
 if __name__ == "__main__":
