@@ -61,6 +61,22 @@ async def box(workspace: Path) -> AsyncIterator[LandlockSandbox]:
     await box.aclose()
 
 
+async def test_a_cancelled_start_leaves_nothing(workspace: Path) -> None:
+    before = children()
+    box = LandlockSandbox(workspace, RUN)
+    for delay_s in (0.0, 0.005, 0.02, 0.1):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await box.run_command("sleep 300", timeout_s=60)
+        await box.aclose()
+        assert children() == before
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started, on whatever thread."""
+    return {number for tasks in Path("/proc/self/task").glob("*/children") for number in tasks.read_text().split()}
+
+
 def driver_of(workspace: Path, command: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(workspace), RUN, command],

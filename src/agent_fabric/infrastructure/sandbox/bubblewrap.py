@@ -4,11 +4,11 @@ import asyncio
 import errno
 import os
 import secrets
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.config.schema.sandbox import SandboxLimits
@@ -32,11 +32,10 @@ from agent_fabric.infrastructure.sandbox.limits_cgroup import ControlGroup, make
 from agent_fabric.infrastructure.sandbox.marked import entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.own_program import covers_of, own_program
+from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
-
-T = TypeVar("T")
 
 
 class BubblewrapSandbox(WorkspaceFiles):
@@ -140,7 +139,7 @@ class BubblewrapSandbox(WorkspaceFiles):
             err = pipes.enter_context(Drain(self._max_output_bytes))
             box = self._usable
             if box is None:
-                box = await self._to_its_end(self._started())
+                box = await finish(self._started(), self._under_way)
             remade, self._was_remade = self._was_remade, False
             killed_before, undone = self._killed_for_memory(), list[str]()
             try:
@@ -166,18 +165,7 @@ class BubblewrapSandbox(WorkspaceFiles):
 
     async def aclose(self) -> None:
         """End the box and everything in it. A command that comes later makes a new one."""
-        await self._to_its_end(self._closed())
-
-    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
-        """Make or end a box to the end of it, even if the caller is cancelled: half a box would be nobody's."""
-        task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # or it would be logged
-            raise
+        await finish(self._closed(), self._under_way)
 
     @property
     def _usable(self) -> WorkerLink | None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.config.schema.sandbox import SandboxLimits
@@ -49,6 +49,7 @@ from agent_fabric.infrastructure.sandbox.landlock_watch import remarks
 from agent_fabric.infrastructure.sandbox.marked import RUN, entry, kill_marked
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
+from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
 
@@ -133,6 +134,7 @@ class LandlockSandbox(WorkspaceFiles):
         self._given_environment = environment
         self._helper: _Helper | None = None
         self._starting = asyncio.Lock()
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._running: set[str] = set()
 
     @property
@@ -157,7 +159,7 @@ class LandlockSandbox(WorkspaceFiles):
         """
         arguments = bash_arguments(command)
         mark = secrets.token_hex(8)
-        helper = await self._started()
+        helper = await finish(self._started(), self._under_way)
         undone: list[str] = []
         if not self._running:
             list(self._protected.cover())  # what is there now may stay
@@ -198,7 +200,14 @@ class LandlockSandbox(WorkspaceFiles):
         return ended
 
     async def aclose(self) -> None:
-        """End the box and all that runs in it."""
+        """End the box and all that runs in it, also one that is being started."""
+        await finish(self._closed(), self._under_way)
+
+    async def _closed(self) -> None:
+        async with self._starting:
+            await self._end_helper()
+
+    async def _end_helper(self) -> None:
         helper, self._helper = self._helper, None
         if helper is not None:
             await asyncio.to_thread(helper.close)
@@ -210,7 +219,7 @@ class LandlockSandbox(WorkspaceFiles):
     async def _started(self) -> "_Helper":
         async with self._starting:
             if self._helper is not None and not self._helper.alive:
-                await self.aclose()
+                await self._end_helper()
             if self._helper is None:
                 self._helper = await asyncio.to_thread(self._start)
             return self._helper
