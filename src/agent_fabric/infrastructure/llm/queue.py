@@ -6,8 +6,8 @@ Each process keeps its own line. Only asking a model waits in it; looking at run
 import asyncio
 import heapq
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -55,8 +55,6 @@ class ServerQueue:
         """Who waits, by rank and number. Within a class nobody ever overtakes, so that only heads must be compared."""
         self._untold = 0
         """Changes that not everybody has heard of."""
-        self._emptied: list[asyncio.Future[None]] = []
-        """Those who wait until nothing runs."""
 
     @property
     def running(self) -> int:
@@ -89,30 +87,6 @@ class ServerQueue:
         self._pauses -= 1
         self._admit()
 
-    async def drained(self) -> None:
-        """Wait until nothing is being served. Without a `pause` before, this may be over as soon as it is true."""
-        while self._running:
-            emptied = asyncio.get_running_loop().create_future()
-            self._emptied.append(emptied)
-            try:
-                await emptied
-            finally:
-                self._emptied.remove(emptied)
-
-    @asynccontextmanager
-    async def quiet(self) -> AsyncIterator[None]:
-        """Wait until nothing is being served, and let nobody begin while the context is open.
-
-        For whoever changes or restarts the server: no answer is broken off. Not from within a `place`: it would wait
-        for itself.
-        """
-        self.pause()
-        try:
-            await self.drained()
-            yield
-        finally:
-            self.resume()
-
     async def enter(self, priority: Priority, notice: Notice) -> None:
         """Take a slot, which `leave` gives back; `place` does both."""
         if self._is_free():
@@ -143,10 +117,6 @@ class ServerQueue:
         """Give a slot back."""
         self._running -= 1
         self._admit()
-        if not self._running:
-            for emptied in self._emptied:
-                if not emptied.done():
-                    emptied.set_result(None)
 
     def _is_free(self) -> bool:
         # A free slot means that nobody waits: whoever waits is admitted in the moment that a slot becomes free.
@@ -236,10 +206,6 @@ class Queues:
         elif slots is not None:
             queue.resize(slots)
         return queue
-
-    def by_server(self) -> Mapping[str, ServerQueue]:
-        """Return every line there is, to show how long it is."""
-        return dict(self._queues)
 
 
 @lru_cache(maxsize=256)
