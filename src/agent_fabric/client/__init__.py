@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent_fabric.client.agents import AgentLine
     from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
-    from agent_fabric.client.fabric_client import FabricClient, Health
+    from agent_fabric.client.fabric_client import FabricClient
     from agent_fabric.client.following import Delta, Happening, Notice
     from agent_fabric.client.models import ModelLine
     from agent_fabric.client.runs import RunDetails
     from agent_fabric.client.tasks import TaskRequest, TaskWish
     from agent_fabric.client.workflows import WorkflowLine
+    from agent_fabric.wire.operations import Health
 
 __all__ = [
     "AgentLine",

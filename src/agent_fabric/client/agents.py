@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import json_from, result_from, start_query, started_run
+from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.wire import json_from, line_from, start_query, started_run
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.wire.results import result_from
 from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/agents"
@@ -30,20 +31,16 @@ class AgentLine:
     """What is wrong with it."""
 
 
-class Agents:
+class Agents(Resource):
     """The agents of a server."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self) -> Sequence[AgentLine]:
         """Return every agent, also those that cannot be used."""
-        answer = await self._transport.get(BASE)
-        return await self._transport.understood(lambda value: [_line(each) for each in value["agents"]], answer)
+        return await self._get(lambda value: [line_from(AgentLine, each) for each in value["agents"]], BASE)
 
     async def everything(self) -> Json:
         """Return all that `fabric agents list --json` prints."""
-        return await self._transport.understood(json_from("agents", "folders"), await self._transport.get(BASE))
+        return await self._get(json_from("agents", "folders"), BASE)
 
     async def validate(self, text: str | None = None, *, file: str = "agent.yaml") -> Json:
         """Return what is wrong with a file of an agent, or without a text with any of the server's own.
@@ -51,8 +48,7 @@ class Agents:
         `text` is what stands in it; `file` is only how problems call it.
         """
         body = {"file": file} if text is None else {"file": file, "text": text}
-        answer = await self._transport.post(f"{BASE}/validate", body)
-        return await self._transport.understood(json_from("valid", "files", "problems"), answer)
+        return await self._post(json_from("valid", "files", "problems"), f"{BASE}/validate", body)
 
     async def start(
         self,
@@ -70,8 +66,7 @@ class Agents:
             InvalidInputs: the inputs do not fit what it takes.
         """
         query = start_query(model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
-        answer = await self._transport.post(f"{_named(name)}/run", dict(inputs or {}), query)
-        return await self._transport.understood(started_run, answer)
+        return await self._post(started_run, f"{_named(name)}/run", dict(inputs or {}), query)
 
     async def show(self, name: str) -> Json:
         """Return everything about an agent: what it takes, what it gives, what it may do.
@@ -79,8 +74,7 @@ class Agents:
         Raises:
             DefinitionNotFound: there is none of this name.
         """
-        answer: Json = await self._transport.get(_named(name))
-        return answer
+        return await self._get(json_from(), _named(name))
 
     async def run(self, name: str, inputs: Mapping[str, Any] | None = None) -> RunResult:
         """Run an agent; return its result when it has ended, or waits for somebody.
@@ -89,22 +83,9 @@ class Agents:
             DefinitionNotFound: there is none of this name.
             InvalidInputs: the inputs do not fit what it takes.
         """
-        answer = await self._transport.post(f"{_named(name)}/run", dict(inputs or {}), timeout_s=math.inf)
-        return await self._transport.understood(result_from, answer)
+        return await self._post(result_from, f"{_named(name)}/run", dict(inputs or {}), timeout_s=math.inf)
 
 
 def _named(name: str) -> str:
     missing = DefinitionNotFound(f"There is no agent {name!r}", hint="See them with `fabric agents list`.")
     return f"{BASE}/{segment(name, missing)}"
-
-
-def _line(shown: Json) -> AgentLine:
-    return AgentLine(
-        name=shown["name"],
-        version=shown["version"],
-        role=shown["role"],
-        description=shown["description"],
-        file=shown["file"],
-        usable=shown["usable"],
-        problems=tuple(each["message"] for each in shown["problems"]),
-    )

@@ -4,27 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.approvals import ApprovalCard
-from agent_fabric.client.transport import Transport, segment
+from agent_fabric.client.transport import Resource, segment
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.errors import ApprovalNotFound
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
 
-class Approvals:
+class Approvals(Resource):
     """The questions of a server's runs. Where one is named, the beginning of its id is enough."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    async def list(self, *, run_id: str = "", pending_only: bool = True) -> Sequence[ApprovalCard]:
+    async def list(self, *, run_id: str | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
         """Return questions, the oldest first; with `run_id` only those of one run.
 
         Raises:
             RunNotFound: there is no such run.
         """
         query = {"run_id": run_id or None, "settled": not pending_only}
-        answer = await self._transport.get("/approvals", query)
-        return await self._transport.understood(APPROVALS.load, answer)
+        return await self._get(APPROVALS.load, "/approvals", query)
 
     async def show(self, approval_id: str) -> ApprovalCard:
         """Return one question.
@@ -32,8 +28,7 @@ class Approvals:
         Raises:
             ApprovalNotFound: none, or more than one, begins so.
         """
-        answer = await self._transport.get(_path(approval_id))
-        return await self._transport.understood(APPROVAL.load, answer)
+        return await self._get(APPROVAL.load, _path(approval_id))
 
     async def answer(
         self,
@@ -54,8 +49,7 @@ class Approvals:
         said: dict[str, Any] = {"decision": decision.value, "reason": reason, "scope": reach.value}
         if args is not None:
             said["args"] = dict(args)
-        answer = await self._transport.post(_path(approval_id), said)
-        return await self._transport.understood(APPROVAL.load, answer)
+        return await self._post(APPROVAL.load, _path(approval_id), said)
 
 
 def _path(approval_id: str) -> str:

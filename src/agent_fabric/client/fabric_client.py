@@ -4,7 +4,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -28,22 +27,11 @@ from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity import Kind, Principal, known_scopes
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult, TaskForceMode
+from agent_fabric.wire.operations import HEALTH, Health
 from agent_fabric.wire.shape import Json
 
 TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """How a server is."""
-
-    ok: bool
-    version: str
-    sandbox: str
-    """How strong the box around tools is."""
-    running: int
-    queued: int
 
 
 class FabricClient:
@@ -162,7 +150,7 @@ class FabricClient:
     async def health(self) -> Health:
         """Tell how the server is. It says so to everybody."""
         answer = await self._transport.get("/health", also=503)
-        return await self._transport.understood(_health, answer)
+        return await self._transport.understood(HEALTH.load, answer)
 
     async def ready(self) -> bool:
         """Return whether the server takes on work at this moment."""
@@ -205,14 +193,3 @@ class FabricClient:
 
 def _principal(answer: Json) -> Principal:
     return Principal(answer["name"], Kind(answer["kind"]), known_scopes(answer["scopes"]))
-
-
-def _health(answer: Json) -> Health:
-    runs = answer["runs"]
-    return Health(
-        ok=answer["ok"],
-        version=answer["version"],
-        sandbox=answer["sandbox"],
-        running=runs["running"],
-        queued=runs["queued"],
-    )

@@ -10,11 +10,12 @@ from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnr
 from agent_fabric.client.problems import error_from
 from agent_fabric.client.server_sent import Frame, frames
 from agent_fabric.client.transport import Broken, Query, Transport
-from agent_fabric.client.wire import event_from, loaded, result_from
+from agent_fabric.client.wire import event_from, loaded
 from agent_fabric.domain.errors import FabricError, ServerStopping
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.wire.results import result_from
 
 PATIENCE_S: Final = 60.0
 """How long a server may be away, for example while it is started anew, before whoever follows a run gives up."""

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent_fabric.client.transport import Transport
+from agent_fabric.client.transport import Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.wire.shape import Json
 
@@ -23,11 +23,8 @@ class ModelLine:
     is_default: bool
 
 
-class Models:
+class Models(Resource):
     """The models of a server."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self) -> Sequence[ModelLine]:
         """Return what each configured key means today."""
@@ -35,8 +32,7 @@ class Models:
 
     async def everything(self) -> Json:
         """Return all that `fabric models list --json` prints."""
-        answer: Json = await self._transport.get("/models")
-        return answer
+        return await self._get(json_from(), "/models")
 
     async def probe(self, key: str | None = None) -> Json:
         """Let the server ask a model a few small questions: how it calls tools, its window, its speed.
@@ -47,8 +43,7 @@ class Models:
             ServerBusy: one is being asked already.
         """
         body = {} if key is None else {"key": key}
-        answer = await self._transport.post("/models/probe", body, timeout_s=math.inf)
-        return await self._transport.understood(json_from("key", "dialect", "trials"), answer)
+        return await self._post(json_from("key", "dialect", "trials"), "/models/probe", body, timeout_s=math.inf)
 
 
 def _lines(answer: Json) -> Sequence[ModelLine]:

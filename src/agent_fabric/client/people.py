@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from agent_fabric.client.transport import Query, Transport, segment
+from agent_fabric.client.transport import Query, Resource, segment
 from agent_fabric.client.wire import json_from
 from agent_fabric.domain.accounts import key_name, password_for, user_name
 from agent_fabric.domain.errors import AccountNotFound
@@ -13,17 +13,12 @@ USERS = "/api/v1/users"
 KEYS = "/api/v1/keys"
 
 
-class Users:
+class Users(Resource):
     """People who can log in to a server. What is changed counts at once."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self) -> list[Json]:
         """Return everybody, by name."""
-        found: list[Json] = (await self._transport.understood(json_from("users"), await self._transport.get(USERS)))[
-            "users"
-        ]
+        found: list[Json] = (await self._get(json_from("users"), USERS))["users"]
         return found
 
     async def show(self, name: str) -> Json:
@@ -32,7 +27,7 @@ class Users:
         Raises:
             AccountNotFound: there is no such user.
         """
-        return await self._transport.understood(_USER, await self._transport.get(_user(name)))
+        return await self._get(_USER, _user(name))
 
     async def add(
         self, name: str, *, password: str | None = None, role: str = "viewer", scopes: Iterable[str] = ()
@@ -46,7 +41,7 @@ class Users:
         body: dict[str, Any] = {"name": user_name(name), "role": role, "scopes": list(scopes)}
         if password is not None:
             body["password"] = password_for(name, password)
-        return await self._transport.understood(_USER, await self._transport.post(USERS, body))
+        return await self._post(_USER, USERS, body)
 
     async def change(
         self,
@@ -64,7 +59,7 @@ class Users:
         """
         wish = {"role": role, "scopes": None if scopes is None else list(scopes), "disabled": disabled}
         body = {key: value for key, value in wish.items() if value is not None}
-        return await self._transport.understood(_USER, await self._transport.post(_user(name), body, method="PATCH"))
+        return await self._post(_USER, _user(name), body, method="PATCH")
 
     async def set_password(self, name: str, password: str) -> None:
         """Give somebody a new password. Their tokens count no more.
@@ -82,8 +77,7 @@ class Users:
             AccountNotFound: there is no such user.
             LastAdmin: nobody would be an admin any more.
         """
-        answer = await self._transport.post(_user(name), method="DELETE")
-        return await self._transport.understood(json_from("name", "keys"), answer)
+        return await self._post(json_from("name", "keys"), _user(name), method="DELETE")
 
     async def issue_token(
         self, name: str, *, scopes: Iterable[str] | None = None, lifetime_s: float | None = None
@@ -96,22 +90,16 @@ class Users:
         """
         wish = {"scopes": None if scopes is None else list(scopes), "lifetime_s": lifetime_s}
         body = {key: value for key, value in wish.items() if value is not None}
-        answer = await self._transport.post(f"{_user(name)}/tokens", body)
-        return await self._transport.understood(json_from("access_token", "expires_in", "scopes"), answer)
+        return await self._post(json_from("access_token", "expires_in", "scopes"), f"{_user(name)}/tokens", body)
 
 
-class Keys:
+class Keys(Resource):
     """Keys of programs. What is changed counts at once."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self, *, also_dead: bool = False) -> list[Json]:
         """Return keys, the newest first, without the keys themselves; `also_dead`: those that count no more, too."""
         query: Query = {"all": also_dead}
-        found: list[Json] = (
-            await self._transport.understood(json_from("keys"), await self._transport.get(KEYS, query))
-        )["keys"]
+        found: list[Json] = (await self._get(json_from("keys"), KEYS, query))["keys"]
         return found
 
     async def create(self, name: str, *, scopes: Iterable[str], lasts_s: float | Literal["never"]) -> Json:
@@ -122,7 +110,7 @@ class Keys:
             NameTaken: there is a live one of this name.
         """
         body = {"name": key_name(name), "scopes": list(scopes), "expires_in_s": lasts_s}
-        return await self._transport.understood(json_from("id", "key"), await self._transport.post(KEYS, body))
+        return await self._post(json_from("id", "key"), KEYS, body)
 
     async def revoke(self, key: str) -> Json:
         """Let a key open nothing any more; it is named by its id, or a live one by its name.
@@ -131,8 +119,7 @@ class Keys:
             AccountNotFound: there is no such key.
         """
         missing = AccountNotFound(f"There is no key {key!r}", hint="See them with: fabric keys list")
-        answer = await self._transport.post(f"{KEYS}/{segment(key, missing)}", method="DELETE")
-        return await self._transport.understood(json_from("id", "name", "status"), answer)
+        return await self._post(json_from("id", "name", "status"), f"{KEYS}/{segment(key, missing)}", method="DELETE")
 
 
 _USER = json_from("name", "role", "scopes")

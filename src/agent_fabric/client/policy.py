@@ -3,22 +3,19 @@
 import math
 from collections.abc import Iterable
 
-from agent_fabric.client.transport import Transport
+from agent_fabric.client.transport import Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.wire.shape import Json
 
 BASE = "/api/v1/policy"
 
 
-class PolicyRules:
+class PolicyRules(Resource):
     """The rules that a server has started with."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def show(self) -> Json:
         """Return the rules in force, and where they are written."""
-        return await self._transport.understood(json_from("version", "rules"), await self._transport.get(BASE))
+        return await self._get(json_from("version", "rules"), BASE)
 
     async def check(self, command: str, *, agent: str = "", level: str = "A", scopes: Iterable[str] = ()) -> Json:
         """Return what the policy says about a command line, part by part; nothing is run.
@@ -29,8 +26,7 @@ class PolicyRules:
             ConfigError: there is no such level.
         """
         body = {"command": command, "agent": agent, "level": level, "scopes": list(scopes)}
-        answer = await self._transport.post(f"{BASE}/check", body)
-        return await self._transport.understood(json_from("verdict", "parts"), answer)
+        return await self._post(json_from("verdict", "parts"), f"{BASE}/check", body)
 
     async def simulate(self, text: str, *, file: str = "policy.yaml", since_s: float = 30 * 86_400.0) -> Json:
         """Return which past calls would be decided otherwise with the rules of a policy file added.
@@ -41,5 +37,4 @@ class PolicyRules:
             ConfigError: the text holds no rules that can be used.
         """
         body = {"text": text, "file": file, "since_s": since_s}
-        answer = await self._transport.post(f"{BASE}/simulate", body, timeout_s=math.inf)
-        return await self._transport.understood(json_from("runs", "calls", "changes"), answer)
+        return await self._post(json_from("runs", "calls", "changes"), f"{BASE}/simulate", body, timeout_s=math.inf)

@@ -8,23 +8,25 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from agent_fabric.application.ports.audit import LogCondition
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.application.runs.verify_run import Verification
-from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from, verification_from
 from agent_fabric.client.following import PATIENCE_S, Follower, Happening
 from agent_fabric.client.saving import save
 from agent_fabric.client.tasks import TaskRequest
-from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import event_from, result_from, started_run
+from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.wire import event_from, started_run
 from agent_fabric.domain.errors import RunFileNotFound, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
-from agent_fabric.wire.runs import FOUND_RUNS, RUN_FILES, RUN_LIST, FoundRuns
+from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, file_diffs_from
+from agent_fabric.wire.results import result_from
+from agent_fabric.wire.runs import FOUND_RUNS, RUN_FILES, RUN_LIST, VERIFICATION, FoundRuns
 from agent_fabric.wire.shape import Json
 
 PAGE = 200
@@ -49,11 +51,8 @@ class RunDetails:
     """How many events it has."""
 
 
-class Runs:
+class Runs(Resource):
     """The runs of a server. Wherever a run is named, the beginning of its id is enough if only one begins so."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def start(self, wish: TaskRequest, *, deltas: bool = False) -> RunId:
         """Start a run and do not wait for it; `deltas` says that it will be followed at once, with pieces of answers.
@@ -62,13 +61,11 @@ class Runs:
             RecruitError: there is no such pack.
             ServerBusy: too many runs wait already.
         """
-        answer = await self._transport.post("/runs", wish.body(), {"deltas": deltas or None})
-        return await self._transport.understood(started_run, answer)
+        return await self._post(started_run, "/runs", wish.body(), {"deltas": deltas or None})
 
     async def do(self, wish: TaskRequest) -> RunResult:
         """Start a run and wait until it has ended or waits for somebody."""
-        answer = await self._transport.post("/run", wish.body(), timeout_s=math.inf)
-        return await self._transport.understood(result_from, answer)
+        return await self._post(result_from, "/run", wish.body(), timeout_s=math.inf)
 
     async def list(self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "") -> Sequence[RunRecord]:
         """Return the newest runs, newest first."""
@@ -91,10 +88,9 @@ class Runs:
 
     async def search_by_meaning(self, question: str, *, limit: int = 20) -> FoundRuns:
         """Return the runs nearest to a question, and how many have not been read for it yet: ask again for those."""
-        answer = await self._transport.get(
-            "/runs/search", {"q": question, "limit": min(limit, PAGE)}, timeout_s=math.inf
+        return await self._get(
+            FOUND_RUNS.load, "/runs/search", {"q": question, "limit": min(limit, PAGE)}, timeout_s=math.inf
         )
-        return await self._transport.understood(FOUND_RUNS.load, answer)
 
     async def show(self, run_id: str) -> RunDetails:
         """Return a run as it stands.
@@ -102,7 +98,7 @@ class Runs:
         Raises:
             RunNotFound: no run, or more than one, has an id that begins so.
         """
-        return await self._transport.understood(_details, await self._transport.get(_path(run_id)))
+        return await self._get(_details, _path(run_id))
 
     async def find(self, run_id: str) -> RunId:
         """Return the whole id of the run whose id begins so.
@@ -110,8 +106,7 @@ class Runs:
         Raises:
             RunNotFound: none, or more than one, begins so.
         """
-        answer = await self._transport.get(_path(run_id, "/status"))
-        return await self._transport.understood(started_run, answer)
+        return await self._get(started_run, _path(run_id, "/status"))
 
     async def newest(self) -> RunId:
         """Return the run that was created last, but for those that work for another one.
@@ -119,8 +114,7 @@ class Runs:
         Raises:
             RunNotFound: there is none at all.
         """
-        answer = await self._transport.get("/runs/newest")
-        return await self._transport.understood(started_run, answer)
+        return await self._get(started_run, "/runs/newest")
 
     async def events(self, run_id: str, *, after: int = -1) -> Sequence[Event]:
         """Return the events of a run that follow sequence number `after`, whole."""
@@ -159,8 +153,7 @@ class Runs:
 
     async def cancel(self, run_id: str, *, reason: str = "") -> RunResult:
         """End a run; return how it stands then. One that has ended stays as it is."""
-        answer = await self._transport.post(_path(run_id, "/cancel"), {"reason": reason})
-        return await self._transport.understood(result_from, answer)
+        return await self._post(result_from, _path(run_id, "/cancel"), {"reason": reason})
 
     async def diff(self, run_id: str) -> tuple[RunDiff, dict[str, FileDiff]]:
         """Return what a run changed, and how each path changed.
@@ -170,7 +163,7 @@ class Runs:
         """
         path = _path(run_id, "/diff")
         answer = await self._transport.get(path, {"exact": True})
-        found = await self._transport.understood(diff_from, answer)
+        found = await self._transport.understood(EXACT_DIFF.load, answer)
         compared = await self._transport.understood(file_diffs_from, answer)
         while len(compared) < len(found.changes):  # a server compares only so much at once
             answer = await self._transport.get(path, {"exact": True, "skip": len(compared)})
@@ -190,8 +183,7 @@ class Runs:
             FolderHeld: a run works in the folder.
         """
         wish = {"paths": list(paths), "redo": redo, "dry_run": dry, "force": force}
-        answer = await self._transport.post(_path(run_id, "/undo"), wish, {"exact": True}, timeout_s=math.inf)
-        return await self._transport.understood(undone_from, answer)
+        return await self._post(EXACT_UNDONE.load, _path(run_id, "/undo"), wish, {"exact": True}, timeout_s=math.inf)
 
     async def verify(self, run_id: str) -> Verification:
         """Check again what a run claims.
@@ -199,8 +191,7 @@ class Runs:
         Raises:
             RunNotFound: there is no such run.
         """
-        answer = await self._transport.get(_path(run_id, "/verify"), timeout_s=math.inf)
-        return await self._transport.understood(verification_from, answer)
+        return await self._get(_verification, _path(run_id, "/verify"), timeout_s=math.inf)
 
     async def files(self, run_id: str) -> RunFileList:
         """Return the files in a run's workspace.
@@ -209,7 +200,7 @@ class Runs:
             RunNotFound: there is no such run.
             RunFilesWithheld: it worked in a project folder, or its files are gone.
         """
-        return await self._transport.understood(RUN_FILES.load, await self._transport.get(_path(run_id, "/files")))
+        return await self._get(RUN_FILES.load, _path(run_id, "/files"))
 
     async def content(self, run_id: str, path: str) -> AsyncGenerator[bytes, None]:
         """Yield what is in one of them, piece by piece.
@@ -265,14 +256,11 @@ def _events(page: Json) -> Sequence[Event]:
     return [event_from(line) for line in page["events"]]
 
 
+def _verification(shown: Json) -> Verification:
+    log = LogCondition(events=shown["events"], head=shown["last_hash"], status=shown["status"])
+    return Verification(**VERIFICATION.values(shown), log=log)
+
+
 def _details(shown: Json) -> RunDetails:
-    meta = shown["_meta"]
-    return RunDetails(
-        result=result_from(shown),
-        run_dir=meta["run_dir"],
-        prompt=meta["prompt"],
-        created_at=meta["created_at"],
-        updated_at=meta["updated_at"],
-        queued=meta["queued"],
-        events=meta["events"],
-    )
+    facts = ("run_dir", "prompt", "created_at", "updated_at", "queued", "events")
+    return RunDetails(result=result_from(shown), **{name: shown["_meta"][name] for name in facts})

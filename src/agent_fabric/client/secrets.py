@@ -3,7 +3,7 @@
 import math
 import re
 
-from agent_fabric.client.transport import Transport
+from agent_fabric.client.transport import Resource
 from agent_fabric.client.wire import json_from
 from agent_fabric.config.secret_references import FILE_NAME
 from agent_fabric.domain.errors import SecretNotFound
@@ -12,15 +12,12 @@ from agent_fabric.wire.shape import Json
 BASE = "/api/v1/secrets"
 
 
-class ServerSecrets:
+class ServerSecrets(Resource):
     """What a server keeps sealed."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self) -> Json:
         """Return which secrets there are, and when they were changed: `secrets`."""
-        return await self._transport.understood(json_from("secrets"), await self._transport.get(BASE))
+        return await self._get(json_from("secrets"), BASE)
 
     async def set(self, name: str, value: str) -> bool:
         """Keep a secret; return whether it is a new one.
@@ -28,8 +25,9 @@ class ServerSecrets:
         Raises:
             SecretNotFound: there cannot be one of this name.
         """
-        answer = await self._transport.post(_path(name), {"value": value}, method="PUT")
-        return await self._transport.understood(lambda shown: bool(shown["created_at"] == shown["updated_at"]), answer)
+        return await self._post(
+            lambda shown: bool(shown["created_at"] == shown["updated_at"]), _path(name), {"value": value}, method="PUT"
+        )
 
     async def remove(self, name: str) -> None:
         """Forget a secret.
@@ -41,8 +39,7 @@ class ServerSecrets:
 
     async def rotate(self) -> Json:
         """Let the server make a new key, and seal secrets and encrypted runs with it."""
-        answer = await self._transport.post(f"{BASE}/rotate", timeout_s=math.inf)
-        return await self._transport.understood(json_from("generation", "new_key", "keys"), answer)
+        return await self._post(json_from("generation", "new_key", "keys"), f"{BASE}/rotate", timeout_s=math.inf)
 
 
 def _path(name: str) -> str:

@@ -255,6 +255,33 @@ class Transport:
         return AnswerUnusable(f"The answer of {self.address} (status {answer.status}) is not ours: {why}", hint=hint)
 
 
+class Resource:
+    """A group of routes of a server."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def _get(
+        self, read: Callable[[Any], T], path: str, query: Query | None = None, *, timeout_s: float | None = None
+    ) -> T:
+        """Ask for something, and read the answer."""
+        return await self._transport.understood(read, await self._transport.get(path, query, timeout_s=timeout_s))
+
+    async def _post(
+        self,
+        read: Callable[[Any], T],
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        query: Query | None = None,
+        *,
+        timeout_s: float | None = None,
+        method: str = "POST",
+    ) -> T:
+        """Let something happen, and read the answer."""
+        answer = await self._transport.post(path, body, query, timeout_s=timeout_s, method=method)
+        return await self._transport.understood(read, answer)
+
+
 def segment(text: str, missing: FabricError | None = None) -> str:
     """Return a name as one part of a path.
 

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from agent_fabric.domain.event_versions import body_from
 from agent_fabric.domain.events import Event
-from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import Usage
-from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
-from agent_fabric.wire.shape import Json, run_id_from, status_from
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.wire.shape import Json, run_id_from
+
+T = TypeVar("T")
 
 
 def event_from(line: Json) -> Event:
@@ -17,34 +17,6 @@ def event_from(line: Json) -> Event:
     lane = line.get("lane")
     body = body_from(str(line["kind"]), int(line.get("version", 1)), line["payload"])
     return Event(int(line["seq"]), float(line["ts"]), None if lane is None else LaneId(lane), str(line["step"]), body)
-
-
-def result_from(shown: Json) -> RunResult:
-    """Return what came of a run, from the object that shows it."""
-    meta = shown["_meta"]
-    status = status_from(meta["status"])
-    payload = {key: value for key, value in shown.items() if key not in {"_meta", "error"}}
-    if status is RunStatus.COMPLETED and payload.get("action") == "final":
-        del payload["action"]  # put there for those who look for it
-    told = shown.get("error")
-    usage = meta["usage"]
-    return RunResult(
-        run_id=run_id_from(meta["run_id"]),
-        status=status,
-        payload=payload,
-        error=None if told is None else RunError(code=told["code"], message=told["message"], hint=told["hint"]),
-        specialist_ids=tuple(SpecialistId(each) for each in meta["specialist_ids"]),
-        model=meta["model"],
-        steps=meta["steps"],
-        usage=Usage(usage["prompt_tokens"], usage["completion_tokens"], usage["cached_tokens"]),
-        cost=meta["cost"],
-        egress=tuple(meta["egress"]),
-        duration_s=meta["duration_s"],
-        proof=meta["proof"] or "",
-        routing_method=meta.get("routing_method") or "",
-        workspace=meta["workspace"],
-        waiting_for=tuple(meta["approvals"]),
-    )
 
 
 def loaded(text: str) -> Any:
@@ -69,6 +41,12 @@ def json_from(*required: str) -> Callable[[Any], Json]:
         return shown
 
     return read
+
+
+def line_from(cls: type[T], shown: Json) -> T:
+    """Return a line about a definition; of its problems, only the messages."""
+    known = {name: shown[name] for name in get_type_hints(cls)}
+    return cls(**{**known, "problems": tuple(each["message"] for each in shown["problems"])})
 
 
 def start_query(*, model_key: str | None, network_allowed: bool, encrypt: bool) -> "dict[str, Any]":

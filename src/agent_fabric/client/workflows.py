@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.client.transport import Transport, segment
-from agent_fabric.client.wire import json_from, start_query, started_run
+from agent_fabric.client.transport import Resource, segment
+from agent_fabric.client.wire import json_from, line_from, start_query, started_run
 from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -29,20 +29,16 @@ class WorkflowLine:
     """What is wrong with it."""
 
 
-class Workflows:
+class Workflows(Resource):
     """The workflows of a server, and their runs. What they take and give differs, so results are open objects."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
 
     async def list(self) -> Sequence[WorkflowLine]:
         """Return every workflow, also those that cannot be used."""
-        answer = await self._transport.get(BASE)
-        return await self._transport.understood(lambda value: [_line(each) for each in value["workflows"]], answer)
+        return await self._get(lambda value: [line_from(WorkflowLine, each) for each in value["workflows"]], BASE)
 
     async def everything(self) -> Json:
         """Return all that `fabric workflow list --json` prints."""
-        return await self._transport.understood(json_from("workflows"), await self._transport.get(BASE))
+        return await self._get(json_from("workflows"), BASE)
 
     async def validate(self, text: str | None = None, *, file: str = "workflow.yaml", name: str | None = None) -> Json:
         """Return what is wrong with a workflow's text, or with the server's own: one of them, or all.
@@ -54,8 +50,7 @@ class Workflows:
         """
         wish = {"text": text, "file": file, "name": name}
         body = {key: value for key, value in wish.items() if value is not None}
-        answer = await self._transport.post(f"{BASE}/validate", body)
-        return await self._transport.understood(json_from("valid", "files", "problems"), answer)
+        return await self._post(json_from("valid", "files", "problems"), f"{BASE}/validate", body)
 
     async def show(self, name: str) -> Json:
         """Return everything about a workflow: what it takes, what it gives, its definition.
@@ -63,8 +58,7 @@ class Workflows:
         Raises:
             DefinitionNotFound: there is none of this name.
         """
-        answer: Json = await self._transport.get(_named(name))
-        return answer
+        return await self._get(json_from(), _named(name))
 
     async def start(
         self,
@@ -82,14 +76,12 @@ class Workflows:
             InvalidInputs: the inputs do not fit what it takes.
         """
         query = start_query(model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
-        answer = await self._transport.post(f"{_named(name)}/execute", dict(inputs or {}), query)
-        return await self._transport.understood(started_run, answer)
+        return await self._post(started_run, f"{_named(name)}/execute", dict(inputs or {}), query)
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
         """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` shows which."""
         path = f"{_named(name)}/execute"
-        answer: Json = await self._transport.post(path, dict(inputs or {}), timeout_s=math.inf)
-        return answer
+        return await self._post(json_from(), path, dict(inputs or {}), timeout_s=math.inf)
 
     async def run(self, run_id: str) -> Json:
         """Return how a workflow's run stands: its result as far as there is one, and what it waits for.
@@ -97,8 +89,7 @@ class Workflows:
         Raises:
             RunNotFound: there is no such run, or it is no workflow.
         """
-        answer: Json = await self._transport.get(_of_run(run_id))
-        return answer
+        return await self._get(json_from(), _of_run(run_id))
 
     async def signal(self, run_id: str, name: str, data: Mapping[str, Any] | None = None) -> RunStatus:
         """Tell a workflow that something has happened; return where its run stands.
@@ -107,8 +98,11 @@ class Workflows:
             RunNotFound: there is no such run, or it is no workflow.
             RunSettled: it has ended.
         """
-        answer = await self._transport.post(_of_run(run_id, "/signal"), {"name": name, "data": dict(data or {})})
-        return await self._transport.understood(lambda value: status_from(value["status"]), answer)
+        return await self._post(
+            lambda value: status_from(value["status"]),
+            _of_run(run_id, "/signal"),
+            {"name": name, "data": dict(data or {})},
+        )
 
     async def resume(
         self,
@@ -127,14 +121,11 @@ class Workflows:
         """
         wish: dict[str, Any] = {"current": current} | ({} if from_step is None else {"from": from_step})
         wish |= {"inputs": dict(inputs)} if inputs else {}
-        return await self._transport.understood(
-            started_run, await self._transport.post(_of_run(run_id, "/resume"), wish, {"wait": False})
-        )
+        return await self._post(started_run, _of_run(run_id, "/resume"), wish, {"wait": False})
 
     async def cancel(self, run_id: str, *, reason: str = "") -> Json:
         """End a workflow and the runs that work for it; return how it stands then."""
-        answer: Json = await self._transport.post(_of_run(run_id, "/cancel"), {"reason": reason})
-        return answer
+        return await self._post(json_from(), _of_run(run_id, "/cancel"), {"reason": reason})
 
 
 def _named(name: str) -> str:
@@ -145,14 +136,3 @@ def _named(name: str) -> str:
 def _of_run(run_id: str, what: str = "") -> str:
     missing = RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
     return f"{BASE}/runs/{segment(run_id, missing)}{what}"
-
-
-def _line(shown: Json) -> WorkflowLine:
-    return WorkflowLine(
-        name=shown["name"],
-        version=shown["version"],
-        description=shown["description"],
-        file=shown["file"],
-        usable=shown["usable"],
-        problems=tuple(each["message"] for each in shown["problems"]),
-    )

@@ -7,7 +7,7 @@ folder at its beginning and at its end; only differences within stretches are ch
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class EntryKind(StrEnum):
@@ -36,6 +36,11 @@ class Entry(NamedTuple):
     inode: int = 0
     uid: int = -1
     gid: int = -1
+
+    @property
+    def octal(self) -> str:
+        """Permission bits, octal."""
+        return f"{self.mode:04o}"
 
     @property
     def restorable(self) -> bool:
@@ -106,7 +111,12 @@ class FileChange:
     """It may have been somebody else, after the run was killed."""
 
     @property
-    def what(self) -> str:
+    def undoable(self) -> bool:
+        """Whether it can be undone."""
+        return not self.why_final
+
+    @property
+    def what(self) -> Literal["created", "deleted", "modified", "mode", "replaced"]:
         """The change in one word."""
         if self.before is None:
             return "created"

@@ -10,7 +10,7 @@ from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunResult, RunStatus
 from agent_fabric.domain.workflows.result import result_of_workflow
 from agent_fabric.domain.workflows.state import StepPhase, StepState, WorkflowState
-from agent_fabric.interfaces.result import result_object
+from agent_fabric.wire.results import result_object
 
 PENDING = "pending"
 """Status of a step whose turn has not come, as long as the workflow goes on."""

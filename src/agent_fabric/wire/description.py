@@ -58,8 +58,8 @@ class Schemas:
             properties |= merged["properties"]
             required += () if optional else merged["required"]
         for name, kind in shape.also.items():
-            properties[name] = self.of(kind, shape.parts)
-            required.append(name)
+            properties[name.rstrip("?")] = self.of(kind, shape.parts)
+            required += () if name.endswith("?") else (name,)
         schema: Schema = {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
         if shape.examples:
             schema["examples"] = shape.examples

@@ -8,6 +8,36 @@ from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.wire.shape import Listing, Shape
 
 
+class RunCounts(NamedTuple):
+    """How busy the server is."""
+
+    running: int
+    queued: int
+
+
+class Health(NamedTuple):
+    """How a server is."""
+
+    ok: bool
+    """False: runs cannot be kept, because the store was deleted or replaced."""
+    version: str
+    sandbox: str
+    """How strong the sandbox of tools is: C is none."""
+    runs: RunCounts
+    policy_profile: str = ""
+    """`open` lets everything run without a question, except catastrophes."""
+
+    @property
+    def running(self) -> int:
+        """Runs that are driven."""
+        return self.runs.running
+
+    @property
+    def queued(self) -> int:
+        """Runs that wait for their turn."""
+        return self.runs.queued
+
+
 class Readiness(NamedTuple):
     """Whether the server takes on work."""
 
@@ -56,6 +86,7 @@ class Accepted(NamedTuple):
     """Whether it had been delivered before; then nothing followed from it this time."""
 
 
+HEALTH = Shape(Health)
 READINESS = Shape(Readiness)
 ALERTS = Listing("alerts", Shape(AlertStatus, name="AlertStanding"), name="AlertList", about="All rules.")
 STORE = Shape(StoreStatus, name="StoreStanding")

@@ -78,7 +78,7 @@ class Shape(Generic[T]):
         """Name a shape as the API's description calls it.
 
         `parts` are the shapes of what it consists of, `fixed` are keys whose value is always the same, `also` are types
-        of keys that are added to the object after it was written.
+        of keys that are added to the object after it was written; `key?` may be missing.
         """
         self.cls = cls
         self.name = name or cls.__name__
@@ -113,12 +113,20 @@ class Shape(Generic[T]):
         Raises:
             KeyError, TypeError, ValueError, AttributeError: it was none of this shape.
         """
+        return self.cls(**self.values(shown))
+
+    def values(self, shown: Json) -> dict[str, Any]:
+        """Return the fields of the object that was written.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it was none of this shape.
+        """
         values: dict[str, Any] = {}
         for key, attribute, read, null, required in self._readers:
             if required or key in shown:
                 value = shown[key] if key else shown
                 values[attribute] = null() if value is None and null else value if read is None else read(value)
-        return self.cls(**values)
+        return values
 
     @cached_property
     def _writers(self) -> list[tuple[str, Convert, Convert | None, bool]]:

@@ -136,7 +136,7 @@ async def test_mistakes_are_explained(tmp_path: Path) -> None:
         ("keys", "revoke", "nothing"): "There is no key",
         ("users", "add", "ada"): "--password-stdin",
         ("users", "set", "bob"): "nothing to change",
-        ("token", "issue", "bob", "--scope", "admin"): "bob may not do that",
+        ("token", "issue", "bob", "--scope", "admin"): "bob does not have: admin",
     }
     ended = await asyncio.gather(*(command(*arguments) for arguments in mistakes))
     for one, words in zip(ended, mistakes.values(), strict=True):

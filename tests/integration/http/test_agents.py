@@ -41,7 +41,7 @@ async def test_agents_are_listed_and_a_changed_file_counts_at_once(tmp_path: Pat
         assert shown["inputs"]["name"]["required"] is True
         write(tmp_path, "name: other\nrole: x\n", "other.yaml")
         second = (await server.client.get("/api/v1/agents")).json()
-        assert second["agents"][1]["problems"][0]["line"] == 2
+        assert [each["line"] for each in second["agents"][1]["problems"]] == [1, 2]
         missing = await server.client.get("/api/v1/agents/greter")
         assert (missing.status_code, missing.json()["code"]) == (404, "definition_not_found")
 

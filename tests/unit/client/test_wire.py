@@ -9,8 +9,7 @@ from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatu
 from agent_fabric.application.ports.changes import UndoRecord
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.application.runs.undo_run import Undone
-from agent_fabric.client.changes import diff_from, file_diffs_from, undone_from
-from agent_fabric.client.wire import event_from, result_from
+from agent_fabric.client.wire import event_from
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.changes import Entry, EntryKind, FileChange
 from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
@@ -19,10 +18,10 @@ from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.unified_diff import file_diff
-from agent_fabric.interfaces.changes_view import exact_diff, exact_undo
 from agent_fabric.interfaces.http.live import whole_line
-from agent_fabric.interfaces.result import result_object
 from agent_fabric.wire.approvals import APPROVAL
+from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, diff_object, file_diffs_from, undo_object
+from agent_fabric.wire.results import result_from, result_object
 from agent_fabric.wire.shape import run_id_from, status_from
 
 RUN = RunId("d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b")
@@ -110,14 +109,14 @@ def test_changes_come_back_byte_by_byte() -> None:
         run_id=RUN,
         folder="/p/\udcff",
         status=RunStatus.COMPLETED,
-        changes=changes,
-        left_alone=["node_modules"],
+        changes=tuple(changes),
+        left_alone=("node_modules",),
         seen_now=True,
-        undos=[UndoRecord(number=1, at=1.0, by="me", steps=(), redo=True, finished=True)],
+        undos=(UndoRecord(number=1, at=1.0, by="me", steps=(), redo=True, finished=True),),
     )
     compared = {change.path: file_diff(change, b"a\xff\n", b"b\xfe\n") for change in changes}
-    shown = sent(exact_diff(found, lambda change: compared[change.path]))
-    again = diff_from(shown)
+    shown = sent(diff_object(found, lambda change: compared[change.path], exact=True))
+    again = EXACT_DIFF.load(shown)
     assert again == found
     assert [change.what for change in again.changes] == [change.what for change in changes]
     assert [change.why_final for change in again.changes] == [change.why_final for change in changes]
@@ -129,13 +128,13 @@ def test_what_was_taken_back_comes_back_as_it_was() -> None:
     undone = Undone(
         run_id=RUN,
         folder="/p",
-        done=[UndoStep(STRANGE, entry, None), UndoStep("b", None, entry)],
-        refused=[UndoRefusal("c\udcff", "somebody edited it", False)],
-        already=["d"],
+        done=(UndoStep(STRANGE, entry, None), UndoStep("b", None, entry)),
+        refused=(UndoRefusal("c\udcff", "somebody edited it", False),),
+        already=("d",),
         dry=True,
         record=None,
     )
-    assert undone_from(sent(exact_undo(undone))) == undone
+    assert EXACT_UNDONE.load(sent(undo_object(undone, exact=True))) == undone
 
 
 @pytest.mark.parametrize("value", ["", "../../etc", "/abs", "a/b", ".", "a\0b", "a\n", 7, None, "x" * 101])

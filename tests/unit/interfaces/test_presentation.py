@@ -16,7 +16,7 @@ from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.interfaces.cli.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.view import LiveView, summary
-from agent_fabric.interfaces.result import error_object, result_object
+from agent_fabric.wire.results import error_object, result_object
 from unit.infrastructure.runlog.every_kind import RUN, all_ends
 
 ANYTHING = st.text(st.characters())

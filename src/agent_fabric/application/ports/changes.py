@@ -48,7 +48,7 @@ class UndoRecord:
     number: int
     at: float
     by: str
-    steps: Sequence[UndoStep]
+    steps: Sequence[UndoStep] = ()
     """What was there, and what took its place."""
     redo: bool = False
     forced: bool = False

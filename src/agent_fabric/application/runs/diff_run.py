@@ -47,14 +47,6 @@ class DiffRun:
         state = await fold_log(run_id, events)
         return await asyncio.to_thread(self._look, run_id, folder_of(events), state.status, events)
 
-    async def folder(self, run_id: RunId) -> str:
-        """Return where a run works.
-
-        Raises:
-            RunNotFound: there is no such run.
-        """
-        return folder_of(await self.runs.read(run_id))
-
     def content(self, found: RunDiff, change: FileChange) -> tuple[bytes | None, bytes | None]:
         """Return what a file held before and after; None where it was no file, or that is not known any more."""
         before, after = (

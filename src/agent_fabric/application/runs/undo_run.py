@@ -1,6 +1,7 @@
 """Takes back what a run changed."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,12 @@ class Undone:
     dry: bool
     """Nothing was touched: this is what would happen."""
     record: int | None = None
-    """The number under which it is recorded."""
+    """The number under which it is recorded; None: nothing was touched."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that were put back."""
+        return [step.path for step in self.done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class UndoRun:
     ) -> Undone:
         """Take everything back, or what lies below `paths`; with `redo`, put back what was last taken back.
 
+        Paths are relative to the folder that the run worked in, or absolute.
+
         If one path was changed by somebody else since, nothing is touched, unless forced. What is overwritten is kept.
 
         Raises:
@@ -68,6 +76,7 @@ class UndoRun:
         self, run_id: RunId, *, by: str, paths: Sequence[str], redo: bool, dry: bool, force: bool
     ) -> Undone:
         found = await self.diff(run_id)
+        paths = [_relative(path, found.folder) for path in paths]
         changes = _taken_back(found) if redo else found.changes
         _require_known(found, changes, paths)
         plan = await asyncio.to_thread(self._plan, found, changes, paths, force)
@@ -90,6 +99,10 @@ class UndoRun:
         now = self.diff.history.picture_of(found.folder)
         half_way = {step.path for record in found.undos[-1:] if not record.finished for step in record.steps}
         return plan_undo(changes, now, paths=paths, unfinished=half_way, force=force)
+
+
+def _relative(path: str, folder: str) -> str:
+    return os.path.relpath(path, folder) if path.startswith(f"{folder}/") else path
 
 
 def _with_those_begun(found: RunDiff, steps: Sequence[UndoStep], *, redo: bool) -> list[UndoStep]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from agent_fabric.domain.agents.capabilities import servers_of, tools_of
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.deserialize import reader_of
 
@@ -118,6 +119,16 @@ class AgentDefinition:
     """The pack whose prompt, tools and rules it builds on; empty: none."""
     model: str = ""
     """The configured model that it uses; empty: the usual one."""
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that follow from its capabilities."""
+        return tools_of(self.capabilities)
+
+    @property
+    def tool_servers(self) -> tuple[str, ...]:
+        """The tool servers that follow from its capabilities."""
+        return servers_of(self.capabilities)
 
 
 def agent_from(plain: Mapping[str, Any]) -> AgentDefinition:

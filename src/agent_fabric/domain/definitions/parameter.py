@@ -34,3 +34,9 @@ class Parameter:
             choices=tuple(plain.get("enum") or ()),
             value=plain.get("value"),
         )
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """Its `default` and `enum`, as far as they are declared."""
+        default = {"default": self.default} if self.has_default else {}
+        return {**default, "enum": list(self.choices)} if self.choices else default

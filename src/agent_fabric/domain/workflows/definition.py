@@ -1,9 +1,9 @@
 """The definition of a workflow: a graph of steps, as its file declares it and as a run freezes it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.deserialize import reader_of
@@ -112,6 +112,18 @@ class Execution:
     dry_run: bool = False
 
 
+class Trigger(NamedTuple):
+    """What starts a workflow."""
+
+    kind: Literal["manual", "schedule", "on_change", "on_event"]
+    when: str = ""
+
+    @property
+    def armed(self) -> bool:
+        """Whether anything watches for it; so far only for `manual`."""
+        return self.kind == "manual"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggers:
     """What starts a workflow; only `manual` is armed so far."""
@@ -120,6 +132,15 @@ class Triggers:
     on_change: tuple[str, ...] = ()
     schedule: str = ""
     on_event: tuple[str, ...] = ()
+
+    def listed(self) -> Sequence[Trigger]:
+        """Return them one by one."""
+        return [
+            *([Trigger("manual")] if self.manual else ()),
+            *([Trigger("schedule", self.schedule)] if self.schedule else ()),
+            *(Trigger("on_change", pattern) for pattern in self.on_change),
+            *(Trigger("on_event", name) for name in self.on_event),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

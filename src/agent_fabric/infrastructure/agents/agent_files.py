@@ -31,6 +31,17 @@ class FoundAgent:
     plain: Mapping[str, Any] = field(default_factory=dict)
     """What the file says, if it can be used."""
     problems: tuple[Problem, ...] = ()
+    """Why it cannot be used; empty if it can."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be run."""
+        return self.definition is not None
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return "" if self.definition is None else self.definition.description
 
 
 class AgentFolder:

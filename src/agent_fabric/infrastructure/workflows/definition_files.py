@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.workflows.checks.check import NOTHING_KNOWN, problems_in
 from agent_fabric.domain.workflows.checks.known_names import KnownNames
 from agent_fabric.domain.workflows.checks.triggers import not_armed
-from agent_fabric.domain.workflows.definition import WorkflowDefinition, definition_from
+from agent_fabric.domain.workflows.definition import Trigger, WorkflowDefinition, definition_from
 from agent_fabric.infrastructure.definitions.files import (
     DefinitionFile,
     DefinitionFiles,
@@ -44,6 +44,26 @@ class WorkflowFile:
         """The workflow's name; of a file that tells none, the file's."""
         name = self.plain.get("name") if isinstance(self.plain, dict) else None
         return name if isinstance(name, str) and name else self.path.stem
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can be run."""
+        return self.definition is not None
+
+    @property
+    def description(self) -> str:
+        """What it is for."""
+        return "" if self.definition is None else self.definition.description
+
+    @property
+    def step_count(self) -> int | None:
+        """How many steps it has, however deep; None: the file is wrong."""
+        return None if self.definition is None else sum(1 for _ in self.definition.all_steps())
+
+    @property
+    def triggers(self) -> Sequence[Trigger]:
+        """What starts it."""
+        return () if self.definition is None else self.definition.triggers.listed()
 
     def usable(self) -> WorkflowDefinition:
         """Return the workflow.

@@ -20,7 +20,7 @@ from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, RunResult
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
-from agent_fabric.interfaces.agent_views import agent_line, agent_object, checked_object
+from agent_fabric.interfaces.agent_views import AGENT, AGENTS, AgentList, checked_object
 from agent_fabric.interfaces.cli.definition_problems import count_checked, joined, print_problems
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated, local_job
@@ -76,7 +76,7 @@ def show(name: Name, workspace: Workspace = None, server: Server = None, as_json
     """Show an agent: what it takes, what it gives, and what it may do."""
     url = server_of(workspace, server)
     if url is None:
-        found: Json = agent_object(_folder(workspace).find(name))
+        found: Json = AGENT.dump(_folder(workspace).find(name))
     else:
         found = with_client(url, lambda client: client.agents.show(name))
     if as_json:
@@ -225,7 +225,7 @@ def _there(url: str, wish: AgentWish) -> Job:
 
 def _listed_here(workspace: str | None) -> Json:
     folder = _folder(workspace)
-    return {"agents": [agent_line(each) for each in folder.all()], "folders": [str(each) for each in folder.folders]}
+    return AGENTS.dump(AgentList(folder.all(), folder.folders))
 
 
 def _folder(workspace: str | None) -> AgentFolder:

@@ -38,8 +38,8 @@ def list_(
     """List pending approvals, the oldest first."""
 
     async def go(place: RunAccess) -> list[ApprovalCard]:
-        run = None if run_id is None else await place.catalogue.find(run_id)
-        return list(await place.approvals.list(run_id=run, pending_only=not everything))
+        run = None if run_id is None else await place.find(run_id)
+        return list(await place.questions(run_id=run, pending_only=not everything))
 
     cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if run_id is None else None)
     if as_json:
@@ -60,7 +60,7 @@ def show(approval: Id, workspace: Workspace = None, server: Server = None, as_js
     """Show an approval in full."""
 
     async def go(place: RunAccess) -> ApprovalCard:
-        return await place.approvals.find(approval)
+        return await place.question(approval)
 
     card = at_place(workspace, server, go)
     if as_json:
@@ -133,7 +133,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     require_a_person()
 
     async def go(place: RunAccess) -> Answered:
-        asked = await place.approvals.find(approval)
+        asked = await place.question(approval)
         given = _filled_in(asked, args, fill_in) if decision is Decision.APPROVE else args
         answer = Answer(decision=decision, by=this_person(), via="cli", reason=reason, reach=reach, args=given)
         return await place.answer(asked.approval_id, answer)

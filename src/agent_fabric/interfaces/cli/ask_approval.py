@@ -14,7 +14,6 @@ from agent_fabric.domain.errors import ApprovalRefused, ApprovalSettled, Invalid
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.approval_card import described, shown_card
 from agent_fabric.interfaces.cli.output import plain, plain_lines
-from agent_fabric.interfaces.cli.place import Questions
 
 _BEFORE = ("once", "run", "edit", "deny", "later")
 _AFTER_A_CRASH = ("run", "done", "skip", "later")
@@ -27,11 +26,13 @@ def is_interactive() -> bool:
 
 
 async def ask_person(
-    approvals: Sequence[str], book: Questions, decide: Callable[[str, Answer], Awaitable[object]]
+    approvals: Sequence[str],
+    find: Callable[[str], Awaitable[ApprovalCard]],
+    decide: Callable[[str, Answer], Awaitable[object]],
 ) -> bool:
     """Ask about everything that a run waits for; return whether all of it has been answered."""
     for approval_id in approvals:
-        card = await book.find(approval_id)
+        card = await find(approval_id)
         if card.status is not ApprovalStatus.PENDING:
             continue
         sys.stderr.write("\n" + shown_card(card, sys.stderr))

@@ -140,13 +140,13 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
 
 async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[AuditEntry]:
     if run_id is not None:
-        found = [await place.catalogue.find(run_id)]
+        found = [await place.find(run_id)]
     else:
-        found = [record.run_id for record in await place.catalogue.recent(limit=limit)]
+        found = [record.run_id for record in await place.recent(limit=limit)]
     entries: list[AuditEntry] = []
     for run in reversed(found):
         try:
-            entries += audit_of(run, await place.runs.read(run))
+            entries += audit_of(run, await place.events(run))
         except RunKeyMissing as problem:
             if run_id is not None:
                 raise

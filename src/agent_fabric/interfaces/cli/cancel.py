@@ -11,7 +11,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
-from agent_fabric.interfaces.result import result_object
+from agent_fabric.wire.results import result_object
 
 app = new_app("Cancel a run.")
 
@@ -27,7 +27,7 @@ def cancel(
     """End a run from anywhere, also while its model or a tool hangs. What it has done stays."""
 
     async def go(place: RunAccess) -> tuple[RunResult, str]:
-        result = await place.cancel(await place.catalogue.find(run_id), reason=reason)
+        result = await place.cancel(await place.find(run_id), reason=reason)
         return result, await place.run_dir(result.run_id)
 
     result, run_dir = at_place(workspace, server, go)

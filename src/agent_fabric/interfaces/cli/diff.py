@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,12 +10,12 @@ from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.unified_diff import FileDiff, quoted
-from agent_fabric.interfaces.changes_view import diff_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.wire.changes import diff_object
 
 app = new_app("Show what a run changed.")
 
@@ -40,9 +39,7 @@ def diff(
         raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
 
     async def go(place: RunAccess) -> RunDiff:
-        changes = place.changes
-        found = await changes.diff(await place.catalogue.find(run_id))
-        compared = partial(changes.compared, found)
+        found, compared = await place.diff(await place.find(run_id))
         if as_json:
             print_json(diff_object(found, compared))
         elif name_only:

@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.foreground import Foreground, Job, OnCreated, R
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
 from agent_fabric.interfaces.cli.output import print_error, print_json
 from agent_fabric.interfaces.cli.view import LiveView, summary
-from agent_fabric.interfaces.result import error_object, result_object
+from agent_fabric.wire.results import error_object, result_object
 
 _CLEANUP_TIMEOUT_S = 1.0
 """How long the cleaning up may take before another press of Ctrl-C ends the process on the spot."""
@@ -101,7 +101,7 @@ class _Outcome(NamedTuple):
 
 
 async def _state(fabric: Foreground, run_id: RunId) -> RunState:
-    return fold(run_id, await fabric.runs.read(run_id))
+    return fold(run_id, await fabric.events(run_id))
 
 
 async def _steps_of(fabric: Foreground, result: RunResult) -> Mapping[str, Any] | None:
@@ -126,7 +126,7 @@ async def _in_doubt(fabric: Foreground, result: RunResult, steps: Mapping[str, A
     if result.status.settled:
         return frozenset()
     asked = result.waiting_for if steps is None else steps["_meta"]["approvals"]
-    cards = await fabric.approvals.list() if asked else ()
+    cards = await fabric.questions() if asked else ()
     in_doubt = frozenset(card.approval_id for card in cards if card.question is Question.DID_IT_HAPPEN)
     return in_doubt.intersection(asked)
 
@@ -139,7 +139,7 @@ async def _answered(ready: Ready, on_created: OnCreated, view: LiveView | None, 
         if view is not None:
             view.finish()
         questions = await _questions(fabric, result)
-        if not questions or not await ask_person(questions, fabric.approvals, fabric.answer):
+        if not questions or not await ask_person(questions, fabric.question, fabric.answer):
             break
         result = await fabric.go_on(result.run_id)
     return result

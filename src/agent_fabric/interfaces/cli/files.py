@@ -46,13 +46,13 @@ def files(
     refuse_if(taken, f"{output} exists already", hint="Choose another name, or overwrite it with --force.")
 
     async def go(place: RunAccess) -> None:
-        found = await place.catalogue.find(run_id)
+        found = await place.find(run_id)
         if not path:
-            _show(await place.files.list(found), as_json=as_json)
+            _show(await place.files(found), as_json=as_json)
         elif output is None:
             await _print(place, found, path)
         else:
-            async with aclosing(place.files.content(found, path)) as pieces:
+            async with aclosing(place.content(found, path)) as pieces:
                 size = await save(pieces, output, overwrite=force)
             sys.stderr.write(f"{plain(str(output))}: {size:,} bytes\n")
 
@@ -75,7 +75,7 @@ def _show(found: RunFileList, *, as_json: bool) -> None:
 async def _print(place: RunAccess, run_id: RunId, path: str) -> None:
     """Write byte by byte into a file or a pipe, harmlessly into a terminal."""
     decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-    async with aclosing(place.files.content(run_id, path)) as pieces:
+    async with aclosing(place.content(run_id, path)) as pieces:
         async for piece in pieces:
             if sys.stdout.isatty():
                 sys.stdout.write("\n".join(plain(line) for line in decode(piece).split("\n")))

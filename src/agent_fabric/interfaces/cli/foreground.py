@@ -3,11 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalRepository
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
@@ -16,55 +14,22 @@ from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.cli.nearby_server import mention_server
-from agent_fabric.interfaces.cli.place import Questions, RunLogs
+
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.foreground_remote import RemoteForeground
 
 OnCreated = Callable[[RunId], None]
 """Told a run's id as soon as it has one."""
 
 
-class Foreground(Protocol):
-    """Where a run is driven."""
-
-    @property
-    def served(self) -> bool:
-        """Whether a server drives it, and continues it by itself."""
-        ...
-
-    @property
-    def runs(self) -> RunLogs:
-        """Reads what happened."""
-        ...
-
-    @property
-    def approvals(self) -> Questions:
-        """What runs ask people."""
-        ...
-
-    async def answer(self, approval_id: str, answer: Answer) -> object:
-        """Answer a question.
-
-        Raises:
-            ApprovalRefused, ApprovalSettled: it cannot be answered so, or any more.
-        """
-        ...
-
-    async def go_on(self, run_id: RunId) -> RunResult:
-        """Resume a run whose questions have been answered, until it ends or waits again."""
-        ...
-
-    async def leave(self, run_id: RunId) -> RunResult:
-        """Return the state of a run that Ctrl-C has detached; say what becomes of it."""
-        ...
-
-    async def run_dir(self, run_id: RunId) -> str:
-        """Return a run's folder."""
-        ...
+Foreground: TypeAlias = "LocalForeground | RemoteForeground"
+"""Where a run is driven."""
 
 
 class Ready(NamedTuple):
     """Something that can be begun."""
 
-    fabric: Foreground
+    fabric: "LocalForeground | RemoteForeground"
     begin: Callable[[OnCreated], Awaitable[RunResult]]
     """Drives a run until it ends or waits for an answer."""
 
@@ -106,23 +71,17 @@ class LocalForeground:
 
     def __init__(self, fabric: LocalFabric) -> None:
         self.fabric = fabric
-
-    @property
-    def runs(self) -> RunRepository:
-        return self.fabric.records.runs
-
-    @property
-    def approvals(self) -> ApprovalRepository:
-        return self.fabric.records.approvals
-
-    async def answer(self, approval_id: str, answer: Answer) -> object:
-        return await self.fabric.decide_approval(approval_id, answer)
+        self.events = fabric.records.runs.read
+        self.questions, self.question = fabric.records.approvals.list, fabric.records.approvals.find
+        self.answer = fabric.decide_approval
 
     async def go_on(self, run_id: RunId) -> RunResult:
+        """Continue a run whose questions have been answered, until it ends or waits again."""
         return await self.fabric.resume_run(run_id)
 
     async def leave(self, run_id: RunId) -> RunResult:
-        return result_of(fold(run_id, await self.runs.read(run_id)))
+        """Return the state of a run that Ctrl-C has detached."""
+        return result_of(fold(run_id, await self.events(run_id)))
 
     async def run_dir(self, run_id: RunId) -> str:
         return self.fabric.records.layout.run_dir(run_id)

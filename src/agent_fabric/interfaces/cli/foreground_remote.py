@@ -5,7 +5,6 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 
-from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
@@ -14,7 +13,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated, Ready
-from agent_fabric.interfaces.cli.place_remote import RemoteLogs, RemotePlace, RemoteQuestions
+from agent_fabric.interfaces.cli.place_remote import RemotePlace
 
 TO_ITS_END_S = 2.0
 """How long the end of a step waits for the last lines about the run that worked for it."""
@@ -42,7 +41,9 @@ class RemoteForeground:
 
     def __init__(self, client: FabricClient, sink: EventSink | None, *, asks: bool) -> None:
         self.client = client
-        self._place = RemotePlace(client)
+        place = RemotePlace(client)
+        self.events, self.run_dir, self.answer = place.events, place.run_dir, place.answer
+        self.questions, self.question = place.questions, place.question
         self._sink = sink
         self._asks = asks
         self._seen: dict[RunId, int] = {}
@@ -63,17 +64,6 @@ class RemoteForeground:
         """Whether answers are shown as they are written."""
         return self._sink is not None and self._sink.wants_deltas
 
-    @property
-    def runs(self) -> RemoteLogs:
-        return self._place.runs
-
-    @property
-    def approvals(self) -> RemoteQuestions:
-        return self._place.approvals
-
-    async def answer(self, approval_id: str, answer: Answer) -> object:
-        return await self._place.answer(approval_id, answer)
-
     async def begin(self, started: Awaitable[RunId], on_created: OnCreated) -> RunResult:
         """Start a run and follow it until it ends or waits for an answer."""
         run_id = await started
@@ -83,7 +73,7 @@ class RemoteForeground:
     async def resume(self, run_id: RunId, on_created: OnCreated) -> RunResult:
         """Resume a run that stopped, and look at it."""
         on_created(run_id)
-        events = await self.runs.read(run_id)
+        events = await self.events(run_id)
         self._seen[run_id] = events[-1].seq
         result = await self.client.runs.resume(run_id)
         if result.status.settled:
@@ -108,9 +98,6 @@ class RemoteForeground:
     async def leave(self, run_id: RunId) -> RunResult:
         sys.stderr.write(f"The run continues at {self.client.url}; `fabric cancel {run_id}` ends it.\n")
         return (await self.client.runs.show(run_id)).result
-
-    async def run_dir(self, run_id: RunId) -> str:
-        return await self._place.run_dir(run_id)
 
     async def _needs_an_answer(self, run_id: RunId, waited: RunWaited) -> bool:
         """Return whether a waiting run stays where it is unless a person or something outside does its part."""

@@ -41,7 +41,7 @@ def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit =
     """List the newest runs."""
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.catalogue.recent(limit=limit)
+        return await place.recent(limit=limit)
 
     _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
 
@@ -61,7 +61,7 @@ def search(
         return
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.catalogue.search(query, limit=limit)
+        return await place.search(query, limit=limit)
 
     _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
 
@@ -85,7 +85,7 @@ def show(
     wanted = {kind.strip() for kind in kinds.split(",") if kind.strip()}
 
     async def go(place: RunAccess) -> None:
-        found = await place.catalogue.find(run_id)
+        found = await place.find(run_id)
         state = RunState(found)
         shown: list[dict[str, Any]] = []
         async with aclosing(place.follow(found) if follow else _once(place, found)) as batches:
@@ -118,13 +118,13 @@ def export(
         layout = place.exports
         runlog = JsonlRunLog(layout)
         if run_id is not None:
-            found = await place.catalogue.find(run_id)
-            sys.stdout.write(f"{runlog.export(found, await place.runs.read(found))}\n")
+            found = await place.find(run_id)
+            sys.stdout.write(f"{runlog.export(found, await place.events(found))}\n")
             return
         exported: list[tuple[RunId, Sequence[Event]]] = []
-        for record in reversed(await place.catalogue.recent(limit=-1)):
+        for record in reversed(await place.recent(limit=-1)):
             try:
-                events = await place.runs.read(record.run_id)
+                events = await place.events(record.run_id)
             except RunKeyMissing as problem:
                 sys.stderr.write(f"{problem.message}\n")
                 continue
@@ -141,7 +141,7 @@ def export(
 
 
 async def _once(place: RunAccess, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
-    yield await place.runs.read(run_id)
+    yield await place.events(run_id)
 
 
 def _search_by_meaning(query: str, workspace: str | None, server: str | None, *, limit: int, as_json: bool) -> None:

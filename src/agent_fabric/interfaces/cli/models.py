@@ -28,7 +28,7 @@ from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.model_views import models_object, probed_object
-from agent_fabric.interfaces.result import error_object
+from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.interfaces.result import error_object
+from agent_fabric.wire.results import error_object
 
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 

@@ -1,35 +1,25 @@
-"""What a command works on: the runs of a folder on this machine, or those of a server. It need not know which.
+"""Where a command finds runs: in a folder on this machine, or at a server.
 
-A command takes the options `Workspace` and `Server`, hands both to `at_place`, and gets a `RunAccess`. What differs
-between the two stands in `place_local` and `place_remote`, and nowhere else.
+A command passes the options `Workspace` and `Server` to `at_place` and gets a `RunAccess`: the use cases of the folder,
+or the client of the server, with the same calls.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import typer
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.approvals import ApprovalCard
 from agent_fabric.domain.errors import ConfigError, RunNotFound
-from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult
 
-if TYPE_CHECKING:  # few commands need these
-    from agent_fabric.application.ports.embeddings import FoundRun
-    from agent_fabric.application.runs.diff_run import RunDiff
-    from agent_fabric.application.runs.search_runs import OnProgress
-    from agent_fabric.application.runs.undo_run import Undone
-    from agent_fabric.application.runs.verify_run import Verification
+if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
-    from agent_fabric.domain.changes import FileChange
-    from agent_fabric.domain.runs.files import RunFileList
-    from agent_fabric.domain.unified_diff import FileDiff
-    from agent_fabric.infrastructure.runlog.layout import Layout
+    from agent_fabric.interfaces.cli.place_local import LocalPlace
+    from agent_fabric.interfaces.cli.place_remote import RemotePlace
 
 T = TypeVar("T")
 FABRIC_URL = "FABRIC_URL"
@@ -47,166 +37,17 @@ Server = Annotated[
 ]
 
 
-class Catalogue(Protocol):
-    """Finds runs."""
-
-    async def recent(self, *, limit: int) -> Sequence[RunRecord]:
-        """Return the newest runs, newest first; a negative limit is none."""
-        ...
-
-    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
-        """Return the runs whose task or summary fits the words best."""
-        ...
-
-    async def find(self, prefix: str) -> RunId:
-        """Return the one run whose id begins so.
-
-        Raises:
-            RunNotFound: none, or more than one, begins so.
-        """
-        ...
-
-    async def newest(self) -> RunId:
-        """Return the run that was created last, but for those that work for another one.
-
-        Raises:
-            RunNotFound: there is none at all.
-        """
-        ...
-
-
-class RunLogs(Protocol):
-    """Reads what happened to runs."""
-
-    async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
-        """Return the events that follow sequence number `after`.
-
-        Raises:
-            RunNotFound: there is none with this id.
-        """
-        ...
-
-
-class Questions(Protocol):
-    """What runs ask people."""
-
-    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
-        """Return questions, the oldest first."""
-        ...
-
-    async def find(self, prefix: str) -> ApprovalCard:
-        """Return the one question whose id begins so.
-
-        Raises:
-            ApprovalNotFound: none, or more than one, begins so.
-        """
-        ...
-
-
 class Answered(NamedTuple):
     """A question after it was answered."""
 
     card: ApprovalCard
     goes_on_with: RunId | None
-    """The run that somebody has to go on with; None: it goes on by itself."""
+    """The run to resume; None: a server continues it."""
 
 
-class Changes(Protocol):
-    """What runs did to files."""
-
-    async def diff(self, run_id: RunId) -> "RunDiff":
-        """Return what a run changed."""
-        ...
-
-    def compared(self, found: "RunDiff", change: "FileChange") -> "FileDiff":
-        """Return how one path changed."""
-        ...
-
-    async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
-        """Take back what a run changed; paths may lie below the folder that it worked in, or be counted from there."""
-        ...
-
-
-class Files(Protocol):
-    """What runs have made."""
-
-    async def list(self, run_id: RunId) -> "RunFileList":
-        """Return the files in a run's workspace.
-
-        Raises:
-            RunFilesWithheld: they are not the run's own, or are gone.
-        """
-        ...
-
-    def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
-        """Yield what is in one of them, piece by piece.
-
-        Raises:
-            RunFileNotFound: the run has no such file.
-            RunFilesWithheld: they are not the run's own, or are gone.
-        """
-        ...
-
-
-class RunAccess(Protocol):
-    """The runs of a folder, or of a server."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Finds runs."""
-        ...
-
-    @property
-    def runs(self) -> RunLogs:
-        """Reads what happened to them."""
-        ...
-
-    @property
-    def approvals(self) -> Questions:
-        """What they ask people."""
-        ...
-
-    @property
-    def changes(self) -> Changes:
-        """What they did to files."""
-        ...
-
-    @property
-    def files(self) -> Files:
-        """What they have made."""
-        ...
-
-    @property
-    def exports(self) -> "Layout":
-        """Where log files are written that somebody asks for."""
-        ...
-
-    async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
-        """End a run."""
-        ...
-
-    async def answer(self, approval_id: str, answer: Answer) -> Answered:
-        """Answer a question."""
-        ...
-
-    async def verify(self, run_id: RunId) -> "Verification":
-        """Check again what a run claims."""
-        ...
-
-    async def search_by_meaning(self, question: str, *, limit: int, on_progress: "OnProgress") -> "Sequence[FoundRun]":
-        """Return the runs nearest to a question."""
-        ...
-
-    async def run_dir(self, run_id: RunId) -> str:
-        """Return a run's folder, where it is."""
-        ...
-
-    def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
-        """Yield the events of a run, those that are there and then those that come, until it has settled."""
-        ...
-
-
-Work = Callable[[RunAccess], Coroutine[Any, Any, T]]
+RunAccess: TypeAlias = "LocalPlace | RemotePlace"
+"""The runs of a folder, or of a server. A command may call what both have."""
+Work = Callable[["LocalPlace | RemotePlace"], Coroutine[Any, Any, T]]
 
 
 def server_of(

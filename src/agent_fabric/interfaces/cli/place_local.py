@@ -2,13 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalRepository
-from agent_fabric.application.ports.runs import RunListing, RunRepository
+from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
@@ -17,10 +16,8 @@ from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
-from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.interfaces.changes_view import within
 from agent_fabric.interfaces.cli.options import configuration, existing_root
-from agent_fabric.interfaces.cli.place import Answered, RunAccess
+from agent_fabric.interfaces.cli.place import Answered
 
 if TYPE_CHECKING:  # few commands need these
     from agent_fabric.application.ports.embeddings import FoundRun
@@ -37,7 +34,7 @@ FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
 
-def local_place(workspace: str | None) -> AbstractAsyncContextManager[RunAccess]:
+def local_place(workspace: str | None) -> "AbstractAsyncContextManager[LocalPlace]":
     """Open the runs of a fabric folder.
 
     Raises:
@@ -47,7 +44,7 @@ def local_place(workspace: str | None) -> AbstractAsyncContextManager[RunAccess]
 
 
 @asynccontextmanager
-async def _opened(root: Path) -> AsyncIterator[RunAccess]:
+async def _opened(root: Path) -> "AsyncIterator[LocalPlace]":
     records = open_records(root)
     try:
         yield LocalPlace(records)
@@ -56,34 +53,14 @@ async def _opened(root: Path) -> AsyncIterator[RunAccess]:
 
 
 class LocalPlace:
-    """RunAccess over a fabric folder."""
+    """The runs of a fabric folder."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
-
-    @property
-    def catalogue(self) -> RunListing:
-        return self.records.catalogue
-
-    @property
-    def runs(self) -> RunRepository:
-        return self.records.runs
-
-    @property
-    def approvals(self) -> ApprovalRepository:
-        return self.records.approvals
-
-    @property
-    def changes(self) -> "LocalChanges":
-        return LocalChanges(self.records)
-
-    @property
-    def files(self) -> "LocalFiles":
-        return LocalFiles(self.records)
-
-    @property
-    def exports(self) -> Layout:
-        return self.records.layout
+        self.exports = records.layout
+        self.find, self.recent, self.search = records.catalogue.find, records.catalogue.recent, records.catalogue.search
+        self.events = records.runs.read
+        self.questions, self.question = records.approvals.list, records.approvals.find
 
     async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
         return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)
@@ -93,6 +70,33 @@ class LocalPlace:
         card = await decide(approval_id, answer)
         top = None if self.records.has_server() else await self._uppermost(card.run_id)
         return Answered(await self.records.approvals.find(card.approval_id), top)
+
+    async def diff(self, run_id: RunId) -> "tuple[RunDiff, Callable[[FileChange], FileDiff]]":
+        from agent_fabric.bootstrap.changes import diff_run  # noqa: PLC0415 - one command needs it
+        from agent_fabric.domain.unified_diff import file_diff  # noqa: PLC0415 - as above
+
+        compare = diff_run(self.records)
+        found = await compare(run_id)
+        return found, lambda change: file_diff(change, *compare.content(found, change))
+
+    async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
+        from agent_fabric.bootstrap.changes import undo_run  # noqa: PLC0415 - one command needs it
+
+        # Files are changed because of what is recorded, so it must not be forged.
+        require_made_locally(self.records.layout.root, audit_key(os.environ))
+        return await undo_run(self.records)(run_id, by=this_person(), paths=paths, redo=redo, dry=dry, force=force)
+
+    async def files(self, run_id: RunId) -> "RunFileList":
+        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - one command needs it
+
+        return await fetch_files(self.records).list(run_id)
+
+    async def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
+        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - as above
+
+        with (await fetch_files(self.records).open(run_id, path)).file as file:
+            while piece := file.read(PIECE_BYTES):
+                yield piece
 
     async def verify(self, run_id: RunId) -> "Verification":
         from agent_fabric.bootstrap.audit import verify_run  # noqa: PLC0415 - one command needs it
@@ -127,45 +131,3 @@ class LocalPlace:
             if not isinstance(created.body, RunCreated) or created.body.parent is None:
                 return run_id
             run_id = created.body.parent.run_id
-
-
-class LocalChanges:
-    """Changes over a fabric folder."""
-
-    def __init__(self, records: Records) -> None:
-        from agent_fabric.bootstrap.changes import diff_run, undo_run  # noqa: PLC0415 - two commands need it
-
-        self._records = records
-        self._look, self._take_back = diff_run(records), undo_run(records)
-
-    async def diff(self, run_id: RunId) -> "RunDiff":
-        return await self._look(run_id)
-
-    def compared(self, found: "RunDiff", change: "FileChange") -> "FileDiff":
-        from agent_fabric.domain.unified_diff import file_diff  # noqa: PLC0415 - as above
-
-        return file_diff(change, *self._look.content(found, change))
-
-    async def undo(self, run_id: RunId, *, paths: Sequence[str], redo: bool, dry: bool, force: bool) -> "Undone":
-        # Files are changed because of what is recorded, so it must not be made up by somebody else.
-        require_made_locally(self._records.layout.root, audit_key(os.environ))
-        folder = await self._look.folder(run_id)
-        inside = [within(path, folder) for path in paths]
-        return await self._take_back(run_id, by=this_person(), paths=inside, redo=redo, dry=dry, force=force)
-
-
-class LocalFiles:
-    """Files over a fabric folder."""
-
-    def __init__(self, records: Records) -> None:
-        from agent_fabric.bootstrap.run_files import fetch_files  # noqa: PLC0415 - one command needs it
-
-        self._fetch = fetch_files(records)
-
-    async def list(self, run_id: RunId) -> "RunFileList":
-        return await self._fetch.list(run_id)
-
-    async def content(self, run_id: RunId, path: str) -> AsyncGenerator[bytes, None]:
-        with (await self._fetch.open(run_id, path)).file as file:
-            while piece := file.read(PIECE_BYTES):
-                yield piece

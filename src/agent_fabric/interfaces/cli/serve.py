@@ -17,7 +17,7 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, USAGE
 from agent_fabric.interfaces.cli.options import Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import print_warning
 from agent_fabric.interfaces.http.names import is_loopback
-from agent_fabric.interfaces.result import error_object
+from agent_fabric.wire.results import error_object
 
 app = new_app("Serve runs over HTTP.")
 

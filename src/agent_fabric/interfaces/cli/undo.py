@@ -8,12 +8,12 @@ import typer
 from agent_fabric.application.runs.undo_run import Undone
 from agent_fabric.domain.undo import UndoStep
 from agent_fabric.domain.unified_diff import quoted
-from agent_fabric.interfaces.changes_view import undo_object
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.wire.changes import undo_object
 
 app = new_app("Revert what a run changed.")
 
@@ -38,8 +38,8 @@ def undo(
     wanted = [path.rstrip("/").removeprefix("./") for path in paths or ()]
 
     async def go(place: RunAccess) -> Undone:
-        found = await place.catalogue.find(run_id)
-        return await place.changes.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
+        found = await place.find(run_id)
+        return await place.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
 
     undone = at_place(workspace, server, go)
     if as_json:

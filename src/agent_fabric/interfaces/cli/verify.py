@@ -24,7 +24,7 @@ def verify(run_id: RunIdArgument, workspace: Workspace = None, server: Server = 
     """
 
     async def go(place: RunAccess) -> Verification:
-        return await place.verify(await place.catalogue.find(run_id))
+        return await place.verify(await place.find(run_id))
 
     found = at_place(workspace, server, go)
     if as_json:

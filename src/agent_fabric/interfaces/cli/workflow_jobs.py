@@ -37,7 +37,7 @@ def resume_there(url: str, run_id: str, *, from_step: str | None, current: bool,
     async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
         workflows = there.client.workflows
         found = await there.client.runs.find(run_id)
-        state = fold(found, await there.runs.read(found))
+        state = fold(found, await there.events(found))
         workflow_of(state)
         if from_step is None and not current and (not state.status.settled or state.status is RunStatus.COMPLETED):
             return await there.resume(found, on_created)
@@ -58,7 +58,7 @@ def resume_there(url: str, run_id: str, *, from_step: str | None, current: bool,
 
 
 async def _kept_by(there: RemoteForeground, run_id: RunId) -> list[LaneId]:
-    events = await there.runs.read(run_id)
+    events = await there.events(run_id)
     return [
         event.lane
         for event in events

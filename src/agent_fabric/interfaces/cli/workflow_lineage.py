@@ -35,8 +35,8 @@ def lineage(
     """Show which output fed which input in a run of a workflow."""
 
     async def go(place: RunAccess) -> tuple[RunId, list[Event]]:
-        found = await place.catalogue.find(run_id)
-        events = list(await place.runs.read(found))
+        found = await place.find(run_id)
+        events = list(await place.events(found))
         workflow_of(fold(found, events))
         return found, events
 

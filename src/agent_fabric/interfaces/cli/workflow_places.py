@@ -11,7 +11,7 @@ from agent_fabric.interfaces.cli.definition_problems import joined
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
 from agent_fabric.interfaces.cli.place import server_of, with_client
 from agent_fabric.interfaces.cli.workflow_options import find, is_file
-from agent_fabric.interfaces.workflow_views import checked_object, found_from, workflow_line
+from agent_fabric.interfaces.workflow_views import WORKFLOWS, checked_object, found_from
 from agent_fabric.wire.definitions import WORKFLOW_PROBLEM
 from agent_fabric.wire.shape import Json
 
@@ -25,8 +25,7 @@ def list_at(workspace: str | None, server: str | None) -> Json:
     if url is not None:
         return with_client(url, lambda client: client.workflows.everything())
     root = fabric_root(workspace)
-    found = open_workflows(root, configuration(root).config).files.list()
-    return {"workflows": [workflow_line(each) for each in found]}
+    return WORKFLOWS.dump(open_workflows(root, configuration(root).config).files.list())
 
 
 def check_at(workspace: str | None, server: str | None, names: list[str]) -> Json:

@@ -1,7 +1,7 @@
 """Workflows as people read them: a list, and one with everything that it takes and gives."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from agent_fabric.domain.definitions.parameter import Parameter
@@ -10,7 +10,7 @@ from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
 from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import graph_text
-from agent_fabric.interfaces.workflow_views import triggers_of
+from agent_fabric.interfaces.workflow_views import TRIGGER
 from agent_fabric.wire.shape import Json
 
 _NAMED = 10
@@ -44,7 +44,7 @@ def shown_workflow(found: WorkflowFile, stream: TextIO) -> str:
     options += [name for name in ("continue_on_error", "fail_fast", "dry_run") if getattr(execution, name)]
     options += [f"timeout {execution.timeout_s:g} s"] if execution.timeout_s is not None else []
     lines.append(f"execution: {', '.join(options)}")
-    lines += [f"starts: {each}" for each in _triggers(triggers_of(definition.triggers))]
+    lines += [f"starts: {each}" for each in _triggers(map(TRIGGER.dump, found.triggers))]
     lines += [f"file: {plain(str(found.path))}", "steps:"]
     return "\n".join(lines) + "\n" + plain_lines(graph_text(definition)) + "\n"
 
@@ -74,7 +74,7 @@ def _line(found: Json, width: int) -> str:
     return f"{name}  {plain(found['version'])}  {number}  {about}".rstrip() + f"{triggers}\n"
 
 
-def _triggers(triggers: Sequence[Json]) -> list[str]:
+def _triggers(triggers: Iterable[Json]) -> list[str]:
     return [
         "by hand" if each["armed"] else f"{each['kind']} {plain(each['when'])} (not armed yet)" for each in triggers
     ]

@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
 from agent_fabric.interfaces.http.live import PAGE, Feed, LiveRuns, Waiter, whole_line
 from agent_fabric.interfaces.http.views import look_at
-from agent_fabric.interfaces.result import error_object, result_object
+from agent_fabric.wire.results import error_object, result_object
 
 CHUNK_BYTES = 16 * 1024
 """Frames are sent together up to this size."""

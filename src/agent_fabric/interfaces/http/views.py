@@ -8,7 +8,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
-from agent_fabric.interfaces.result import result_object
+from agent_fabric.wire.results import result_object
 
 PAGE = 256
 """Events read from the store at once."""

@@ -16,21 +16,15 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.interfaces.agent_views import agent_line, agent_object, checked_object
-from agent_fabric.interfaces.http.agent_schemas import (
-    AgentDetails,
-    AgentInputs,
-    AgentList,
-    AgentToCheck,
-    CheckedAgents,
-)
+from agent_fabric.interfaces.agent_views import AGENT, AGENTS, CHECKED_AGENTS, AgentList, checked_object
+from agent_fabric.interfaces.http.agent_schemas import AgentInputs, AgentToCheck
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.routes.runs import Flag, outcome_of
-from agent_fabric.interfaces.http.schemas import Result
 from agent_fabric.interfaces.http.starting import begun
+from agent_fabric.wire.results import RESULT
 from agent_fabric.wire.runs import STATUS
 
 NamePath = Annotated[str, Path(description="The name of an agent.")]
@@ -43,17 +37,16 @@ Encrypt = Annotated[Flag, Query(description="Whether nothing of the run is kept 
 def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Files are looked at with every request, so that a change counts at once."""
 
-    @app.get("/api/v1/agents", **operation("agents", Scope.RUNS_READ, "List agents", AgentList))
+    @app.get("/api/v1/agents", **operation("agents", Scope.RUNS_READ, "List agents", AGENTS))
     async def list_agents() -> Response:
         """Files that are wrong are among them, and say why."""
         found = await on_own_thread(fabric.agents.all)
-        folders = [str(each) for each in fabric.agents.folders]
-        return json_answer({"agents": [agent_line(each) for each in found], "folders": folders})
+        return json_answer(AGENTS.dump(AgentList(found, fabric.agents.folders)))
 
     @app.post(
         "/api/v1/agents/validate",
         **operation(
-            "agents", Scope.RUNS_READ, "Check files of agents", CheckedAgents, body=takes(AgentToCheck, required=False)
+            "agents", Scope.RUNS_READ, "Check files of agents", CHECKED_AGENTS, body=takes(AgentToCheck, required=False)
         ),
     )
     async def validate(request: Request) -> Response:
@@ -66,12 +59,10 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
             found = [await on_own_thread(lambda: fabric.agents.check_text(file, text))]
         return json_answer(checked_object(found))
 
-    @app.get(
-        "/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AgentDetails, fails=[404])
-    )
+    @app.get("/api/v1/agents/{name}", **operation("agents", Scope.RUNS_READ, "Show an agent", AGENT, fails=[404]))
     async def show(name: NamePath) -> Response:
         """Return its inputs, its outputs and its capabilities."""
-        return json_answer(agent_object(await on_own_thread(lambda: fabric.agents.find(name))))
+        return json_answer(AGENT.dump(await on_own_thread(lambda: fabric.agents.find(name))))
 
     @app.post(
         "/api/v1/agents/{name}/run",
@@ -79,11 +70,11 @@ def add_agents(app: FastAPI, fabric: ServerFabric) -> None:
             "agents",
             Scope.WORKFLOWS,
             "Run an agent and wait for its result",
-            Result,
+            RESULT,
             body=takes(AgentInputs, required=False),
             fails=[404, 503, 507],
             also=gives(
-                Result,
+                RESULT,
                 STATUS,
                 status=202,
                 text="Not ended: it waits for an answer or a signal, or `wait` is false. This is its id.",

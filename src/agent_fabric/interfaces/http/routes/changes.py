@@ -11,16 +11,15 @@ from agent_fabric.application.runs.diff_run import DiffRun, RunDiff
 from agent_fabric.bootstrap.changes import diff_run, undo_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.changes import FileChange
-from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.domain.unified_diff import FileDiff, file_diff
-from agent_fabric.interfaces.changes_view import diff_object, exact_diff, exact_undo, undo_object, within
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.change_schemas import RunChanges, UndoRequest, UndoResult
-from agent_fabric.interfaces.http.errors import AboutRun
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.outcomes import about
+from agent_fabric.interfaces.http.schemas import UndoRequest
+from agent_fabric.wire.changes import DIFF, UNDONE, diff_object, undo_object
 
 MAX_DIFF_BYTES = 4_000_000
 """Of all diffs in one answer; the rest is only named."""
@@ -37,7 +36,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/{run_id}/diff",
-        **operation("runs", Scope.RUNS_READ, "Show what a run changed", RunChanges, fails=[404, 503]),
+        **operation("runs", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503]),
     )
     async def diff(
         run_id: RunIdPath,
@@ -56,7 +55,7 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
             "runs",
             Scope.RUNS,
             "Take back what a run changed",
-            UndoResult,
+            UNDONE,
             body=takes(UndoRequest, required=False),
             fails=[404, 409, 503, 507],
         ),
@@ -67,15 +66,10 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
         """If a file was edited since, nothing is touched, and `refused` names it."""
         wish = await body_of(request, UndoRequest, absent=UndoRequest())
         found = await fabric.find(run_id)
-        folder = await look.folder(found)
-        paths = [within(path, folder) for path in wish.paths]
-        try:
-            undone = await take_back(
-                found, by=who_asks(request).name, paths=paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
-            )
-        except FabricError as problem:
-            raise AboutRun(problem, found) from problem
-        return json_answer(exact_undo(undone) if exact else undo_object(undone))
+        by = who_asks(request).name
+        with about(found):
+            undone = await take_back(found, by=by, paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force)
+        return json_answer(undo_object(undone, exact=exact))
 
 
 def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> dict[str, Any]:
@@ -89,5 +83,4 @@ def _described(look: DiffRun, found: RunDiff, contents: bool, exact: bool) -> di
         room -= len(one.text)
         return one
 
-    differ = compared if contents else None
-    return exact_diff(found, differ) if exact else diff_object(found, differ)
+    return diff_object(found, compared if contents else None, exact=exact)

@@ -9,8 +9,9 @@ from agent_fabric import __version__
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.interfaces.http.locks import PUBLIC, needs
+from agent_fabric.interfaces.http.openapi import gives
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.schemas import Health
+from agent_fabric.wire.operations import HEALTH
 
 
 def add_health(app: FastAPI, fabric: ServerFabric) -> None:
@@ -36,7 +37,7 @@ def add_health(app: FastAPI, fabric: ServerFabric) -> None:
         methods=["GET"],
         summary="Check that the server works",
         tags=["health"],
-        response_model=Health,
-        responses={503: {"model": Health, "description": "The store was deleted: restart the server."}},
+        response_model=None,
+        responses={**gives(HEALTH), **gives(HEALTH, status=503, text="The store was deleted: restart the server.")},
     )
     add(methods=["HEAD"], include_in_schema=False)

@@ -23,10 +23,11 @@ from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.schemas import CancelRequest, Result, ResumeRequest, RunDetails, RunRequest
+from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import answer, detailed, look_at, status_of
+from agent_fabric.wire.results import RESULT, RUN_DETAILS
 from agent_fabric.wire.runs import EVENT_LIST, RUN_LIST, STATUS, RunList
 
 _NOT_AT_ALL = re.compile(r"q\s*=\s*0(\.0*)?")
@@ -94,10 +95,10 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             "runs",
             Scope.RUNS,
             "Do a task and wait for its result",
-            Result,
+            RESULT,
             body=takes(RunRequest),
             fails=refusals,
-            also=gives(Result, status=202, text="The run has not ended: it waits for an answer or a signal."),
+            also=gives(RESULT, status=202, text="The run has not ended: it waits for an answer or a signal."),
         ),
     )
 
@@ -187,7 +188,9 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         found = await fabric.catalogue.newest()
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
-    @app.get("/runs/{run_id}", **operation("runs", Scope.RUNS_READ, "Show a run as it stands", RunDetails, fails=[404]))
+    @app.get(
+        "/runs/{run_id}", **operation("runs", Scope.RUNS_READ, "Show a run as it stands", RUN_DETAILS, fails=[404])
+    )
     async def show(run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
         found = await fabric.find(run_id)
@@ -247,7 +250,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             "runs",
             Scope.RUNS,
             "Resume a run",
-            Result,
+            RESULT,
             body=takes(ResumeRequest, required=False),
             fails=refusals,
             also=gives(STATUS, status=202, text="It is being driven, or waits for its turn."),
@@ -273,7 +276,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         "/runs/{run_id}/cancel",
-        **operation("runs", Scope.RUNS, "End a run", Result, body=takes(CancelRequest, required=False), fails=refusals),
+        **operation("runs", Scope.RUNS, "End a run", RESULT, body=takes(CancelRequest, required=False), fails=refusals),
     )
     async def cancel(request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""

@@ -29,25 +29,22 @@ from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import state_of, status_of
 from agent_fabric.interfaces.http.workflow_schemas import (
-    CheckedWorkflows,
     SignalRequest,
-    WorkflowDetails,
     WorkflowInputs,
-    WorkflowList,
-    WorkflowResult,
     WorkflowResumeRequest,
     WorkflowToCheck,
 )
 from agent_fabric.interfaces.workflow_result import settled_object, workflow_object
-from agent_fabric.interfaces.workflow_views import checked_object, workflow_line
+from agent_fabric.interfaces.workflow_views import CHECKED_WORKFLOWS, WORKFLOW, WORKFLOWS, checked_object
 from agent_fabric.interfaces.workflow_views import workflow_object as definition_object
 from agent_fabric.wire.runs import STATUS
+from agent_fabric.wire.workflows import WORKFLOW_RESULT
 
 T = TypeVar("T")
 BASE = "/api/v1/workflows"
 NamePath = Annotated[str, Path(description="The name of a workflow.", max_length=200)]
 Wait = Annotated[Flag, Query(description="Whether to wait for its result.")]
-_WAITS = gives(WorkflowResult, status=202, text="It has not ended: see `_meta.waiting_for`.")
+_WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.waiting_for`.")
 
 
 def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
@@ -73,11 +70,11 @@ class _Files:
 
 
 def _add_definitions(app: FastAPI, files: _Files) -> None:
-    @app.get(BASE, **operation("workflows", Scope.RUNS_READ, "List workflows", WorkflowList))
+    @app.get(BASE, **operation("workflows", Scope.RUNS_READ, "List workflows", WORKFLOWS))
     async def workflows() -> Response:
         """Files that are wrong are listed with what is wrong. A file that was changed is read again."""
         found = await files.ask(lambda workflows: workflows.files.list())
-        return json_answer({"workflows": [workflow_line(each) for each in found]})
+        return json_answer(WORKFLOWS.dump(found))
 
     @app.post(
         f"{BASE}/validate",
@@ -85,7 +82,7 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
             "workflows",
             Scope.RUNS_READ,
             "Check workflows",
-            CheckedWorkflows,
+            CHECKED_WORKFLOWS,
             body=takes(WorkflowToCheck, required=False),
             fails=[404],
         ),
@@ -95,9 +92,7 @@ def _add_definitions(app: FastAPI, files: _Files) -> None:
         wish = await body_of(request, WorkflowToCheck, absent=WorkflowToCheck())
         return json_answer(checked_object(await files.ask(partial(_checked, wish=wish))))
 
-    @app.get(
-        f"{BASE}/{{name}}", **operation("workflows", Scope.RUNS_READ, "Show a workflow", WorkflowDetails, fails=[404])
-    )
+    @app.get(f"{BASE}/{{name}}", **operation("workflows", Scope.RUNS_READ, "Show a workflow", WORKFLOW, fails=[404]))
     async def workflow(name: NamePath) -> Response:
         """What it takes and gives, and its definition; of a file that is wrong, what is wrong with it."""
         return json_answer(definition_object(await files.ask(partial(_find, name=name))))
@@ -123,7 +118,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
             "workflows",
             Scope.WORKFLOWS,
             "Run a workflow",
-            WorkflowResult,
+            WORKFLOW_RESULT,
             also=_WAITS,
             body=takes(WorkflowInputs, required=False),
             fails=[404, 503, 507],
@@ -162,7 +157,7 @@ def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **optio
 def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         f"{BASE}/runs/{{run_id}}",
-        **operation("workflows", Scope.RUNS_READ, "Show a workflow's run as it stands", WorkflowResult, fails=[404]),
+        **operation("workflows", Scope.RUNS_READ, "Show a workflow's run as it stands", WORKFLOW_RESULT, fails=[404]),
     )
     async def show(run_id: RunIdPath) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
@@ -199,7 +194,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             "workflows",
             Scope.WORKFLOWS,
             "Resume a workflow",
-            WorkflowResult,
+            WORKFLOW_RESULT,
             also=_WAITS,
             body=takes(WorkflowResumeRequest, required=False),
             fails=refusals,
@@ -242,7 +237,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             "workflows",
             Scope.WORKFLOWS,
             "End a workflow",
-            WorkflowResult,
+            WORKFLOW_RESULT,
             body=takes(CancelRequest, required=False),
             fails=refusals,
         ),
