@@ -13,10 +13,10 @@ import typer
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.bootstrap.models_here import ModelsHere, open_models
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.config.edit.save import file_to_change, save_model
 from agent_fabric.config.loader import load_config
 from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError, Interrupted, WeightsUnavailable
+from agent_fabric.infrastructure.config_edit import file_to_change, save_model
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 from agent_fabric.infrastructure.llm.named import AUTO, choice_of, pulled_by
 from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, find
