@@ -7,22 +7,23 @@ from pathlib import Path
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
+from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local
-from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.webhooks import build_webhooks
+from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
@@ -54,7 +55,7 @@ class ServerFabric:
     config: FabricConfig
     local: LocalFabric
     dispatch: DispatchRuns
-    take_up_runs: TakeUpRuns
+    recover_runs: RecoverRuns
     wake_answered_runs: WakeAnsweredRuns
     reader: RunReader
     catalogue: RunListing
@@ -158,22 +159,15 @@ class ServerFabric:
             task = replace(task, budget=replace(task.budget, max_steps=max_steps))
         return task if task_force_mode is None else replace(task, task_force_mode=TaskForceMode(task_force_mode))
 
-    async def take_up(self, run_ids: Sequence[RunId]) -> None:
-        """Go on with unfinished runs, after mending the mirrors of those whose driver died."""
-        try:
-            await self.local.records.storage.mirrors.catch_up()
-        except FabricError as problem:
-            _log.warning("The log files of some runs are not up to date: %s", problem.message)
-        await self.take_up_runs(run_ids)
-        try:
-            await self.catalogue.update_index()
-        except FabricError as problem:
-            _log.warning("The search index is not up to date: %s", problem.message)
+    @property
+    def find_missing_prerequisites(self) -> FindMissingPrerequisites:
+        """Finds what settings refer to that does not exist."""
+        return missing_prerequisites(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve)
 
     async def log_missing_prerequisites(self) -> None:
-        """Say in the operations log what settings count on that is not there."""
+        """Log what settings refer to that does not exist."""
         log = operations_log("server")
-        for each in await unmet_settings(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve):
+        for each in await self.find_missing_prerequisites():
             log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
     def record_address(self, url: str) -> None:
@@ -233,15 +227,15 @@ def build_server(
     leads = storage.leases.claim_server()  # an answer to a run is enough for it to continue
     if leads:
         forget_server(local.records.layout.root)  # of a server that was killed
-    take_up_runs = TakeUpRuns(local.resume_run, dispatch)
+    resume_unfinished_runs = ResumeUnfinishedRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve)
     limits = build_limits(config.limits, storage, SystemClock())
     return ServerFabric(
         config=config,
         local=local,
         dispatch=dispatch,
-        take_up_runs=take_up_runs,
-        wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, take_up_runs, SystemClock()),
+        recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
+        wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, resume_unfinished_runs, SystemClock()),
         reader=storage.reader,
         catalogue=storage.catalogue,
         observers=observers,

@@ -6,7 +6,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.workflows.child_runs import ChildRuns
@@ -192,3 +194,8 @@ def performing_steps(fabric: "LocalFabric", config: FabricConfig, runs: RunRepos
             cancel_run=fabric.cancel_run,
         ),
     )
+
+
+def missing_prerequisites(root: Path, config: FabricConfig, resolve: Resolve) -> FindMissingPrerequisites:
+    """Return the use case that finds what settings refer to that does not exist."""
+    return FindMissingPrerequisites(config.webhooks, config.alerts, resolve, lambda: open_workflows(root, config))

@@ -257,7 +257,7 @@ async def test_a_starting_server_takes_up_what_was_left_and_leaves_the_rest_alon
             statuses = {run["run_id"]: run["status"] for run in await server.runs()}
             assert statuses == {left: "completed", gone: "interrupted", person: "interrupted", held: "running"}
             ended = await server.stop()
-        assert f"Run {gone} was not taken up" in ended.err
+        assert f"Run {gone} was not resumed" in ended.err
         require_log(ended)
         living.process.kill()
         await living.ended()

@@ -11,7 +11,7 @@ import pytest
 from agent_fabric.application.ports.runs import HeldRun
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
-from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
 from agent_fabric.domain.errors import RunUndrivable, ServerBusy, ServerStopping, StoreUnavailable
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import LLMResponse, Message, Role, ToolCallRequest, Usage
@@ -214,7 +214,7 @@ async def test_what_was_left_is_taken_up_in_turn_and_what_cannot_be_is_skipped(
     assert all(run_id in again for run_id in runs)
     assert again.queued == 4
     assert all(again.is_queued(run_id) for run_id in runs)
-    taking = asyncio.create_task(TakeUpRuns(Picky(), again)(runs))  # type: ignore[arg-type]  # as much of it as is used
+    taking = asyncio.create_task(ResumeUnfinishedRuns(Picky(), again)(runs))  # type: ignore[arg-type]  # as much of it as is used
     bench.answers.release()
     bench.answers.release()
     async with asyncio.timeout(5):

@@ -1,4 +1,4 @@
-"""Goes on with runs as soon as somebody has answered what they asked."""
+"""Resumes runs as soon as their approval is answered or expires."""
 
 import logging
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunQueue
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
-from agent_fabric.application.runs.take_up_runs import TakeUpRuns
+from agent_fabric.application.runs.resume_unfinished_runs import ResumeUnfinishedRuns
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 
 LOOK_EVERY_S = 0.5
-"""A run goes on within a second of its answer."""
+"""A run continues within a second of its answer."""
 TRY_AGAIN_AFTER_S = 30.0
-"""A run that cannot be taken up, because its pack or its workspace is gone, is not tried twice a second."""
+"""A run that cannot be resumed, because its pack or its workspace is gone, is not tried twice a second."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class WakeAnsweredRuns:
-    """Use case: watch for answers, whichever process they come from, and for questions whose time has run out."""
+    """Use case: watch for answers, from any process, and for approvals that expire."""
 
     queue: RunQueue
     dispatch: DispatchRuns
-    take_up_runs: TakeUpRuns
+    resume_unfinished_runs: ResumeUnfinishedRuns
     clock: Clock
 
     async def __call__(self) -> None:
@@ -36,7 +36,7 @@ class WakeAnsweredRuns:
             answered = [run_id for run_id in await self._answered() if run_id not in not_before]
             if answered:
                 self.dispatch.expect(answered)
-                left = await self.take_up_runs(answered)
+                left = await self.resume_unfinished_runs(answered)
                 not_before.update(dict.fromkeys(left, self.clock.monotonic() + TRY_AGAIN_AFTER_S))
             await self.clock.sleep(LOOK_EVERY_S)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
-from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
@@ -62,17 +62,17 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
         findings.append(HealthFinding(about=about, level=Level.OK, text=_origins(loaded)))
         findings.append(encryption_finding(root, loaded.config))
         about = "models"
-        return [*findings, *asyncio.run(_unmet_and_models(root, loaded.config))]
+        return [*findings, *asyncio.run(_prerequisites_and_models(root, loaded.config))]
     except (ConfigProblem, ConfigError) as problem:
         fix = problem.hint or "fabric config show --origin"
         return [*findings, HealthFinding(about=about, level=Level.FAIL, text=problem.message, fix=fix)]
 
 
-async def _unmet_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
+async def _prerequisites_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
-    unmet = await unmet_settings(root, config, resolve)
+    missing = await missing_prerequisites(root, config, resolve)()
     async with open_models(config, resolve, root) as here:
-        return [*unmet, *await model_findings(root, config, here.list_models)]
+        return [*missing, *await model_findings(root, config, here.list_models)]
 
 
 async def _examine_at(client: "FabricClient") -> list[HealthFinding]:

@@ -6,7 +6,6 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
-from agent_fabric.bootstrap.missing_prerequisites import unmet_settings
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
@@ -29,7 +28,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             await asyncio.to_thread(look.python_finding),
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
             await asyncio.to_thread(look.encryption_finding, root, config),
-            *await unmet_settings(root, config, fabric.local.secrets.chain.resolve),
+            *await fabric.find_missing_prerequisites(),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))
