@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
@@ -12,16 +13,21 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
+from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
-from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.local import LocalFabric, Records, build_local
+from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
+from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
@@ -40,6 +46,9 @@ from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - no
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.runlog.server_address import forget_server, record_server
 
+if TYPE_CHECKING:
+    from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
+
 STOPPING = 0.6
 """Share of the time for shutting down that runs may take; the rest is for answers under way and for the store."""
 PATIENCE_S = 5.0
@@ -53,7 +62,14 @@ class ServerFabric:
     """What a server needs to drive runs and to show them."""
 
     config: FabricConfig
-    local: LocalFabric
+    records: Records
+    execute_task: ExecuteTask
+    resume_run: ResumeRun
+    cancel_run: CancelRun
+    decide_approval: DecideApproval
+    models: LazyModels
+    secrets: Secrets
+    tool_servers: "LazyToolServers | None"
     dispatch: DispatchRuns
     recover_runs: RecoverRuns
     wake_answered_runs: WakeAnsweredRuns
@@ -73,6 +89,8 @@ class ServerFabric:
     """Requests that may come more than once."""
     webhooks: ReceiveDelivery
     """Takes what others send of their own accord."""
+    _local: LocalFabric
+    """What drives runs; closed with the server."""
     _leads: bool
     """Whether this server holds the lock of the folder's server; a second one for the same folder does not."""
 
@@ -97,12 +115,12 @@ class ServerFabric:
     @property
     def policy_profile(self) -> str:
         """The policy profile that new runs begin with."""
-        return self.local.execute_task.policy_profile
+        return self.execute_task.policy_profile
 
     @property
     def sandbox_level(self) -> str:
         """How strong the box around tools is."""
-        return self.local.execute_task.sandbox_level
+        return self.execute_task.sandbox_level
 
     async def find(self, prefix: str) -> RunId:
         """Return the one run whose id begins so.
@@ -118,16 +136,11 @@ class ServerFabric:
         Raises:
             StoreUnavailable: the store was deleted or replaced.
         """
-        self.local.records.storage.gauge.require_in_place()
-
-    @property
-    def decide_approval(self) -> DecideApproval:
-        """Answers what runs ask."""
-        return self.local.decide_approval
+        self.records.storage.gauge.require_in_place()
 
     def run_dir(self, run_id: RunId) -> str:
         """Return the run's folder."""
-        return self.local.records.layout.run_dir(run_id)
+        return self.records.layout.run_dir(run_id)
 
     def task(
         self,
@@ -162,7 +175,7 @@ class ServerFabric:
     @property
     def find_missing_prerequisites(self) -> FindMissingPrerequisites:
         """Finds what settings refer to that does not exist."""
-        return missing_prerequisites(self.local.records.layout.root, self.config, self.local.secrets.chain.resolve)
+        return missing_prerequisites(self.records.layout.root, self.config, self.secrets.chain.resolve)
 
     async def log_missing_prerequisites(self) -> None:
         """Log what settings refer to that does not exist."""
@@ -175,7 +188,7 @@ class ServerFabric:
         if not self._leads:
             return
         try:
-            record_server(self.local.records.layout.root, url)
+            record_server(self.records.layout.root, url)
         except FabricError as problem:
             _log.warning("Commands in this folder will not find the server: %s", problem.message)
 
@@ -186,12 +199,12 @@ class ServerFabric:
     async def aclose(self) -> None:
         """Close connections and the store."""
         if self._leads:
-            forget_server(self.local.records.layout.root)
-        self.local.records.storage.leases.release_server()
+            forget_server(self.records.layout.root)
+        self.records.storage.leases.release_server()
         await self.limits.aclose()
         await self.operations.aclose()
         self.identity.close()
-        await self.local.aclose()
+        await self._local.aclose()
         await self.observers.aclose()
 
 
@@ -232,7 +245,14 @@ def build_server(
     limits = build_limits(config.limits, storage, SystemClock())
     return ServerFabric(
         config=config,
-        local=local,
+        records=local.records,
+        execute_task=local.execute_task,
+        resume_run=local.resume_run,
+        cancel_run=local.cancel_run,
+        decide_approval=local.decide_approval,
+        models=local.models,
+        secrets=local.secrets,
+        tool_servers=local.tool_servers,
         dispatch=dispatch,
         recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
         wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, resume_unfinished_runs, SystemClock()),
@@ -246,5 +266,6 @@ def build_server(
         limits=limits,
         repeats=storage.idempotency,
         webhooks=build_webhooks(root, config, local, dispatch, bus, limits),
+        _local=local,
         _leads=leads,
     )

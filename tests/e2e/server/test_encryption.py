@@ -147,7 +147,7 @@ async def test_a_server_encrypts_what_it_is_asked_to_and_shows_it_as_any_other(t
         answer = await server.client.post("/run", json=body)
         assert answer.status_code == 200, answer.text
         run_id = answer.json()["_meta"]["run_id"]
-        root = server.fabric.local.records.layout.root
+        root = server.fabric.records.layout.root
         assert leaks(root, MARKERS) == []
         events = await server.client.get(f"/runs/{run_id}/events", params={"limit": 1000})
         assert all(marker in events.text for marker in MARKERS)

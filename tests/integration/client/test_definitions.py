@@ -128,7 +128,7 @@ async def test_runs_that_work_for_a_workflow_are_shown_with_it_each_before_its_s
     assert len(runs) == 4  # the agent's first attempt fails
     for run_id in runs:
         shown = [event for each, event in screen.shown if each == run_id]
-        assert shown == list(await server.fabric.local.records.runs.read(run_id))
+        assert shown == list(await server.fabric.records.runs.read(run_id))
     ends = [
         at for at, (each, event) in enumerate(screen.shown) if isinstance(event.body, StepFinished) and each == parent
     ]

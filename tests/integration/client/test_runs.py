@@ -35,7 +35,7 @@ async def client(server: Served) -> AsyncIterator[FabricClient]:
 
 async def test_a_task_gives_the_result_that_this_machine_would_give(server: Served, client: FabricClient) -> None:
     result = await client.run("do it", pack="engineering")
-    events = await server.fabric.local.records.runs.read(result.run_id)
+    events = await server.fabric.records.runs.read(result.run_id)
     here = result_of(fold(result.run_id, events))
     assert result == here
     assert result.status is RunStatus.COMPLETED
@@ -45,7 +45,7 @@ async def test_a_task_gives_the_result_that_this_machine_would_give(server: Serv
 async def test_events_are_those_of_the_store_however_long_their_texts(server: Served, client: FabricClient) -> None:
     long = "long " * 20_000
     result = await client.run(f"do it {long}", pack="engineering")
-    stored = list(await server.fabric.local.records.runs.read(result.run_id))
+    stored = list(await server.fabric.records.runs.read(result.run_id))
     assert await client.runs.events(result.run_id) == stored
     followed = [each async for each in client.runs.follow(result.run_id)]
     assert followed == [*stored, result]

@@ -154,7 +154,7 @@ async def test_a_stream_that_is_cut_again_and_again_loses_no_event_and_repeats_n
         ):
             run_id = (await _direct(server.port, server.token, "do it [[script=long]]")).run_id
             seen = [each async for each in client.runs.follow(run_id)]
-        stored = list(await server.fabric.local.records.runs.read(run_id))
+        stored = list(await server.fabric.records.runs.read(run_id))
     assert way.connections > 2
     assert [each for each in seen if isinstance(each, Event)] == stored
     assert isinstance(seen[-1], RunResult)

@@ -206,7 +206,7 @@ async def test_what_came_of_an_encrypted_run_is_not_kept_in_plain_text_and_still
         wrong = await server.client.post("/run", json={}, headers=keyed("three"))
         assert wrong.status_code == 422
         assert len(await runs(server)) == 1
-        kept = await store_of(server.fabric.local.records).read(
+        kept = await store_of(server.fabric.records).read(
             lambda connection: connection.execute("SELECT key, body IS NULL FROM idempotency ORDER BY key").fetchall()
         )
         assert kept == [("one", 1), ("three", 0), ("two", 1)]
@@ -220,7 +220,7 @@ async def test_an_answer_that_holds_a_secret_is_not_kept_but_nothing_is_done_twi
         again = await server.client.post("/api/v1/keys", json=body, headers=keyed("one"))
         assert again.status_code == 409
         assert again.json()["code"] == "idempotency_not_kept"
-        kept = await store_of(server.fabric.local.records).read(
+        kept = await store_of(server.fabric.records).read(
             lambda connection: bytes(connection.execute("SELECT body FROM idempotency").get)
         )
         assert b"a33_" not in kept

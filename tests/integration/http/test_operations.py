@@ -47,7 +47,7 @@ async def scraped(server: Served) -> dict[str, Sample]:
 
 
 def counted(server: Served, query: str) -> Any:
-    connection = apsw.Connection(str(server.fabric.local.records.layout.database))
+    connection = apsw.Connection(str(server.fabric.records.layout.database))
     try:
         return connection.execute(query).fetchall()
     finally:
@@ -130,7 +130,7 @@ async def test_ready_tells_what_is_wrong_to_anybody_but_no_more(tmp_path: Path) 
         assert (answer.status_code, answer.json()) == (200, {"ready": True, "failing": []})
         assert (await server.client.head("/ready")).status_code == 200
 
-        database = server.fabric.local.records.layout.database
+        database = server.fabric.records.layout.database
         database.rename(database.with_name("gone"))
         async with asyncio.timeout(PATIENCE_S):  # a look is good for one second
             while (answer := await server.client.get("/ready", headers=stranger)).status_code == 200:
@@ -148,7 +148,7 @@ async def test_ready_tells_what_is_wrong_to_anybody_but_no_more(tmp_path: Path) 
 
 async def test_asking_often_whether_it_is_ready_writes_once_a_second_at_most(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        store = store_of(server.fabric.local.records)
+        store = store_of(server.fabric.records)
         before = store.read_now(lambda connection: connection.execute("PRAGMA data_version").get)
         answers = await asyncio.gather(*(server.client.get("/ready") for _ in range(50)))
         assert {answer.status_code for answer in answers} == {200}
@@ -196,7 +196,7 @@ async def test_the_client_tells_the_same_about_the_store_as_the_server_itself(tm
 async def test_retention_removes_what_is_too_old_and_the_chain_holds(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         await done(server)
-        records, clock = server.fabric.local.records, SystemClock()
+        records, clock = server.fabric.records, SystemClock()
         apply = ApplyRetention(collect_garbage(records), 1.0, 0, clock, operations_log("retention"))
         await apply.once()
         assert counted(server, "SELECT count(*) FROM runs") == [(1,)]

@@ -170,7 +170,7 @@ async def test_a_bug_of_ours_is_a_problem_without_a_traceback(tmp_path: Path, ca
     async with served(tmp_path) as server:
         await server.client.post("/run", json=task())
         # A store whose table has gone is no error that we can explain, and stands for all of them.
-        store_of(server.fabric.local.records).read_now(lambda connection: connection.execute("DROP TABLE drivers"))
+        store_of(server.fabric.records).read_now(lambda connection: connection.execute("DROP TABLE drivers"))
         object.__setattr__(server.fabric, "catalogue", None)
         refused = problem_of(await server.client.get("/runs"), 500, "internal_error")
     assert "Traceback" not in json.dumps(refused)

@@ -173,8 +173,8 @@ async def test_a_store_that_fails_ends_the_stream_with_the_error(tmp_path: Path)
     async with served(tmp_path) as server:
         stream = await server.start("slower")
         await server.model.wait_for_requests(1)
-        store_of(server.fabric.local.records).read_now(lambda db: db.execute("ALTER TABLE blobs RENAME TO gone"))
-        store_of(server.fabric.local.records).read_now(lambda db: db.execute("ALTER TABLE events RENAME TO lost"))
+        store_of(server.fabric.records).read_now(lambda db: db.execute("ALTER TABLE blobs RENAME TO gone"))
+        store_of(server.fabric.records).read_now(lambda db: db.execute("ALTER TABLE events RENAME TO lost"))
         end = data_of((await stream.frames())[-1])
         assert end["kind"] == "_run_error_"
         assert end["payload"]["error"]["code"] == "store_unavailable"

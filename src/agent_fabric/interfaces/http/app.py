@@ -112,7 +112,7 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> AsyncIterator[None]:
-    unfinished = await fabric.local.records.storage.queue.unfinished()
+    unfinished = await fabric.records.storage.queue.unfinished()
     fabric.dispatch.expect(unfinished)
     tasks = [
         asyncio.create_task(watch(fabric, live)),

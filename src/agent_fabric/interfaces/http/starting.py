@@ -59,7 +59,7 @@ async def begun(
             state["is_attached"] = True
             return found
     fabric.require_store()
-    create = partial(fabric.local.execute_task.create, task, then=then, copy_of=copy_of, run_id=run_id)
+    create = partial(fabric.execute_task.create, task, then=then, copy_of=copy_of, run_id=run_id)
     try:
         if limits is None or limits.runs is None:
             return await fabric.dispatch(create)
@@ -80,7 +80,7 @@ async def resumed(fabric: ServerFabric, request: Request, run_id: RunId) -> Driv
         FabricError: it cannot be driven.
     """
     principal = who_asks(request)
-    resume = partial(fabric.dispatch.resume, run_id, partial(fabric.local.resume_run.take, run_id, by="person"))
+    resume = partial(fabric.dispatch.resume, run_id, partial(fabric.resume_run.take, run_id, by="person"))
     quota = fabric.limits.runs if fabric.limits.hold_for(principal) else None
     if quota is None or fabric.dispatch.find(run_id) is not None:  # what is driven already is not one more
         return await resume()
@@ -94,7 +94,7 @@ async def existing(fabric: ServerFabric, run_id: RunId) -> Drive | RunResult | N
         return drive
     try:
         if run_id in fabric.dispatch:  # the server before us left it, and it would be taken up soon
-            return await fabric.dispatch.resume(run_id, partial(fabric.local.resume_run.take, run_id, by="server"))
+            return await fabric.dispatch.resume(run_id, partial(fabric.resume_run.take, run_id, by="server"))
         return (await look_at(fabric, run_id)).result
     except RunNotFound:
         return None

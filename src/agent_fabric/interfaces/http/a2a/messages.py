@@ -161,7 +161,7 @@ class Messages:
                 "It is not clear which question is answered",
                 hint=f'Give data: {{"approval": ID, "decision": "approve"}}, with one of: {", ".join(approvals)}',
             )
-        return await self.fabric.local.records.approvals.find(chosen[0])
+        return await self.fabric.records.approvals.find(chosen[0])
 
     async def _require_rate(self, principal: Principal) -> None:
         """Count a run that is started; the gate counts these requests as any others, because few of them start one."""

@@ -65,7 +65,7 @@ async def standing(fabric: ServerFabric, run_id: RunId, result: RunResult | None
     """
     view = await look_at(fabric, run_id)
     known = await told(fabric, view.result if result is None else result)
-    cards = [await fabric.local.records.approvals.find(each) for each in known.approvals]
+    cards = [await fabric.records.approvals.find(each) for each in known.approvals]
     return told_as(opening(view), known, at=view.updated_at, asked=[APPROVAL.dump(card) for card in cards])
 
 

@@ -70,7 +70,7 @@ class Tasks:
         run_id, result = view.result.run_id, view.result
         if not result.status.settled:
             with about(run_id):
-                result = await self.fabric.local.cancel_run(run_id, by=principal.name, reason="")
+                result = await self.fabric.cancel_run(run_id, by=principal.name, reason="")
             if result.status is RunStatus.CANCELLED:
                 return await standing(self.fabric, run_id, result)
         raise RpcError(TASK_NOT_CANCELABLE, f"This task has ended: {result.status.value}")

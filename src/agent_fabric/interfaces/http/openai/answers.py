@@ -46,7 +46,7 @@ async def told(fabric: ServerFabric, result: RunResult) -> Told:
         going_on = result.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
         return Told(result, f"This run has not ended. See it: {_where(result.run_id)}" if going_on else "")
     waits, approvals = await _waits(fabric, result)
-    cards = [await fabric.local.records.approvals.find(each) for each in approvals]
+    cards = [await fabric.records.approvals.find(each) for each in approvals]
     return Told(result, waiting_text(result.run_id, cards, waits), tuple(approvals))
 
 

@@ -42,7 +42,7 @@ class Models:
 
     def __init__(self, fabric: ServerFabric) -> None:
         self._fabric = fabric
-        self._workflows = open_workflows(fabric.local.records.layout.root, fabric.config)
+        self._workflows = open_workflows(fabric.records.layout.root, fabric.config)
         self._lock = asyncio.Lock()  # workflows remember what they have read, and are asked by one at a time
         self._since = int(SystemClock().now())
 

@@ -76,7 +76,7 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         view = await look_at(fabric, run_id)
         must_be_allowed(principal, right_for(model_of(view.task)))
         with about(run_id):
-            await fabric.local.cancel_run(run_id, by=principal.name, reason="")
+            await fabric.cancel_run(run_id, by=principal.name, reason="")
         return _answer(await _standing(fabric, run_id))
 
 

@@ -22,7 +22,7 @@ ApprovalId = Annotated[str, Path(description="The approval, or the beginning of 
 
 def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    book, decide = fabric.local.records.approvals, fabric.decide_approval
+    book, decide = fabric.records.approvals, fabric.decide_approval
 
     @app.get(
         "/approvals",

@@ -20,7 +20,7 @@ from agent_fabric.wire.audit import ACTS, CHAIN, COLLECTED
 
 def add_audit(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Who did what within runs stands in their events."""
-    records = fabric.local.records
+    records = fabric.records
 
     @app.get(
         "/api/v1/audit/verify",

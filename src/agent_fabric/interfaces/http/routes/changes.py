@@ -32,7 +32,7 @@ RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id
 
 def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    look, take_back = diff_run(fabric.local.records), undo_run(fabric.local.records)
+    look, take_back = diff_run(fabric.records), undo_run(fabric.records)
 
     @app.get(
         "/runs/{run_id}/diff",

@@ -23,7 +23,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
         from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
         from agent_fabric.interfaces import examination as look  # noqa: PLC0415 - as above
 
-        root, config = fabric.local.records.layout.root, fabric.config
+        root, config = fabric.records.layout.root, fabric.config
         findings = [
             await asyncio.to_thread(look.python_finding),
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
@@ -31,7 +31,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             *await fabric.find_missing_prerequisites(),
         ]
         try:
-            findings += await look.model_findings(root, config, listing(config, fabric.local.models.stack))
+            findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
         except ConfigError as problem:
             findings.append(HealthFinding(about="models", level=Level.FAIL, text=problem.message, fix=problem.hint))
         return json_answer(DIAGNOSIS.dump(Diagnosis(can_run(findings), findings)))

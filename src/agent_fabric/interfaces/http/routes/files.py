@@ -30,7 +30,7 @@ RunIdPath = Annotated[str, Path(description="The run, or the beginning of its id
 
 def add_files(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes."""
-    fetch = FetchFiles(fabric.reader, RunFiles(fabric.local.records.layout))
+    fetch = FetchFiles(fabric.reader, RunFiles(fabric.records.layout))
 
     @app.get(
         "/runs/{run_id}/files",

@@ -23,7 +23,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
     refusals = [404, 413, 415, 502, 503]
 
     def owned() -> ManagedBackend | None:
-        return None if fabric.config.managed_llama is None else fabric.local.models.stack.managed
+        return None if fabric.config.managed_llama is None else fabric.models.stack.managed
 
     @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", ModelServer, fails=[404]))
     async def show() -> Response:

@@ -34,7 +34,7 @@ class _Look:
             if time.monotonic() - self._at > FRESH_S:
                 from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
 
-                found = await listing(self._fabric.config, self._fabric.local.models.stack)()
+                found = await listing(self._fabric.config, self._fabric.models.stack)()
                 self._answer, self._at = dump_json(models_object(found)), time.monotonic()
             return self._answer
 
@@ -77,5 +77,5 @@ def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
             from agent_fabric.bootstrap.models_here import ModelsHere  # noqa: PLC0415 - few servers are ever asked
 
             key = fabric.config.default_model_key if wish.key is None else wish.key
-            probed = await ModelsHere(fabric.config, fabric.local.models.stack).probe_model(key, lambda _: None)
+            probed = await ModelsHere(fabric.config, fabric.models.stack).probe_model(key, lambda _: None)
         return Response(dump_json({**probed_object(probed), "key": key}), media_type="application/json")

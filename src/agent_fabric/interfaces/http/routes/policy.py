@@ -24,8 +24,8 @@ from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 
 def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. The policy is the one that the server has started with."""
-    in_force = policy_of(fabric.local.records, fabric.config)
-    simulate_policy = SimulatePolicy(fabric.catalogue, fabric.local.records.runs)
+    in_force = policy_of(fabric.records, fabric.config)
+    simulate_policy = SimulatePolicy(fabric.catalogue, fabric.records.runs)
 
     @app.get("/api/v1/policy", **operation("policy", Scope.RUNS_READ, "Show the rules in force", POLICY))
     async def show() -> Response:

@@ -283,7 +283,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id)
         with about(found):
-            result = await fabric.local.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
+            result = await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return _answer(fabric, result)
 
 

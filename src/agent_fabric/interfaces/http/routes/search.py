@@ -27,7 +27,7 @@ class _LazySearch:
     def search(self) -> SearchRuns:
         from agent_fabric.bootstrap.recall import search_runs  # noqa: PLC0415 - see above
 
-        return search_runs(self._fabric.local.records, self._fabric.config)
+        return search_runs(self._fabric.records, self._fabric.config)
 
 
 def add_search(app: FastAPI, fabric: ServerFabric) -> None:

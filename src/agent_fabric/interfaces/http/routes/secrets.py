@@ -25,8 +25,8 @@ Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secre
 
 def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. All are for administrators."""
-    secrets = fabric.local.secrets
-    file, change = secrets.file, change_secrets(secrets, fabric.local.records)
+    secrets = fabric.secrets
+    file, change = secrets.file, change_secrets(secrets, fabric.records)
 
     @app.get(
         "/api/v1/secrets",
@@ -81,7 +81,7 @@ def add_secrets(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def rotated(request: Request) -> Response:
         """Runs keep working. Old keys stay until `fabric secrets rotate --drop-old`, which only a terminal can."""
-        done = await rotate(secrets, fabric.local.records.storage, by=who_asks(request))
+        done = await rotate(secrets, fabric.records.storage, by=who_asks(request))
         return json_answer({**ROTATION.dump(done), "keys": list(await asyncio.to_thread(_generations, secrets))})
 
 

@@ -21,7 +21,7 @@ def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
         """The same as `fabric mcp list --json`. Starts nothing."""
         from agent_fabric.interfaces import tool_server_views as views  # noqa: PLC0415 - most servers have none
 
-        servers = fabric.local.tool_servers
+        servers = fabric.tool_servers
         if servers is None:
             return json_answer({"servers": []})
         shown = [views.listed_object(each, servers) for each in views.tool_servers_in(fabric.config)]
@@ -44,6 +44,6 @@ def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
 
         wish = await body_of(request, ToolServerToInspect)
         known = views.tool_server_named(wish.name, fabric.config)
-        servers = fabric.local.tool_servers
+        servers = fabric.tool_servers
         assert servers is not None  # there is one, so they have been opened
         return json_answer(views.inspected_object(known, await servers.inspect(known.server)))

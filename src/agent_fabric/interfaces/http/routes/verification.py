@@ -14,7 +14,7 @@ from agent_fabric.wire.runs import VERIFICATION
 
 def add_verification(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the route."""
-    verify = verify_run(fabric.local.records)
+    verify = verify_run(fabric.records)
 
     @app.get(
         "/runs/{run_id}/verify",

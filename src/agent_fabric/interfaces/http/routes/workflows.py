@@ -49,7 +49,7 @@ _WAITS = gives(WORKFLOW_RESULT, status=202, text="It has not ended: see `_meta.w
 
 def add_workflows(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
-    files = _Files(open_workflows(fabric.local.records.layout.root, fabric.config))
+    files = _Files(open_workflows(fabric.records.layout.root, fabric.config))
     _add_definitions(app, files)
     _add_starting(app, fabric, files)
     _add_runs(app, fabric)
@@ -181,7 +181,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
         found = await fabric.find(run_id)
         with about(found):
-            await signal_workflow(fabric.local.records)(found, wish.name, wish.data, by=who_asks(request).name)
+            await signal_workflow(fabric.records)(found, wish.name, wish.data, by=who_asks(request).name)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
 
@@ -221,7 +221,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
                 task = state.task
                 drive = await resumed(fabric, request, found)
             else:
-                records = fabric.local.records
+                records = fabric.records
                 current = open_workflows(records.layout.root, fabric.config) if wish.current else None
                 fork = fork_workflow(records, current, lambda _: wish.inputs)
                 forked = await fork(found, from_step=wish.from_step or "")
@@ -248,7 +248,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         found = await fabric.find(run_id)
         await _workflow_state(fabric, found)
         with about(found):
-            await fabric.local.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
+            await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return await _standing(fabric, found)
 
 
