@@ -21,7 +21,7 @@ export TASK
 unexport PYTHONDONTWRITEBYTECODE
 
 # What one pytest runs: `make tests/e2e/cli` runs one of them. Those that take longest begin first.
-LONGEST := tests/integration/http tests/e2e/models tests/e2e/server tests/integration/sandbox tests/e2e/outcomes \
+LONGEST := tests/integration/http tests/integration/openapi tests/integration/sandbox tests/e2e/models tests/e2e/server tests/e2e/outcomes \
 	tests/e2e/agents tests/e2e/cli tests/e2e/workflows tests/e2e/kills tests/integration/llm \
 	tests/unit/domain tests/unit/infrastructure tests/simulation
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture

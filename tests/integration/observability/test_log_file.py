@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_written_is_told_once_and_the_program_goes_on(tmp_
     close_operations_log()
     (told,) = stream.getvalue().splitlines()
     assert told.startswith(f"fabric: the log file {tmp_path / name} cannot be written: ")
-    assert told.endswith(" Going on without it.")
+    assert told.endswith(" Continuing without it.")
 
 
 def test_when_a_file_can_be_written_again_it_says_what_is_missing(tmp_path: Path) -> None:

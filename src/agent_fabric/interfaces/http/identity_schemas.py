@@ -7,21 +7,26 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
 from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
-from agent_fabric.domain.identity import SCOPE_PATTERN, Role, Scope
+from agent_fabric.domain.identity import SCOPE_PATTERN, TOOLS_PREFIX, Role, Scope
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 ScopeName = Annotated[str, StringConstraints(pattern=SCOPE_PATTERN)]
+_NARROWS = {"contains": {"type": "string", "pattern": f"^{TOOLS_PREFIX}"}}
+_IS_ADMIN = {"contains": {"const": Scope.ADMIN.value}}
+Scopes = Annotated[list[ScopeName], Field(json_schema_extra={"not": {"allOf": [_IS_ADMIN, _NARROWS]}})]
+"""`admin` includes every tool, so it is not given together with a tool scope."""
 Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
 FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
 
 
-def _taken(example: dict[str, Any]) -> ConfigDict:
+def _taken(example: dict[str, Any], refused: dict[str, Any] | None = None) -> ConfigDict:
+    described: dict[str, Any] = {"examples": [example]}
     return ConfigDict(
         extra="forbid",
         use_attribute_docstrings=True,
         hide_input_in_errors=True,
-        json_schema_extra={"examples": [example]},
+        json_schema_extra=described if refused is None else {**described, "not": refused},
     )
 
 
@@ -37,13 +42,19 @@ class LoginRequest(BaseModel):
 class NewUser(BaseModel):
     """A person who shall be able to log in."""
 
-    model_config = _taken({"name": "ada", "password": "correct horse battery staple", "role": "member"})
+    model_config = _taken(
+        {"name": "ada", "password": "correct horse battery staple", "role": "member"},
+        {
+            "properties": {"role": {"const": Role.ADMIN.value}, "scopes": _NARROWS},
+            "required": ["role", "scopes"],
+        },
+    )
 
     name: UserName
     password: FreshSecret | None = None
     """At least 12 characters. Without one they cannot log in, only use tokens that were issued for them."""
     role: Role = Role.VIEWER
-    scopes: list[ScopeName] = []
+    scopes: Scopes = []
     """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
 
 
@@ -92,6 +103,6 @@ class NewKeyRequest(BaseModel):
     model_config = _taken({"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S})
 
     name: KeyName
-    scopes: Annotated[list[ScopeName], Field(min_length=1)] = [Scope.RUNS_READ]
+    scopes: Annotated[Scopes, Field(min_length=1)] = [Scope.RUNS_READ]
     expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""
