@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,9 @@ async def test_the_client_tells_the_same_about_the_store_as_the_server_itself(tm
     ):
         await done(server)
         shown = STORE.load(await client.store.status(check=True))
-        assert shown == await server.fabric.operations.status(check=True)
+        own = await server.fabric.operations.status(check=True)
+        # Other programs write to the same disk between the two readings.
+        assert replace(shown, free_bytes=own.free_bytes) == own
         made = await client.store.back_up(workspaces=False)
         assert Path(made["path"]).exists()
 
