@@ -221,6 +221,7 @@ def build_local(
             secrets.for_workflows,
             known,
             policy.limits_of,
+            _altered_programs,
         ),
         steps=steps,
     )
@@ -296,6 +297,14 @@ def _ways_out(config: FabricConfig, sink: EventSink | None) -> "RunProxies | Non
             sink.notice(run_id, f"network refused: {refusal.host}:{refusal.port}: {refusal.reason}")
 
     return RunProxies(config.egress, on_refused=refused)
+
+
+def _altered_programs(workspace: str) -> frozenset[str]:
+    from agent_fabric.infrastructure.sandbox.altered_programs import (  # noqa: PLC0415 - only without a box
+        altered_programs,
+    )
+
+    return altered_programs(workspace)
 
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:

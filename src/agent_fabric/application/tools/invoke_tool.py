@@ -21,6 +21,7 @@ from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolE
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
+from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
@@ -56,6 +57,8 @@ class InvokeTool:
     """Learns each value that is used, so that no later event holds it."""
     limits_of: Callable[[str, tuple[Allowlists, ...]], tuple[Allowlists, ...]] = lambda _, own: own
     """Returns every allowlist that holds for an agent with allowlists of its own."""
+    altered_programs: Callable[[str], frozenset[str]] = lambda _: frozenset()
+    """Returns the programs that files of a workspace can make do something else than their name says."""
 
     def __call__(
         self,
@@ -88,7 +91,7 @@ class InvokeTool:
         if problems:
             return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
         sandbox = pack.sandbox_level or self.sandbox_level  # a container pack brings its own box
-        ruling = self.policy.judge(proposed(spec, args, site, sandbox))
+        ruling = self.policy.judge(self._proposed(spec, args, site, sandbox))
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
         agreement: Agreement | None = None
@@ -117,6 +120,13 @@ class InvokeTool:
             approved_by=agreement.by if agreement else "",
         )
         return Prepared((called,), effect)
+
+    def _proposed(self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:
+        call = proposed(spec, args, site, sandbox)
+        # In a box it does not matter what a program is: the box is the boundary.
+        return (
+            call if sandbox in BOXES or not call.command else replace(call, altered=self.altered_programs(site.target))
+        )
 
     def _with_limits(self, context: ToolContext, site: CallSite) -> ToolContext:
         """Return the context with the user's scopes and the allowlists that hold for the call."""

@@ -39,6 +39,8 @@ class ProposedCall:
     """Sources of untrusted text that the run has read, such as web pages."""
     workspace: str = ""
     """The folder that relative paths begin at."""
+    altered: frozenset[str] = frozenset()
+    """Programs that files of the workspace can make do something else than their name says."""
     limits: tuple[Allowlists, ...] = ()
     """The agent's own allowlists, beside those of the policy."""
 

@@ -55,7 +55,7 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
 
     Tools that only touch files below the workspace have a wall of their own.
     """
-    if part.invocation is None or part.problem or call.sandbox in BOXES or only_reads(part.invocation):
+    if part.invocation is None or part.problem or call.sandbox in BOXES or _reads(call, part, part.invocation):
         return
     reason = f"There is no wall around commands here (level {call.sandbox}), and {part.subject!r} may do more than read"
     yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "no_sandbox", part.subject, part.alike)
@@ -101,7 +101,7 @@ def default(profile: Profile, call: ProposedCall, part: Part, allowed_commands: 
     if profile is Profile.OPEN:
         return Ruling(Verdict.ALLOW, "Nothing forbids it.", "open_profile", part.subject, part.alike)
     if profile is Profile.NODE:
-        return _node_default(part.invocation, part)
+        return _node_default(call, part, part.invocation)
     return _workspace_default(part.invocation, part, allowed_commands)
 
 
@@ -117,8 +117,13 @@ def _workspace_default(invocation: Invocation, part: Part, allowed_commands: fro
     return Ruling(Verdict.ASK, reason, "unknown_program", subject, part.alike)
 
 
-def _node_default(invocation: Invocation, part: Part) -> Ruling:
-    if only_reads(invocation):
+def _reads(call: ProposedCall, part: Part, invocation: Invocation) -> bool:
+    """Tell whether a command only reads here; in another folder, or on another machine, git has other settings."""
+    return only_reads(invocation, call.altered | {"git"} if part.moved or call.node else call.altered)
+
+
+def _node_default(call: ProposedCall, part: Part, invocation: Invocation) -> Ruling:
+    if _reads(call, part, invocation):
         return Ruling(Verdict.ALLOW, f"{part.subject!r} only reads.", "read_only", part.subject, part.alike)
     reason = f"{part.subject!r} may change something: {_AGREE}."
     return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)

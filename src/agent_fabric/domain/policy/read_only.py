@@ -1,20 +1,20 @@
-"""Commands that only look: which programs, and with which options they stop doing so.
+"""Commands that only read: which programs, and with which options.
 
-Where there is no wall around commands (level C), and on nodes, only these run without a question. When in doubt a
-command is not on this list.
+Where there is no wall around commands (level C), and on nodes, only these run without a question. Nothing is on this
+list that a file, an option or a variable can make start another program. When in doubt a command is not on it.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.variables import assigned
 from agent_fabric.domain.commands.wrappers import wrapped
 from agent_fabric.domain.policy.environment import poisoned
-from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.read_only_git import git_only_reads
+from agent_fabric.domain.policy.read_only_options import ReadingOptions, reading
 
 _QUIET_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 _SECRETS = re.compile(
@@ -25,8 +25,11 @@ _HARMLESS_VARIABLE = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_CO
 _SHELL_LETTERS = frozenset("ceux")
 
 
-def only_reads(invocation: Invocation) -> bool:
-    """Tell whether a command surely changes nothing; what it starts in turn is judged by itself."""
+def only_reads(invocation: Invocation, altered: frozenset[str] = frozenset()) -> bool:
+    """Tell whether a command surely changes nothing; what it starts in turn is judged by itself.
+
+    `altered` are programs that files of the workspace can make do something else.
+    """
     if poisoned(invocation) or not all(map(_is_quiet, invocation.redirects)):
         return False
     if not all(_HARMLESS_VARIABLE.fullmatch(name) for name, _ in assigned(invocation)):
@@ -37,13 +40,15 @@ def only_reads(invocation: Invocation) -> bool:
     if invocation.dynamic or ("/" in invocation.program and not invocation.program.startswith(("/usr/bin/", "/bin/"))):
         # Another folder may hold another program of the same name.
         return False
-    if any(_SECRETS.search(word) for word in words[1:]):
-        return False
     name = invocation.name
-    if words[1:] in {("--version",), ("--help",)} and name in DEFAULT_ALLOWED_COMMANDS:
+    if name in altered or any(_SECRETS.search(word) for word in words[1:]):
+        return False
+    if words[1:] in {("--version",), ("--help",)} and (name in _VERSIONED or name in _CHECKS):
         return True
     if name in _STARTERS:
         return _only_starts(invocation)
+    if name in ANY_OPTION:
+        return True
     check = _CHECKS.get(name)
     return check is not None and check(invocation)
 
@@ -63,12 +68,7 @@ def _is_quiet(redirect: Redirect) -> bool:
 
 # ── programs that start others ────────────────────────────────────────────────────────────────────────────────────────
 
-_STARTERS = frozenset(
-    {"bash", "builtin", "command", "dash", "env", "eval", "ionice", "nice", "sh", "stdbuf", "time"}
-) | {
-    "timeout",
-    "xargs",
-}
+_STARTERS = names("bash builtin command dash env eval ionice nice sh stdbuf time timeout xargs")
 
 
 def _only_starts(invocation: Invocation) -> bool:
@@ -84,6 +84,8 @@ def _only_starts(invocation: Invocation) -> bool:
         return name == "eval"
     if name in {"bash", "sh", "dash"}:
         return len(words) > 2 and words[1].startswith("-") and set(words[1][1:]) <= _SHELL_LETTERS
+    if name == "xargs" and any(word.startswith("--p") for word in words):
+        return False  # `--process-slot-var` sets a variable
     if name == "time":
         return not any(word.startswith(("-o", "--o", "-a", "--a")) for word in words[1:])
     return True
@@ -91,81 +93,23 @@ def _only_starts(invocation: Invocation) -> bool:
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+ANY_OPTION = names(
+    # builtins
+    ": [ break cd continue dirs echo exit false getopts popd pushd pwd read return set shift test true type times "
+    "umask unset wait "
+    # text and files
+    "b2sum basename cat cksum cmp column comm cut df dirname du egrep expand expr fgrep fmt fold "
+    "free grep groups head hexdump id join jq ls lsblk lscpu md5sum nl nproc numfmt od paste pathchk pgrep pidof pr "
+    "printenv ps readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat sum tac tail tr "
+    "tsort tty uname unexpand uptime users vdir vmstat w wc which who whoami"
+)
+"""Programs none of whose options writes a file or starts a program, so that words may be known at run time only."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unless:
-    """A program that only reads unless one of these is said."""
-
-    letters: str = ""
-    """Short options that make it do more, also in a bundle."""
-    long: tuple[str, ...] = ()
-    """Long options that do; the beginning of one counts as well."""
-    words: frozenset[str] = frozenset()
-    """Whole words that do."""
-    most: int | None = None
-    """More operands than this, and it writes one of them."""
-    valued: str = ""
-    """Short options whose value may follow directly, so that what looks like a bundle is none."""
-
-    def __call__(self, invocation: Invocation) -> bool:
-        operands = 0
-        for n, word in enumerate(invocation.words[1:], start=1):
-            if n in invocation.unknown and not word.startswith("-") and self.most is None and not self._strict:
-                continue
-            if n in invocation.unknown and self._strict:
-                # It may turn out to be one of the options.
-                return False
-            if word in self.words:
-                return False
-            if word.startswith("--") and word != "--":
-                option = word.partition("=")[0]
-                if any(known.startswith(option) for known in self.long):
-                    return False
-            elif word.startswith("-") and len(word) > 1:
-                if self._bundle_does(word[1:]):
-                    return False
-            else:
-                operands += 1
-        return self.most is None or operands <= self.most
-
-    @property
-    def _strict(self) -> bool:
-        return bool(self.letters or self.long or self.words or self.most is not None)
-
-    def _bundle_does(self, bundle: str) -> bool:
-        for letter in bundle:
-            if letter in self.letters:
-                return True
-            if letter in self.valued:
-                return False
-        return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Only:
-    """A program that only reads with these subcommands, and without these options."""
-
-    actions: frozenset[str]
-    alone: bool = False
-    """Also without a subcommand."""
-    never: tuple[str, ...] = ()
-    """Options with which it does more, or what others see."""
-    second: frozenset[str] | None = None
-    """If a second word follows, it must be one of these."""
-
-    def __call__(self, invocation: Invocation) -> bool:
-        words = invocation.words
-        if any(word.startswith(self.never) for word in words[1:]) if self.never else False:
-            return False
-        said = [(n, word) for n, word in enumerate(words[1:], start=1) if not word.startswith("-")]
-        if not said:
-            return self.alone and not invocation.unknown
-        first = said[0][0]
-        if any(n <= first for n in invocation.unknown) or said[0][1] not in self.actions:
-            return False
-        if self.second is None or len(said) < 2:
-            return True
-        return said[1][0] not in invocation.unknown and said[1][1] in self.second
+_VERSIONED = names(
+    "bash clang cmake cpp g++ gawk gcc java less make man node openssl perl python python3 python3.11 "
+    "python3.12 python3.13 python3.14 ruby sh sqlite3 tar"
+)
+"""Programs that say their version without reading a file of the workspace first, as `yarn` and `cargo` do."""
 
 
 def _sed(invocation: Invocation) -> bool:
@@ -179,128 +123,184 @@ def _sed(invocation: Invocation) -> bool:
 
 
 _SED_SCRIPT = re.compile(
-    r"(?:\d+|\$)?(?:,\+?(?:\d+|\$))?(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpiI0-9]*)"
+    r"(?:\d+|\$|/[^/\\\n]*/)?(?:,\+?(?:\d+|\$)|,/[^/\\\n]*/)?"
+    r"(?:[pdq=]|s([/|#,])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1[gpiI0-9]*)"
 )
 
 
 def _tar(invocation: Invocation) -> bool:
+    """`tar -tf x`; an archive whose name holds a colon is fetched by another program."""
     letters = invocation.words[1].lstrip("-") if len(invocation.words) > 1 else ""
     others = invocation.words[2:]
     return (
         "t" in letters
         and set(letters) <= set("tvfzjJ")
         and not invocation.unknown
-        and not any(word.startswith("-") for word in others)
+        and not any(word.startswith("-") or ":" in word for word in others)
     )
 
 
 def _date(invocation: Invocation) -> bool:
-    options = _Unless(letters="s", long=("--set",), valued="dfrI")
-    said = [
-        word
-        for before, word in zip(invocation.words, invocation.words[1:], strict=False)
-        if not word.startswith("-") and before not in {"-d", "-f", "-r", "--date", "--file", "--reference"}
-    ]
-    return options(invocation) and all(word.startswith("+") for word in said)
+    operands = reading("d:I:r:Ru", "date iso-8601 reference rfc-3339 rfc-email utc universal").operands(invocation)
+    return operands is not None and all(
+        word.text.startswith("+") or invocation.words[word.at - 1] in {"--date", "--reference"} for word in operands
+    )
 
 
 def _printf(invocation: Invocation) -> bool:
     return invocation.words[1:2] != ("-v",) and 1 not in invocation.unknown
 
 
-_ANY = _Unless()
+def _rpm(invocation: Invocation) -> bool:
+    return not invocation.unknown and _RPM_QUERY.fullmatch(" ".join(invocation.words[1:])) is not None
+
+
+_RPM_QUERY = re.compile(r"-q[ailcdpR]*(?: [A-Za-z0-9][\w.+-]*)*")
+_FIND_VALUE = re.compile(r"-[0-9]+[bcwkMG]?|-[ugoa]*[+=][rwxst]*")
+"""Values of `-mtime`, `-size` and `-perm` that begin with a dash."""
+
+
+def _find(invocation: Invocation) -> bool:
+    plain = tuple("." if _FIND_VALUE.fullmatch(word) else word for word in invocation.words)
+    return _FIND(replace(invocation, words=plain))
+
+
+_FIND = reading(
+    words="-L -P -H -E -a -amin -and -anewer -atime -cmin -cnewer -ctime -d -daystart -depth -empty -executable -false "
+    "-follow -fstype -gid -group -ignore_readdir_race -ilname -iname -inum -ipath -iregex -iwholename -links -lname "
+    "-ls -maxdepth -mindepth -mmin -mount -mtime -name -newer -newermt -nogroup -noleaf -not -nouser -o -or -path "
+    "-perm -print -print0 -printf -prune -quit -readable -regex -regextype -samefile -size -true -type -uid -used "
+    "-user -wholename -writable -xdev -xtype"
+)
+_FD = reading(
+    "HIuspFat:Ld:e:E:c:g0iS:1qj:",
+    "hidden no-ignore case-sensitive ignore-case glob regex fixed-strings absolute-path follow full-path "
+    "print0 max-depth min-depth exact-depth type extension exclude size changed-within changed-before owner color "
+    "max-results quiet unrestricted no-ignore-vcs",
+)
+
+
+def _subcommand(
+    actions: str, options: ReadingOptions, *, alone: bool = False, second: str = "", letters: str = ""
+) -> Callable[[Invocation], bool]:
+    """Return a check for a program that only reads with these subcommands and options."""
+    known, following = names(actions), names(second)
+    options = replace(options, letters=options.letters + letters)
+
+    def check(invocation: Invocation) -> bool:
+        said = options.operands(invocation)
+        if not said:
+            return said is not None and alone
+        if said[0].text not in known:
+            return False
+        return not following or len(said) < 2 or said[1].text in following
+
+    return check
+
+
+_CONTAINERS = _subcommand(
+    "diff history images info inspect logs port ps version",
+    reading("aqsn:f:t", "all quiet no-trunc format filter tail since until timestamps size last latest human digests"),
+)
+_PIP = _subcommand("freeze list show", reading("", "format outdated uptodate user local not-required all files"))
+_BASE64 = reading("dDi:w:", "decode ignore-garbage wrap")
+_QUERY_PACKAGES = reading("lLsSp", "list listfiles status search print-avail print-architecture get-selections")
 
 _CHECKS: dict[str, Callable[[Invocation], bool]] = {
-    **dict.fromkeys(
-        names(
-            # builtins
-            ": [ break cd continue dirs echo exit false getopts popd pushd pwd read return set shift test true type "
-            "times umask unset wait "
-            # text and files
-            "arch basename bzcat cat cksum cmp column comm cut df diff diff3 dirname du egrep expand expr fgrep "
-            "fmt fold free getconf grep groups head hexdump id iconv join jq ls lsblk lscpu lsof lspci lsusb md5sum "
-            "nl nproc numfmt od paste pathchk pgrep pidof pr printenv ps readlink realpath rev seq sha1sum sha256sum "
-            "sha512sum "
-            "sleep ss stat strings sum tac tail tr tsort tty uname unexpand uptime users vdir vmstat w wc which who "
-            "whoami xzcat zcat zipinfo"
-        ),
-        _ANY,
-    ),
-    "iconv": _Unless(letters="o", long=("--output",), valued="ft"),
-    "printf": _printf,
-    "hostname": _Unless(letters="Fb", long=("--file", "--boot"), most=0),
-    "file": _Unless(letters="CzZ", long=("--compile", "--uncompress", "--uncompress-noreport"), valued="mFP"),
-    "sort": _Unless(letters="oT", long=("--output", "--compress-program", "--temporary-directory"), valued="ktS"),
-    "uniq": _Unless(most=1, valued="fsw"),
-    "xxd": _Unless(letters="r", most=1, valued="cglos"),
-    "tree": _Unless(letters="oR", long=("--output",), valued="LPI"),
-    "find": _Unless(
-        words=names("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
-    ),
-    "fd": _Unless(letters="xX", long=("--exec", "--exec-batch"), valued="dteEScgj"),
-    "fdfind": _Unless(letters="xX", long=("--exec", "--exec-batch"), valued="dteEScgj"),
-    "rg": _Unless(letters="z", words=names("--pre --search-zip --hostname-bin"), long=("--pre=", "--hostname-bin=")),
-    "base64": _ANY,
+    "apt": _subcommand("list policy search show", reading("a", "all-versions installed names-only upgradable")),
+    "arch": reading(max_operands=0),
+    "base32": _BASE64,
+    "base64": _BASE64,
+    "bzcat": reading(),
+    "crontab": lambda invocation: invocation.words[1:] == ("-l",),
     "date": _date,
-    "sed": _sed,
-    "tar": _tar,
-    "yq": _Unless(letters="is", long=("--inplace", "--split-exp", "--in-place", "--yaml-fix-merge-anchor-to-spec")),
+    "diff": reading(
+        "abBcC:dDeEiI:L:nNpqrstTuU:wW:x:X:yZ",
+        "brief report-identical-files recursive unified context side-by-side width ignore-case ignore-all-space "
+        "ignore-space-change ignore-blank-lines ignore-trailing-space ignore-tab-expansion new-file exclude "
+        "exclude-from text strip-trailing-cr color label minimal suppress-common-lines show-c-function normal",
+    ),
+    "dmesg": reading("tTxukl:f:", "ctime kernel level facility notime userspace decode time-format"),
+    "docker": _CONTAINERS,
+    "dpkg": _QUERY_PACKAGES,
+    "dpkg-query": _QUERY_PACKAGES,
+    "fd": _FD,
+    "fdfind": _FD,
+    "file": reading("bhikLnNrs0F:", "brief mime mime-type mime-encoding dereference no-dereference keep-going raw"),
+    "find": _find,
+    "getconf": reading("a"),
     "git": git_only_reads,
-    # looking after machines
-    "systemctl": _Only(
-        actions=names(
-            "cat get-default is-active is-enabled is-failed list-dependencies list-timers list-unit-files list-units "
-            "show status"
+    "hostname": reading("fsidAI", "fqdn short ip-address all-ip-addresses domain all-fqdns", max_operands=0),
+    "iconv": reading("clsf:t:", "from-code to-code list silent"),
+    "ip": _subcommand(
+        "a addr address l link r route n neigh rule",
+        reading(words="-4 -6 -br -brief -c -color -d -details -h -human -j -json -o -oneline -p -pretty -s -stats"),
+        second="show list ls get",
+    ),
+    "journalctl": reading(
+        "abefFklmNno:p:qrSTu:U:xgt:",
+        "all boot catalog dmesg facility grep identifier lines list-boots merge no-full no-hostname no-pager no-tail "
+        "output output-fields pager-end priority quiet reverse since system unit until user user-unit utc disk-usage",
+    ),
+    "kubectl": _subcommand(
+        "api-resources cluster-info describe explain get logs top version",
+        reading(
+            "n:Ao:l:wLc:p",
+            "namespace all-namespaces output selector watch show-labels field-selector sort-by no-headers tail since "
+            "since-time timestamps container previous all-containers prefix client containers recursive show-kind",
+        ),
+    ),
+    "lsof": reading("ai:Pnp:u:tc:d:lUN"),
+    "lspci": reading("vknmtDs:d:"),
+    "lsusb": reading("vts:d:"),
+    "mount": reading("lt:", "show-labels types", max_operands=0),
+    "pip": _PIP,
+    "pip3": _PIP,
+    "podman": _CONTAINERS,
+    "printf": _printf,
+    "rg": reading(
+        "abce:E:FhHiIlLm:nNoPqr:sSuUvwxA:B:C:g:t:T:d:f:j:M:0.",
+        "after-context before-context context count count-matches case-sensitive smart-case ignore-case column "
+        "crlf context-separator encoding engine field-match-separator file files files-with-matches "
+        "files-without-match fixed-strings follow glob glob-case-insensitive heading no-heading hidden iglob "
+        "invert-match json line-number no-line-number line-regexp max-columns max-count max-depth max-filesize "
+        "multiline multiline-dotall no-config no-filename no-ignore no-ignore-vcs no-messages null null-data "
+        "only-matching passthru path-separator pcre2 pretty quiet regexp replace sort sortr stats text threads "
+        "trim type type-list type-not unrestricted vimgrep with-filename word-regexp color colors binary",
+    ),
+    "rpm": _rpm,
+    "sed": _sed,
+    "sort": reading(
+        "bcCdfghiMmnRrsuVzk:S:t:",
+        "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort "
+        "human-numeric-sort numeric-sort random-sort reverse version-sort sort check merge stable unique "
+        "zero-terminated key field-separator buffer-size parallel",
+    ),
+    "ss": reading("46aeHilmnoOpstuwx", "tcp udp raw unix all listening numeric processes summary extended info"),
+    "strings": reading("afn:t:e:", "all bytes radix encoding print-file-name"),
+    "sysctl": replace(reading("aAbenNr:", "all binary ignore names values pattern"), bad_operands="="),
+    "systemctl": _subcommand(
+        "cat get-default is-active is-enabled is-failed list-dependencies list-timers list-unit-files list-units show "
+        "status",
+        reading(
+            "alqn:o:p:t:",
+            "all full failed lines no-legend no-pager output plain property quiet recursive reverse state system type "
+            "user value",
         ),
         alone=True,
-        never=("-H", "-M", "--host", "--machine", "--ho", "--mach"),
     ),
-    "journalctl": _Unless(
-        letters="M",
-        long=(
-            "--cursor-file",
-            "--flush",
-            "--machine",
-            "--relinquish-var",
-            "--rotate",
-            "--setup-keys",
-            "--smart-relinquish-var",
-            "--sync",
-            "--update-catalog",
-            "--vacuum-files",
-            "--vacuum-size",
-            "--vacuum-time",
-        ),
-        valued="nuptgoSUbD",
+    "tar": _tar,
+    "tree": reading("adfilpsughDFqNQrtUvAxXJCnL:P:I:", "dirsfirst du noreport prune si gitignore filelimit filesfirst"),
+    "uniq": reading(
+        "cdDiuzf:s:w:",
+        "count repeated all-repeated ignore-case unique zero-terminated skip-fields skip-chars check-chars group",
+        max_operands=1,
     ),
-    "ip": _Only(
-        actions=names("a addr address l link r route n neigh rule"),
-        never=("-b", "-f", "-n"),
-        second=names("show list ls get"),
-    ),
-    "dmesg": _Unless(
-        letters="CcDEn", long=("--clear", "--read-clear", "--console-on", "--console-off", "--console-level")
-    ),
-    "mount": _Unless(
-        most=0, letters="abBMRoOLUnrwT", long=("--all", "--bind", "--move", "--options", "--rbind", "--fstab")
-    ),
-    "sysctl": _Unless(letters="wpf", long=("--write", "--load", "--system"), most=1),
-    "crontab": lambda invocation: invocation.words[1:] == ("-l",),
-    "dpkg": _Unless(
-        most=None, letters="iarPbBxXeRU", long=("--install", "--unpack", "--configure", "--remove", "--purge")
-    ),
-    "rpm": lambda invocation: invocation.words[1:2] != () and invocation.words[1].startswith(("-q", "--query")),
-    "apt": _Only(actions=names("list policy search show"), never=("-o", "-c", "--opt", "--conf")),
-    "docker": _Only(
-        actions=names("diff history images info inspect logs port ps version"), never=("-H", "--host", "-c")
-    ),
-    "podman": _Only(
-        actions=names("diff history images info inspect logs port ps version"), never=("-r", "--url", "-c")
-    ),
-    "kubectl": _Only(
-        actions=names("api-resources cluster-info describe explain get logs top version"),
-        never=("--kubeconfig", "-s", "--server", "--token", "--user"),
-    ),
-    "pip": _Only(actions=names("freeze list show"), never=("--log", "--python", "--path", "-")),
-    "pip3": _Only(actions=names("freeze list show"), never=("--log", "--python", "--path", "-")),
+    "xxd": reading(words="-a -b -C -c: -d -e -E -g: -h -i -l: -n: -o: -p -ps -s: -u -v", max_operands=1),
+    "xzcat": reading(),
+    "yq": reading("rceyj"),
+    "zcat": reading(),
+    "zipinfo": reading("12smlvhtzT"),
 }
+CHECKED_PROGRAMS = frozenset(_CHECKS)
+"""Programs that only read with some of their options."""

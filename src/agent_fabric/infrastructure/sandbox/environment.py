@@ -23,6 +23,15 @@ PASSED_ON = frozenset(
 )
 """Variables a command may see, besides LC_*. A proxy whose address holds a password is left out."""
 
+_GIT_SETTINGS = {"safe.bareRepository": "explicit", "core.fsmonitor": "false"}
+"""A folder that only looks like a repository is not obeyed, and reading starts no program that a repository names."""
+GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS)), "GIT_OPTIONAL_LOCKS": "0"} | {
+    f"GIT_CONFIG_{part}_{n}": text
+    for n, setting in enumerate(_GIT_SETTINGS.items())
+    for part, text in zip(("KEY", "VALUE"), setting, strict=True)
+}
+"""Variables for every git that a command starts. They win over the settings of repositories."""
+
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what a command may see of an environment."""
@@ -31,7 +40,8 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if (name in PASSED_ON or name.startswith("LC_")) and not (name.lower() in PROXIES and "@" in value)
     }
-    return {"PATH": os.defpath} | seen | {"TERM": "dumb"}
+    path = os.pathsep.join(entry for entry in seen.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
+    return seen | GIT | {"PATH": path or os.defpath, "TERM": "dumb"}
 
 
 def box_environment(
