@@ -13,6 +13,9 @@ from agent_fabric.config.environment import RESERVED
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain import events
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE, WAITING
+from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection
+from agent_fabric.interfaces.http.errors import CODES
+from agent_fabric.interfaces.http.gate import ANONYMOUS_BODY_TIMEOUT_S
 from reference_pages import PAGES, TABLES, cli_commands, served_routes, with_table
 
 
@@ -39,6 +42,15 @@ def test_every_route_in_the_hand_written_parts_exists() -> None:
     assert {(method, path.replace("/ID", "/APPROVAL_ID")) for method, path in named} <= known | {
         ("DELETE", "/api/v1/keys/APPROVAL_ID")
     }
+
+
+def test_every_status_that_the_server_answers_with_of_itself_is_listed_with_its_code() -> None:
+    listed = dict(re.findall(r"^\| (\d{3}) \| (.*) \|$", page("http.md"), re.MULTILINE))
+    for status, code in CODES.items():
+        assert f"`{code}`" in listed[str(status)]
+    assert f"{HEAD_BYTES:,} bytes" in listed["431"]
+    assert f"{Connection.head_s:g} seconds" in listed["408"]
+    assert f"{ANONYMOUS_BODY_TIMEOUT_S:g} seconds" in listed["408"]
 
 
 def test_every_command_and_option_in_the_hand_written_parts_exists() -> None:

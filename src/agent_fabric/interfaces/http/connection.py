@@ -1,4 +1,4 @@
-"""One connection, as a server that faces a network takes it: small buffers, and no patience with those who stall."""
+"""One connection of a server that faces a network: small buffers, one request at a time, and a time limit for each."""
 
 import asyncio
 import re
@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from starlette.types import Scope
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
 
 from agent_fabric.interfaces.http.errors import refusal
 
@@ -17,10 +18,13 @@ SEND_BUFFER_BYTES = 16 * 1024
 ROOMY_BUFFER_BYTES = 256 * 1024
 """The same for files: with small buffers a local connection waits more than it sends."""
 HEAD_BYTES = 64 * 1024
-"""How much a client may send before it has said what it wants, and of anything else that is no body."""
+"""Largest head of a request: request line and headers. Trailers and what surrounds chunks count the same way."""
 WRAPPED = 16
-"""So many bytes around it does each byte of a body pay for: some clients send a body in very small chunks."""
-
+"""Each byte of a body allows so many bytes around it: some clients send a body in very small chunks."""
+LINGER_S = 1.0
+"""How long a refused client may go on sending: a connection closed at once would lose it the answer."""
+_END_OF_HEAD = b"\n\r\n"
+"""Ends every head, and every body in chunks. Nothing else lets the parser come to the next request."""
 
 _TRANSPORT = "fabric.transport"
 
@@ -42,34 +46,127 @@ def roomy(scope: Scope) -> Iterator[None]:
             own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, before // 2)  # the kernel tells twice what it was told
 
 
+class _Flow(FlowControl):
+    """Flow control that does not resume while a request waits for its turn, whatever the answer under way asks for."""
+
+    is_held = False
+
+    def resume_reading(self) -> None:
+        if not self.is_held:
+            super().resume_reading()
+
+
+class _PendingBytes:
+    """Bytes that connections have read and not parsed yet, over the whole process."""
+
+    total = 0
+
+
+_pending_bytes = _PendingBytes()
+
+
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen by what is installed
-    """uvicorn's own, with a small buffer, our errors, the host that a target names, and limits for the head."""
+    """uvicorn's own, with a small buffer, our errors, the host that a target names, and limits for the head.
+
+    A request is parsed when the answer to the one before it is complete. Until then, what has been read of it waits as
+    bytes and the client's kernel keeps the rest. A parsed request takes a hundred times the memory of its bytes.
+    """
 
     head_s = 15.0
-    """How long a client may take to say what it wants."""
-    unread_s = 300.0
-    """How long a client may leave an answer unread before it is given up; streams can be gone on with."""
+    """How long a client may take to send the head of a request."""
+    unread_s = 60.0
+    """How long a client may leave an answer unread before the connection is closed; a stream can be resumed."""
+    max_pending_bytes = 16 * 1024 * 1024
+    """Most that all connections together may have read of requests that wait for the answer before theirs."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
+        self.flow = _Flow(transport)
         transport.set_write_buffer_limits(SEND_BUFFER_BYTES)
+        self._pending, self._pending_at = b"", 0
+        """What has been read and not parsed, from `_pending_at` on."""
+        self._last = b""
+        """The last bytes that were parsed: the end of a head may come in two pieces."""
+        self._body_left = 0
+        """What is still to come of a body whose length was stated."""
         self._beside_bytes = 0
         """What has come of the message under way and is no body: its head, what is around chunks, trailers."""
         self._head_is_over = False
+        self._is_refused = False
         self._unread: asyncio.TimerHandle | None = None
         self._impatience: asyncio.TimerHandle | None = self.loop.call_later(self.head_s, self._stalled)
 
     def data_received(self, data: bytes) -> None:
-        if self._impatience is None and (self.cycle is None or self.cycle.response_complete):
-            self._impatience = self.loop.call_later(self.head_s, self._stalled)
-        self._beside_bytes += len(data)
-        super().data_received(data)
+        if self._is_refused:
+            return
+        if self._pending:
+            self._hold(self._take_pending() + data, 0)
+        else:
+            self._parse(data, 0)
+
+    def _parse(self, data: bytes, start: int) -> None:
+        """Parse up to the end of the first request that has to wait for its answer, and keep the rest."""
+        size = len(data)
+        while start < size and not self._is_refused and not self.transport.is_closing():
+            if self.cycle is not None and not (self.cycle.more_body or self.cycle.response_complete):
+                self._hold(data, start)
+                return
+            if self._impatience is None and (self.cycle is None or self.cycle.response_complete):
+                self._impatience = self.loop.call_later(self.head_s, self._stalled)
+            end = self._end_of_piece(data, start)
+            self._feed(data if end - start == size else data[start:end])
+            start = end
+
+    def _end_of_piece(self, data: bytes, start: int) -> int:
+        """Return up to where the parser can come to the end of one message at most."""
+        if self._body_left:
+            return min(len(data), start + self._body_left)
+        if not start and self._last:
+            found = (self._last + data[:2]).find(_END_OF_HEAD)
+            if found >= 0:
+                return found + len(_END_OF_HEAD) - len(self._last)
+        found = data.find(_END_OF_HEAD, max(0, start - 2))
+        return len(data) if found < 0 else found + len(_END_OF_HEAD)
+
+    def _feed(self, piece: bytes) -> None:
+        if self._body_left:
+            self._body_left -= len(piece)
+            self._last = b""
+            super().data_received(piece)
+            return
+        self._beside_bytes += len(piece)
+        self._last = (self._last + piece[-2:])[-2:]
+        if self._head_is_over or self._beside_bytes <= HEAD_BYTES:
+            super().data_received(piece)
         if self._beside_bytes > HEAD_BYTES:
             self._refuse(431, f"The headers are longer than {HEAD_BYTES:,} bytes", hint="Send less.")
 
-    def on_message_begin(self) -> None:
-        self._head_is_over = False
-        super().on_message_begin()
+    def _hold(self, data: bytes, start: int) -> None:
+        """Keep what was read until the answer under way is complete, and read no more."""
+        self.flow.is_held = True
+        self.flow.pause_reading()
+        if _pending_bytes.total + len(data) > self.max_pending_bytes:
+            self.cycle.keep_alive = False  # the client sends the rest again on its next connection (RFC 9112, 9.3.2)
+            return
+        self._pending, self._pending_at = data, start
+        _pending_bytes.total += len(data)
+
+    def _take_pending(self) -> bytes:
+        data, start = self._pending, self._pending_at
+        _pending_bytes.total -= len(data)
+        self._pending, self._pending_at = b"", 0
+        return data[start:] if start else data
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._pending or self.transport.is_closing():
+            return
+        data, start = self._pending, self._pending_at
+        self._take_pending()
+        self.flow.is_held = False
+        self._parse(data, start)
+        if not self._pending:
+            self.flow.resume_reading()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # What comes behind a body is no header: whoever stands before us has not looked at it (RFC 9110, 6.5.1).
@@ -79,6 +176,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
     def on_headers_complete(self) -> None:
         self._be_patient()
         self._beside_bytes, self._head_is_over = 0, True
+        self._body_left = _stated_length(self.headers)
         # `GET http://HOST/path`: uvicorn forgets this host, and the gate would look at the other one only.
         _, absolute, rest = self.url.partition(b"://")
         if absolute and not self.url.startswith(b"/"):
@@ -96,7 +194,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._beside_bytes = 0
+        self._beside_bytes, self._body_left, self._head_is_over = 0, 0, False
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -110,6 +208,7 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
     def connection_lost(self, exc: Exception | None) -> None:
         self._be_patient()
         self._give_up_no_more()
+        self._take_pending()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -131,11 +230,27 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # chosen 
 
     def _refuse(self, status: int, detail: str, *, hint: str) -> None:
         self._be_patient()
-        if self.transport.is_closing():
+        if self._is_refused or self.transport.is_closing():
             return
+        self._is_refused = True
         refused = refusal(status, detail, hint=hint)
         headers = [*self.server_state.default_headers, *refused.raw_headers, (b"connection", b"close")]
         line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()
         lines = [line, *(b"%s: %s" % header for header in headers)]
         self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + bytes(refused.body))
-        self.transport.close()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.loop.call_later(LINGER_S, self.transport.close)
+        else:
+            self.transport.close()
+
+
+def _stated_length(headers: list[tuple[bytes, bytes]]) -> int:
+    """Return how long a body is; 0 if it comes in chunks, or there is none. The parser has checked the headers."""
+    length = 0
+    for name, value in headers:
+        if name == b"transfer-encoding":
+            return 0
+        if name == b"content-length" and value.isdigit():
+            length = int(value)
+    return length

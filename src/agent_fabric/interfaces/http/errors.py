@@ -73,7 +73,7 @@ STATUSES: Mapping[str, int] = {
 }
 """Status of each error; one that is not listed is ours: 500."""
 
-_CODES: Mapping[int, str] = {
+CODES: Mapping[int, str] = {
     400: "request_malformed",
     403: "origin_refused",
     404: "not_found",
@@ -169,7 +169,7 @@ def problem(problem: FabricError, *, run_id: RunId | None = None) -> ProblemAnsw
 
 def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> ProblemAnswer:
     """Return an error that is known by its status only."""
-    code = _CODES.get(status, "request_refused" if status < 500 else "internal_error")
+    code = CODES.get(status, "request_refused" if status < 500 else "internal_error")
     return _response(status, code, detail, hint or _HINTS.get(status, ""), headers=headers)
 
 
@@ -199,7 +199,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
         for entry in error.errors()
     ]
     detail = "; ".join(f"{entry['field']}: {entry['message']}" for entry in errors[:3])
-    return _response(422, _CODES[422], detail, _HINTS[422], errors=errors)
+    return _response(422, CODES[422], detail, _HINTS[422], errors=errors)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

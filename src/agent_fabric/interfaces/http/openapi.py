@@ -26,7 +26,7 @@ Described = type[BaseModel] | Shape[Any] | Listing[Any]
 JSON = "application/json"
 UNREADABLE = (413, 415)
 """Statuses of every route that takes JSON."""
-EVERYWHERE = (401, 403, 421, 422, 429, 500)
+EVERYWHERE = (401, 403, 408, 421, 422, 429, 431, 500)
 """Statuses that every route may answer with."""
 STREAM: dict[str, Any] = {
     "description": "Server-Sent Events",
