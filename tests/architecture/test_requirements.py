@@ -11,6 +11,7 @@ SHAPES = {
     "AGENT-33": r"A33-\d{3}",
     "FabriCore": r"FC-\d{3}",
     "contradictions": r"C\d{2}",
+    "walls": r"WA-\d{1,2}",
 }
 
 

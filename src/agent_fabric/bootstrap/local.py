@@ -360,8 +360,11 @@ def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
 
 
 def owner_here() -> Principal:
-    """Return who works in the fabric folder itself, at its terminal: they may do everything."""
-    return Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,)))
+    """Return who works in the fabric folder itself, at its terminal: they may do everything, unless it is a run."""
+    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
+
+    owner, run = Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,))), acting_run()
+    return owner.acting_for(run) if run else owner
 
 
 def this_person() -> str:

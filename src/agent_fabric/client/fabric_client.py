@@ -56,10 +56,12 @@ class FabricClient:
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         trust: ssl.SSLContext | None = None,
+        run: str = "",
     ) -> None:
         """Take an address; nothing is sent before the client is entered.
 
-        `trust` says which certificates of servers count; by default those that the system trusts.
+        `trust` says which certificates of servers count; by default those that the system trusts. `run` is the run on
+        whose behalf requests are made: the server then refuses what only people may do, such as answering approvals.
 
         Raises:
             ConfigError: it is none, or what to log in with cannot be sent.
@@ -71,6 +73,7 @@ class FabricClient:
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
             trust=trust,
+            run=run,
         )
         self.runs = Runs(self._transport)
         self.approvals = Approvals(self._transport)

@@ -17,6 +17,7 @@ from agent_fabric.client.credentials import Credential, proxy_for
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
 from agent_fabric.client.problems import error_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
+from agent_fabric.domain.identity import RUN_HEADER
 
 T = TypeVar("T")
 
@@ -49,8 +50,10 @@ class Transport:
         timeout_s: float,
         connect_timeout_s: float,
         trust: ssl.SSLContext | None = None,
+        run: str = "",
     ) -> None:
         self.address = address
+        self._run = run
         self._credential = credential
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
@@ -63,6 +66,8 @@ class Transport:
         headers = {"Accept": "application/json", "User-Agent": f"agent-fabric/{__version__}"}
         if self._credential is not None:
             headers[self._credential.header] = self._credential.value
+        if self._run:
+            headers[RUN_HEADER] = self._run
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=True if self._trust is None else self._trust),
             headers=headers,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
@@ -61,6 +62,8 @@ class RunCreated:
     """Who asked for it over the network; empty: whoever owns the folder."""
     user_scopes: tuple[str, ...] = ()
     """What they may do; empty: nobody has limited it."""
+    started_by: str = ""
+    """The run that asked for it, through a tool or a command; empty: no run did."""
     encrypted: bool = False
     """Whether nothing of the run is kept in the clear."""
     conversation: str = ""
@@ -84,6 +87,7 @@ class RunCreated:
             agent=self.agent,
             requested_by=self.requested_by,
             user_scopes=self.user_scopes,
+            started_by=self.started_by,
             conversation=self.conversation,
             encrypted=self.encrypted,
         )
@@ -200,19 +204,6 @@ class CloudFallbackUsed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextTruncated:
-    """The server read less than it was sent: it silently dropped the beginning of the conversation."""
-
-    kind: ClassVar = "context_truncated"
-
-    sent_tokens: int
-    """Our estimate of what was sent."""
-    read_tokens: int
-    """What the server says that it read."""
-    hint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailed:
     """An attempt to ask the model failed."""
 
@@ -320,23 +311,6 @@ class GuidanceGiven:
 
     reason: Literal["empty_answer", "no_tool_use", "unproven", "tool_call_unusable"]
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextCompacted:
-    """Old messages were replaced by a summary, so that the rest fits into the model's window."""
-
-    kind: ClassVar = "context_compacted"
-
-    first: int
-    """Index of the first message replaced."""
-    last: int
-    """Index after the last message replaced."""
-    summary: str
-    by_model: bool
-    """False: the model could not summarise, so a plain list of what was done stands in."""
-    usage: Usage
-    duration_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

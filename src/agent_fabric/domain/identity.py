@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import Final, NewType
+from typing import Final, NewType, Self
 
 
 class Scope(StrEnum):
@@ -117,6 +117,12 @@ SCOPES_OF: Mapping[Role, frozenset[Scope]] = {
 """The scopes of each role. Runs of every role may use all tools, unless a tool scope narrows them."""
 
 
+RUN_HEADER: Final = "X-Fabric-Run"
+"""The header of a request that is made on behalf of a run."""
+RUN_META: Final = "agent-fabric/run"
+"""The field of `_meta` in which a call of MCP names the run that makes it."""
+
+
 class Kind(StrEnum):
     """The credential that a principal authenticated with."""
 
@@ -136,6 +142,10 @@ def widened(scopes: Iterable[AnyScope]) -> frozenset[AnyScope]:
     return given.union(*(_ALSO.get(scope, frozenset()) for scope in given if isinstance(scope, Scope)))
 
 
+_FOR_PEOPLE: Final = frozenset({Scope.ADMIN, Scope.APPROVALS, Scope.NODES})
+"""Scopes that no run has, whatever credential it has got hold of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """An authenticated caller."""
@@ -145,6 +155,12 @@ class Principal:
     kind: Kind
     scopes: frozenset[AnyScope]
     """All scopes, with implied ones."""
+    run: str = ""
+    """The run that uses the credential; empty: a person, or a program of theirs."""
+
+    def acting_for(self, run: str) -> Self:
+        """Return the same caller as one that a run acts through: no run agrees to anything or administers anything."""
+        return replace(self, scopes=frozenset(self.scopes) - _FOR_PEOPLE, run=run)
 
     @property
     def id(self) -> str:

@@ -16,6 +16,7 @@ import pytest
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, configure, read_lines, settings
 from e2e.fork_server import start_fabric
+from e2e.inside_a_run import commands_inside_a_run
 from e2e.server_process import Serving, serving
 
 PATIENCE_S = 30.0
@@ -116,10 +117,12 @@ async def test_a_run_cannot_answer_its_own_question(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         await fabric("run", "push it")
         (card,) = await pending(fabric)
-        fabric.environment = {"FABRIC_RUN_ID": card["run_id"]}
-        ended = await fabric("approvals", "approve", card["id"])
-        assert ended.code != 0
-        assert "cannot answer its own" in ended.err
+        place = ("--workspace", str(fabric.root))
+        verbs = ("approve", "deny", "done")
+        ended = await commands_inside_a_run(tmp_path, [("approvals", verb, card["id"], *place) for verb in verbs])
+        for code, said in ended:
+            assert (code, "cannot answer its own" in said) == (1, True), said
+        assert [each["id"] for each in await pending(fabric)] == [card["id"]]
 
 
 async def test_of_two_who_answer_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:

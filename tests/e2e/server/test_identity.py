@@ -15,6 +15,7 @@ import pytest
 
 from e2e.fabric_process import Fabric, settings
 from e2e.fork_server import Process, start_fabric
+from e2e.inside_a_run import commands_inside_a_run
 
 UNREACHED = "http://127.0.0.1:9/v1"
 PATIENCE_S = 60.0
@@ -146,16 +147,17 @@ async def test_mistakes_are_explained(tmp_path: Path) -> None:
 
 
 async def test_a_run_can_change_nobody_and_short_secrets_are_refused(tmp_path: Path) -> None:
-    inside = fabric(tmp_path, FABRIC_RUN_ID="x")
-    attempts = (
-        ("users", "remove", "eve"),
-        ("keys", "create", "eve"),
-        ("token", "rotate"),
-        ("token", "show", "--reveal"),
-    )
-    for ended in await asyncio.gather(*(inside(*arguments) for arguments in attempts)):
-        assert (ended.code, "A person does that" in ended.err) == (1, True)
-    assert not inside.root.exists()
+    place = ("--workspace", str(tmp_path / ".fabric"))
+    attempts = [
+        ("users", "remove", "eve", *place),
+        ("keys", "create", "eve", *place),
+        ("token", "rotate", *place),
+        ("token", "show", "--reveal", *place),
+        ("login", "https://fabric.invalid"),
+    ]
+    for code, said in await commands_inside_a_run(tmp_path, attempts):
+        assert (code, "A person does that" in said) == (1, True), said
+    assert not (tmp_path / ".fabric").exists()
     short = await fabric(tmp_path, JWT_SECRET="short")("serve")
     assert (short.code, "at least 32" in short.err) == (2, True)
 

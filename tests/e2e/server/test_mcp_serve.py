@@ -1,5 +1,6 @@
 """`fabric mcp serve` on standard input and output, tried with the official client."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from agent_fabric.testing.scripted_model import ScriptedModel
-from e2e.fabric_process import Fabric, configure, settings
+from agent_fabric.testing.scripted_model import Call, Script, ScriptedModel
+from e2e.fabric_process import Fabric, configure, read_lines, settings
 from e2e.server_process import serving
-from integration.http.served import SCRIPT
+from integration.http.served import DONE, SCRIPT
 
 
 def started(fabric: Fabric, *arguments: str, **environment: str) -> StdioServerParameters:
@@ -60,17 +61,52 @@ async def test_it_says_at_once_that_a_server_is_gone_or_does_not_let_it_in(tmp_p
         assert said in ended.err
 
 
-async def test_it_works_at_a_server_and_a_run_cannot_answer_through_it(tmp_path: Path) -> None:
+async def test_a_program_may_answer_only_if_it_was_started_with_that_word(tmp_path: Path) -> None:
     async with ScriptedModel(SCRIPT) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
         async with serving(fabric) as server:
-            parameters = started(
-                fabric, "--server", server.url, FABRIC_TOKEN=server.token, FABRIC_RUN_ID="a-run-of-ours"
-            )
-            async with Client(parameters) as client:
-                assert "answer_approval" not in {tool.name for tool in (await client.list_tools()).tools}
-                done = await run_task(client)
-            assert [run["run_id"] for run in await server.runs()] == [done["run_id"]]
+            for arguments, offered in (((), False), (("--no-answer",), False), (("--answer",), True)):
+                parameters = started(fabric, "--server", server.url, *arguments, FABRIC_TOKEN=server.token)
+                async with Client(parameters) as client:
+                    tools = {tool.name for tool in (await client.list_tools()).tools}
+                    assert ("answer_approval" in tools) is offered
+
+
+@pytest.mark.proves("WA-5")
+async def test_a_run_that_uses_it_starts_others_as_itself_and_answers_nothing(tmp_path: Path) -> None:
+    """With agent-fabric as its own tool server, trusted and told that it may answer, a run starts a child."""
+    child = {"task": "[[script=ask]] push", "pack": "engineering", "wait_s": 20}
+    script = Script(
+        turns=(
+            Call("mcp__fabric__run_task", child),
+            Call("mcp__fabric__answer_approval", {"approval_id": "0000", "decision": "approve"}),
+            DONE,
+        ),
+        named={"ask": (Call("shell", {"command": "git push origin main"}), DONE)},
+    )
+    async with ScriptedModel(script) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        command = [sys.executable, "-m", "agent_fabric.interfaces.cli.main", "mcp", "serve", "--answer"]
+        own = {
+            "name": "fabric",
+            "command": [*command, "--workspace", str(fabric.root)],
+            "trusted": True,
+            "env": {"FABRIC_CONFIG_PATH": str(tmp_path / "fabric-config.json"), "HOME": str(tmp_path)},
+        }
+        fabric.configured = {**fabric.configured, "specialists": {"engineering": {"mcp_servers": [own]}}}
+        ended = await fabric("run", "count the otters", timeout_s=90)
+        assert ended.code == 0, ended.err
+        logs = {run_dir.name: read_lines(run_dir) for run_dir in fabric.run_dirs()}
+        created = {name: lines[0]["payload"] for name, lines in logs.items()}
+        (parent,) = [name for name, payload in created.items() if not payload.get("started_by")]
+        (below,) = [name for name, payload in created.items() if payload.get("started_by")]
+        assert created[below]["started_by"] == parent
+        (failed,) = [line["payload"] for line in logs[parent] if line["kind"] == "tool_error"]
+        assert "there is no tool 'mcp__fabric__answer_approval'" in failed["error_message"]
+        notices = next(line["payload"]["notices"] for line in logs[parent] if line["kind"] == "pack_start")
+        assert not any("cannot be used" in notice for notice in notices), notices
+        cards = json.loads((await fabric("approvals", "list", "--json")).out)
+        assert [(card["run_id"], card["status"]) for card in cards] == [(below, "pending")]
 
 
 @pytest.mark.parametrize(

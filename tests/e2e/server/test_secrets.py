@@ -13,6 +13,7 @@ import pytest
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Ended, Fabric, settings
 from e2e.fork_server import start_fabric
+from e2e.inside_a_run import commands_inside_a_run
 
 SECRET = "sk-8f3a-very-secret-0123456789"
 LOOK = Call("list_files", {"path": "."})
@@ -103,10 +104,9 @@ async def test_what_is_wrong_is_said_in_a_sentence_with_its_code(tmp_path: Path)
     assert (unasked.code, "--yes" in unasked.err) == (2, True)
     short = await given(fabric, "abc", "secrets", "set", "TOKEN", "--stdin")
     assert (short.code, "too short" in short.err) == (2, True)
-    inside = Fabric(tmp_path, fabric.configured, {"FABRIC_RUN_ID": "1"})
-    for command in (("set", "A", "--stdin"), ("remove", "A"), ("rotate",)):
-        refused = await given(inside, SECRET, "secrets", *command)
-        assert (refused.code, "A run cannot" in refused.err) == (1, True)
+    commands = [("secrets", "set", "A", "--stdin"), ("secrets", "remove", "A"), ("secrets", "rotate")]
+    for code, said in await commands_inside_a_run(tmp_path, commands):
+        assert (code, "A run cannot" in said) == (1, True), said
     assert not (fabric.root / "secrets.sealed").exists()
 
 

@@ -78,7 +78,14 @@ async def test_one_that_takes_long_is_followed_later_and_can_be_ended(tmp_path: 
 
 
 async def test_a_person_answers_through_it_what_a_run_asks(tmp_path: Path) -> None:
-    async with served(tmp_path, ASKING) as server, connected(server, bearer(server.token)) as client:
+    async with served(tmp_path, ASKING) as server:
+        owner = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
+        key = await server.fabric.identity.keys.create("mine", scopes=[Scope.RUNS, Scope.APPROVALS], by=owner)
+        await answers_through(server, key.secret)
+
+
+async def answers_through(server: Served, key: str) -> None:
+    async with connected(server, {"X-API-Key": key}) as client:
         asked = await called(client, "run_task", task="[[script=ask]]", pack="engineering")
         assert asked["status"] == "waiting"
         (card,) = (await called(client, "list_approvals"))["approvals"]

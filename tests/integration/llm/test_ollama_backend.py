@@ -9,6 +9,7 @@ import pytest
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
 from agent_fabric.application.runs.model_turn import ModelTurn
+from agent_fabric.domain.context_events import ContextTruncated
 from agent_fabric.domain.errors import (
     ContextExceeded,
     ModelAnswerUnusable,
@@ -17,7 +18,6 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.events import ContextTruncated
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, Usage
 from agent_fabric.domain.runs.task import Priority, RunStatus
 from agent_fabric.domain.tools import Effect, ToolSpec

@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.workflows import SoundWorkflow
-from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.local import LocalFabric, build_local, owner_here
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision
@@ -172,7 +172,7 @@ async def test_a_workflow_that_waits_for_somebody_leaves_memory_and_goes_on_with
     (asked,) = await bench.fabric.records.approvals.list(run_id=result.run_id)
     assert (asked.approval_id,) == tuple(result.waiting_for)
     answer = Answer(decision=Decision.APPROVE, by="kim", via="test", args={"version": "1.2.3"})
-    await bench.fabric.decide_approval(asked.approval_id, answer)
+    await bench.fabric.decide_approval(asked.approval_id, answer, by=owner_here())
     result = await bench.fabric.resume_run(result.run_id)
     assert result.status is RunStatus.COMPLETED, result.error
     assert result.payload["outputs"]["tag"]["stdout"] == "1.2.3"
@@ -258,7 +258,7 @@ async def test_a_command_under_way_ends_with_its_workflow(bench: Bench, how: str
     assert result.status is RunStatus.WAITING, "what was under way may have happened, so a person is asked"
     (asked,) = await bench.fabric.records.approvals.list(run_id=run_id)
     await bench.fabric.decide_approval(
-        asked.approval_id, Answer(decision=Decision.DONE, by="kim", via="test", reason="saw it")
+        asked.approval_id, Answer(decision=Decision.DONE, by="kim", via="test", reason="saw it"), by=owner_here()
     )
     result = await bench.fabric.resume_run(run_id)
     assert result.status is RunStatus.COMPLETED, result.error
@@ -385,7 +385,9 @@ async def test_a_child_that_waits_for_a_person_wakes_its_workflow_when_it_has_en
         (asked,) = await bench.fabric.records.approvals.list()
         assert asked.run_id != result.run_id
         assert (asked.approval_id,) == tuple(result.waiting_for), "whoever sits before the workflow can be asked"
-        await bench.fabric.decide_approval(asked.approval_id, Answer(decision=Decision.APPROVE, by="kim", via="test"))
+        await bench.fabric.decide_approval(
+            asked.approval_id, Answer(decision=Decision.APPROVE, by="kim", via="test"), by=owner_here()
+        )
         assert await bench.fabric.records.storage.queue.due() == [asked.run_id]
         child = await bench.fabric.resume_run(asked.run_id, by="server")
         assert child.status is RunStatus.COMPLETED, child.error

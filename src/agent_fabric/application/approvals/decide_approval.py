@@ -10,7 +10,8 @@ from agent_fabric.application.tools.call_site import CallSite, own_limits, user_
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.definitions.parameters import unusable_numbers
-from agent_fabric.domain.errors import ApprovalRefused
+from agent_fabric.domain.errors import ApprovalRefused, Forbidden
+from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import Policy
@@ -27,14 +28,16 @@ class DecideApproval:
     policy: Callable[[], Policy]
     """Read only when a person has changed arguments."""
 
-    async def __call__(self, prefix: str, answer: Answer) -> ApprovalCard:
+    async def __call__(self, prefix: str, answer: Answer, *, by: Principal) -> ApprovalCard:
         """Settle the question and return it as it was asked.
 
         Raises:
+            Forbidden: a run asks, or a caller without the scope `approvals`.
             ApprovalNotFound: there is no such question, or more than one begins so.
             ApprovalSettled: it has been answered already, or time has run out.
             ApprovalRefused: the answer does not fit the question.
         """
+        require_approver(by)
         card = await self.book.find(prefix)
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
@@ -72,6 +75,21 @@ class DecideApproval:
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
+
+
+def require_approver(by: Principal) -> None:
+    """Check that a caller may answer.
+
+    Raises:
+        Forbidden: it may not. No run ever does, with whatever credential.
+    """
+    if by.run:
+        raise Forbidden(
+            "A run cannot answer a question, neither its own nor another's",
+            hint="A person does that, in a terminal of their own.",
+        )
+    if not by.may(Scope.APPROVALS):
+        raise Forbidden(f"{by.name} may not answer: it needs the scope 'approvals'")
 
 
 def _require_filled_in(card: ApprovalCard, answer: Answer) -> None:

@@ -127,6 +127,7 @@ class ExecuteTask:
                 workflow=secrets.hide(task.workflow) if secrets else task.workflow,
                 parent=task.parent,
                 requested_by=task.requested_by,
+                started_by=task.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
                 conversation=task.conversation,

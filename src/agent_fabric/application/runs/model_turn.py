@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
+from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
 from agent_fabric.domain.events import (
     Body,
     CloudFallbackUsed,
-    ContextCompacted,
-    ContextTruncated,
     ModelAnswered,
     ModelFailed,
     ToolCallRecovered,

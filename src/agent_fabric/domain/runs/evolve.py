@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
+from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     BudgetExhausted,
     CloudFallbackUsed,
-    ContextCompacted,
-    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,

@@ -150,6 +150,8 @@ class Task:
     """Who asked for it over the network; empty: whoever owns the folder."""
     user_scopes: tuple[str, ...] = ()
     """What they may do; empty: nobody has limited it."""
+    started_by: str = ""
+    """The run that asked for it, through a tool or a command; empty: no run did."""
     conversation: str = ""
     """The conversation that it goes on with, as whoever leads it calls it."""
 
@@ -158,7 +160,8 @@ class Task:
 
     def asked_by(self, principal: Principal) -> Self:
         """Return the same task as somebody's own."""
-        return replace(self, requested_by=principal.name, user_scopes=tuple(sorted(principal.scopes)))
+        scopes = tuple(sorted(principal.scopes))
+        return replace(self, requested_by=principal.name, user_scopes=scopes, started_by=principal.run)
 
     def below(self, parent: Parent, above: "Task", *, workspace: str) -> "Task":
         """Return the same task as the work of a step of the one above, for the same person, in the same workspace."""
@@ -168,6 +171,7 @@ class Task:
             workspace=workspace,
             requested_by=above.requested_by,
             user_scopes=above.user_scopes,
+            started_by=above.started_by,
             encrypted=self.encrypted or above.encrypted,
         )
 

@@ -13,6 +13,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
 from agent_fabric.infrastructure.runlog.layout import Layout
 
+LOCAL_PREFIX = "local_"
 _BYTES = 32
 _FORM = re.compile(r"[\x21-\x7e]{32,512}\n?")
 
@@ -88,7 +89,7 @@ class LocalToken:
 
 def _make(root: Path, *, replace: bool) -> None:
     Layout(root).make()  # it hides itself from git, so that no token is ever committed
-    write_private(token_file(root), f"local_{secrets.token_urlsafe(_BYTES)}\n".encode(), replace=replace)
+    write_private(token_file(root), f"{LOCAL_PREFIX}{secrets.token_urlsafe(_BYTES)}\n".encode(), replace=replace)
 
 
 def _lies_there(root: Path) -> bool:

@@ -15,12 +15,14 @@ from pydantic import RootModel, ValidationError
 
 from agent_fabric import __version__
 from agent_fabric.domain.errors import FabricError, ToolServerUnavailable
+from agent_fabric.domain.identity import RUN_META
 from agent_fabric.infrastructure.mcp.stdio import ProgramTransport
 from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedTool, clean_text
 
 # The SDK's warnings quote what servers send, and without a handler they would go to the terminal.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 
+OURS: Final = "agent-fabric"
 MAX_CALLS_AT_ONCE: Final = 16
 _MAX_PAGES: Final = 20
 _MAX_ERROR_CHARS: Final = 2_000
@@ -71,6 +73,12 @@ class Connection:
     def protocol(self) -> str:
         """The version of the protocol that was agreed on."""
         return "" if self._client is None else str(self._client.protocol_version)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it calls itself agent-fabric. Another server that does so only learns the ids of runs."""
+        info = None if self._client is None else self._client.server_info
+        return info is not None and info.name == OURS
 
     @property
     def server_info(self) -> str:
@@ -125,15 +133,18 @@ class Connection:
             raise self._explained(problem) from None
         return list(found.values())
 
-    async def call(self, tool: str, args: Mapping[str, Any], *, timeout_s: float) -> Mapping[str, Any]:
-        """Call a tool and return the answer as it came.
+    async def call(self, tool: str, args: Mapping[str, Any], *, timeout_s: float, run_id: str) -> Mapping[str, Any]:
+        """Call a tool for a run and return the answer as it came. A server of our own is told which run it is.
 
         Raises:
             ConnectionLost: the server went away; whether the call happened is not known.
             ToolServerUnavailable: it refused, was too slow, or answered nonsense.
         """
         client = self._connected()
-        request = mcp_types.CallToolRequest(params=mcp_types.CallToolRequestParams(name=tool, arguments=dict(args)))
+        params: dict[str, Any] = {"name": tool, "arguments": dict(args)}
+        if self.is_ours:
+            params["_meta"] = {RUN_META: run_id}
+        request = mcp_types.CallToolRequest(params=mcp_types.CallToolRequestParams.model_validate(params))
         async with self._slots:
             try:
                 # Not `call_tool`: that would check the answer against the server's own schema, whose patterns can be
@@ -159,7 +170,7 @@ class Connection:
             cache=None,
             mode=self._mode,
             read_timeout_seconds=min(self._start_timeout_s * _NEGOTIATION_SHARE, _NEGOTIATION_S),
-            client_info=mcp_types.Implementation(name="agent-fabric", version=__version__),
+            client_info=mcp_types.Implementation(name=OURS, version=__version__),
         )
         try:
             async with client:

@@ -21,6 +21,8 @@ from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedToo
 RECEIVED: Final = "received"
 """The folder of the workspace for images and files that servers send."""
 _REPEATABLE: Final = frozenset((Effect.READS, Effect.IDEMPOTENT))
+_FOR_PEOPLE: Final = frozenset({"answer_approval"})
+"""Tools of agent-fabric itself that no run is offered."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -55,7 +57,7 @@ class PooledToolServers:
         except BaseException:
             await member.release()
             raise
-        offer = _offer(server, listed, checked)
+        offer = _offer(server, listed, checked, for_people=_FOR_PEOPLE if connection.is_ours else frozenset())
         report = ServerReport(
             server=server.name,
             protocol=connection.protocol,
@@ -128,7 +130,7 @@ class ConnectedTools:
     async def call(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool; see ServerTools."""
         listed, spec = self._offered[name]
-        answer = answer_from(await self._sent(listed, spec, args, context.timeout_s))
+        answer = answer_from(await self._sent(listed, spec, args, context))
         output, wrote = await self._with_files(answer, context)
         return ToolResult(output=output, wrote=wrote, origin=self._server.name)
 
@@ -139,18 +141,18 @@ class ConnectedTools:
             await self._member.release()
 
     async def _sent(
-        self, listed: ListedTool, spec: ToolSpec, args: Mapping[str, Any], timeout_s: float
+        self, listed: ListedTool, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext
     ) -> Mapping[str, Any]:
         connection = await self._alive_for(listed)
         try:
-            return await connection.call(listed.name, args, timeout_s=timeout_s)
+            return await connection.call(listed.name, args, timeout_s=context.timeout_s, run_id=context.run_id)
         except ConnectionLost as lost:
             if spec.effect not in _REPEATABLE:
                 raise ToolServerUnavailable(
                     f"{lost.message}\nWhether the call happened is not known: check before you repeat it."
                 ) from None
         connection = await self._alive_for(listed)
-        return await connection.call(listed.name, args, timeout_s=timeout_s)
+        return await connection.call(listed.name, args, timeout_s=context.timeout_s, run_id=context.run_id)
 
     async def _alive_for(self, listed: ListedTool) -> Connection:
         """Return a living connection to a server that still means the same by a tool."""
@@ -190,14 +192,18 @@ class ConnectedTools:
         return {**answer.output, "attachments": described}, tuple(wrote)
 
 
-def _offer(server: MCPServerConfig, listed: Sequence[ListedTool], checked: Checked) -> _Offer:
+def _offer(
+    server: MCPServerConfig, listed: Sequence[ListedTool], checked: Checked, *, for_people: frozenset[str]
+) -> _Offer:
     offer = _Offer()
     look = f"`fabric mcp trust {server.name}` shows it"
     for number, tool in enumerate(listed):
         if server.only_tools and tool.name not in server.only_tools:
             continue
         name = tool_name(server.name, tool.name)
-        if number >= MAX_TOOLS:
+        if tool.name in for_people:
+            offer.hidden[tool.name] = "for people only: no run answers approvals"
+        elif number >= MAX_TOOLS:
             offer.hidden[tool.name] = f"beyond the first {MAX_TOOLS}"
         elif checked.states[tool.name] is PinState.NEW:
             offer.hidden[tool.name] = f"new since the server was trusted ({look})"

@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from agent_fabric.application.ports.mcp import SYSCALL_FILTER, ServerLaunch
 from agent_fabric.domain.errors import ToolServerUnavailable
+from agent_fabric.infrastructure.run_processes import mark_process
 
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_GARBAGE_LINES: Final = 1_000
@@ -78,6 +79,7 @@ class ProgramTransport:
                     start_new_session=True,
                     pass_fds=() if number is None else (number,),
                 )
+                mark_process(process.pid)
         except (OSError, ValueError) as problem:
             raise ToolServerUnavailable(
                 f"{self._launch.argv[0]} cannot be started: {problem}", hint="Check `command` in its configuration."

@@ -30,8 +30,8 @@ from opentelemetry.trace import (
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
-    ContextCompacted,
     Event,
     ModelAnswered,
     ModelCalled,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.protected import HIDDEN, is_protected
+from agent_fabric.infrastructure.run_processes import SHELL_MARK
 from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import (
@@ -28,13 +29,17 @@ from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 
 _COMMAND = "FABRIC_COMMAND_ID"
 
-_START = b"""
+_START = (
+    b"""
+%s
 exec 3<&0 </dev/null
 ( trap "" HUP INT QUIT TERM; exec /bin/sh -c "$1" watcher <&3 3<&- >/dev/null 2>&1 & )
 shift
 exec bash --noprofile --norc -o pipefail -c "$@" 3<&-
 """
-"""Start the watcher, then become the command.
+    % SHELL_MARK
+)
+"""Mark the process as a run's, start the watcher, then become the command.
 
 The watcher is started twice removed, so that no program of the command finds a child it did not start, and by a
 program of its own, so that a search by command line does not find it.

@@ -5,8 +5,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.local import LocalFabric, build_local, owner_here
 from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.ids import RunId
@@ -73,7 +74,10 @@ class LocalForeground:
         self.fabric = fabric
         self.events = fabric.records.runs.read
         self.questions, self.question = fabric.records.approvals.list, fabric.records.approvals.find
-        self.answer = fabric.decide_approval
+
+    async def answer(self, approval_id: str, answer: Answer) -> ApprovalCard:
+        """Answer a question as the person at this terminal."""
+        return await self.fabric.decide_approval(approval_id, answer, by=owner_here())
 
     async def go_on(self, run_id: RunId) -> RunResult:
         """Continue a run whose questions have been answered, until it ends or waits again."""

@@ -25,12 +25,14 @@ RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, o
 
 
 def require_a_person() -> None:
-    """Refuse what only a person may do when a command of a run calls us.
+    """Refuse what only a person may do when a process of a run calls us.
 
     Raises:
-        ApprovalRefused: we are inside a run.
+        ApprovalRefused: it does.
     """
-    if "FABRIC_RUN_ID" in os.environ:
+    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - most commands need it not
+
+    if acting_run():
         raise ApprovalRefused(
             "A run cannot answer its own questions, nor trust anything",
             hint="A person does that, in a terminal of their own.",

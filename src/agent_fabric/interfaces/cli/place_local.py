@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.approvals import Answer
-from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, this_person
+from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, owner_here, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
@@ -67,7 +67,7 @@ class LocalPlace:
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
         decide = decide_approval(self.records, lambda: configuration(self.records.layout.root))
-        card = await decide(approval_id, answer)
+        card = await decide(approval_id, answer, by=owner_here())
         top = None if self.records.has_server() else await self._uppermost(card.run_id)
         return Answered(await self.records.approvals.find(card.approval_id), top)
 

@@ -8,10 +8,9 @@ from typing import TextIO
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     CloudFallbackUsed,
-    ContextCompacted,
-    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,

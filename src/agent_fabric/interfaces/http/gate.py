@@ -12,7 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.identity import Authenticator
 from agent_fabric.domain.errors import FabricError, ServerStopping, Unauthenticated
-from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.identity import RUN_HEADER, Principal
+from agent_fabric.infrastructure.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped
@@ -34,6 +35,8 @@ BODY_S = 60.0
 """How long a client may take to send its body."""
 RECHECK_S = 5.0
 """How often the credentials of a running stream are checked again: revoked ones must end it."""
+_RUN_HEADER = RUN_HEADER.lower().encode()
+MAX_RUN_CHARS = 64
 _NOT_KEPT = (b"cache-control", b"no-store")
 """Caches on the way know that `Authorization` makes an answer somebody's own, but not that `X-API-Key` does."""
 MISSING = "Missing authentication credentials"
@@ -135,15 +138,8 @@ class Gate:
         Raises:
             Unauthenticated: they do not say, or it is not true.
         """
-        if len(asked.keys) + len(asked.authorizations) > 1:
-            raise Unauthenticated("More than one credential was sent", hint=_HOW)
-        if asked.keys:
-            return await self._authenticate(asked.keys[0].decode("latin-1"), is_key=True, from_here=from_here)
-        if asked.authorizations:
-            scheme, _, credential = asked.authorizations[0].decode("latin-1").partition(" ")
-            if scheme.lower() == "bearer" and credential.strip():
-                return await self._authenticate(credential.strip(), is_key=False, from_here=from_here)
-        raise Unauthenticated(MISSING, hint=_HOW)
+        principal = await self._authenticate(asked.credential, is_key=asked.is_key, from_here=from_here)
+        return principal.acting_for(asked.run) if asked.run else principal
 
     def _refusal(self, hosts: Sequence[bytes], origins: Sequence[bytes]) -> Response | None:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
@@ -205,7 +201,7 @@ class _NoLonger(Exception):
 class _Asked:
     """What the headers of a request say that concerns us."""
 
-    __slots__ = ("authorizations", "hosts", "keys", "length", "media_types", "origins")
+    __slots__ = ("authorizations", "hosts", "keys", "length", "media_types", "origins", "run")
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self.hosts: list[bytes] = []
@@ -213,6 +209,8 @@ class _Asked:
         self.media_types: list[bytes] = []
         self.authorizations: list[bytes] = []
         self.keys: list[bytes] = []
+        self.run = ""
+        """The run on whose behalf the request is made. It only narrows what the caller may."""
         lengths, chunked = set[bytes](), False
         for name, value in headers:
             if name == b"host":
@@ -221,6 +219,8 @@ class _Asked:
                 self.authorizations.append(value)
             elif name == b"x-api-key":
                 self.keys.append(value)
+            elif name == _RUN_HEADER:
+                self.run = value.decode("latin-1")[:MAX_RUN_CHARS].strip() or UNKNOWN
             elif name == b"origin":
                 self.origins.append(value)
             elif name == b"content-type":
@@ -232,6 +232,28 @@ class _Asked:
         length = lengths.pop() if len(lengths) == 1 else b"" if lengths or chunked else b"0"
         self.length = int(length) if length.isdigit() and not chunked else None
         """Bytes of the body; None: unknown until it has ended. Chunks override a stated length, whatever the order."""
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the credential came as an API key."""
+        return bool(self.keys)
+
+    @property
+    def credential(self) -> str:
+        """The one credential.
+
+        Raises:
+            Unauthenticated: there is none, or more than one.
+        """
+        if len(self.keys) + len(self.authorizations) > 1:
+            raise Unauthenticated("More than one credential was sent", hint=_HOW)
+        if self.keys:
+            return self.keys[0].decode("latin-1")
+        if self.authorizations:
+            scheme, _, credential = self.authorizations[0].decode("latin-1").partition(" ")
+            if scheme.lower() == "bearer" and credential.strip():
+                return credential.strip()
+        raise Unauthenticated(MISSING, hint=_HOW)
 
 
 def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | None:

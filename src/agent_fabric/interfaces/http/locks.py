@@ -1,5 +1,6 @@
 """Every route declares the scope that it needs. A route without a declaration cannot be added."""
 
+import asyncio
 from typing import Any, Final, assert_never
 
 from fastapi import Request
@@ -9,12 +10,14 @@ from starlette.types import Receive, Scope, Send
 from agent_fabric.domain.errors import Forbidden
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.identity import Scope as Right
+from agent_fabric.infrastructure.run_processes import UNKNOWN, run_at_other_end
 
 PUBLIC: Final = "public"
 """No authentication: health, the API description and the login."""
 SIGNED: Final = "signed"
 """The request is signed; the route checks the signature."""
 _NEEDED: Final = "x-scope"
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def needs(right: Right | str, extra: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -34,6 +37,19 @@ def who_asks(request: Request) -> Principal:
     return principal
 
 
+async def who_answers(request: Request) -> Principal:
+    """Return the principal of a request that answers what a run asks.
+
+    A caller on this machine is looked up: a program that a run has started acts for the run, whatever it shows.
+    """
+    principal = who_asks(request)
+    return principal.acting_for(UNKNOWN) if not principal.run and await _is_run(request.scope) else principal
+
+
+async def _is_run(scope: Scope) -> bool:
+    return await asyncio.to_thread(run_at_other_end, scope.get("client"), scope.get("server"))
+
+
 def must_be_allowed(principal: Principal, right: Right) -> None:
     """Check that a principal has a scope.
 
@@ -42,6 +58,10 @@ def must_be_allowed(principal: Principal, right: Right) -> None:
     """
     if principal.may(right):
         return
+    if principal.run:
+        raise Forbidden(
+            f"A run may not do this: it needs the scope {right.value!r}", hint="A person does that themselves."
+        )
     match principal.kind:
         case Kind.KEY:
             hint = (
@@ -71,6 +91,9 @@ class LockedRoute(APIRoute):
         """The scope that callers need, `public` or `signed`."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.right is Right.ADMIN and scope["method"] not in _SAFE and await _is_run(scope):
+            state = scope["state"]
+            state["user"] = state["user"].acting_for(UNKNOWN)
         self.require_right(scope)
         await super().handle(scope, receive, send)
 

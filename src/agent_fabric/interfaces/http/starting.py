@@ -11,6 +11,7 @@ from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body
+from agent_fabric.domain.identity import known_scopes, narrow_scopes
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
@@ -47,6 +48,8 @@ async def begun(
         ServerBusy, ServerStopping, StoreUnavailable: nothing was started.
     """
     principal = who_asks(request)
+    if principal.run:
+        task = await _within_run(fabric, task, principal.run)
     limits = fabric.limits if fabric.limits.hold_for(principal) else None
     if limits is not None:
         limits.caps.require(max_steps=asked_steps)
@@ -100,6 +103,19 @@ async def existing(fabric: ServerFabric, run_id: RunId) -> Drive | RunResult | N
         return None
     except RunHeld:
         return (await look_at(fabric, run_id)).result
+
+
+async def _within_run(fabric: ServerFabric, task: Task, run_id: str) -> Task:
+    """Return the task of a run that another run starts: it may do no more than that one."""
+    try:
+        above = (await look_at(fabric, RunId(run_id))).task
+    except RunNotFound:  # a run of another server
+        return task
+    task = replace(task, encrypted=task.encrypted or above.encrypted)
+    if not above.user_scopes:
+        return task
+    scopes = narrow_scopes(known_scopes(task.user_scopes), known_scopes(above.user_scopes))
+    return replace(task, user_scopes=tuple(sorted(scopes)))
 
 
 def _run_id(chosen: str | None, attempt: int) -> RunId | None:

@@ -8,8 +8,10 @@ from typing import Any
 from mcp.server.mcpserver import Context
 
 from agent_fabric.client.fabric_client import FabricClient
-from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.interfaces.mcp.tools import fabric_tools
+from agent_fabric.domain.errors import Forbidden, Unauthenticated
+from agent_fabric.infrastructure.identity.local_token import LOCAL_PREFIX
+from agent_fabric.infrastructure.run_processes import UNKNOWN, run_at_other_end
+from agent_fabric.interfaces.mcp.tools import announced_run, fabric_tools
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -22,14 +24,32 @@ def tools_over_http(own_url: str) -> tuple[Application, AbstractAsyncContextMana
 
     def connect(context: "Context[Any, Any]") -> FabricClient:
         token, key = credentials_in(context.headers or {})
-        return FabricClient(own_url, token=token, key=key, trust=ourselves)
+        return FabricClient(own_url, token=token, key=key, trust=ourselves, run=announced_run(context))
+
+    def connect_to_answer(context: "Context[Any, Any]") -> FabricClient:
+        token, key = credentials_in(context.headers or {})
+        if token.startswith(LOCAL_PREFIX) or key.startswith(LOCAL_PREFIX):
+            raise Forbidden(
+                "The token of the fabric folder answers nothing over MCP",
+                hint="Give this client a key of its own: fabric keys create NAME --scope approvals",
+            )
+        return FabricClient(own_url, token=token, key=key, trust=ourselves, run=run_in(context))
 
     ourselves = _ourselves()
-    tools = fabric_tools(connect)
+    tools = fabric_tools(connect, answering=connect_to_answer)
     # It makes the manager. Names and origins are the gate's business, so no host is told.
     tools.streamable_http_app(stateless_http=True, host="")
     manager = tools.session_manager
     return manager.handle_request, manager.run()
+
+
+def run_in(context: "Context[Any, Any]") -> str:
+    """Return the run that makes a call: announced, or known from the process at the other end; empty: none."""
+    if announced := announced_run(context):
+        return announced
+    request = context.request_context.request
+    found = request is not None and run_at_other_end(request.scope.get("client"), request.scope.get("server"))
+    return UNKNOWN if found else ""
 
 
 def credentials_in(headers: Mapping[str, str]) -> tuple[str, str]:

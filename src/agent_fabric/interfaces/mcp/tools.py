@@ -21,11 +21,14 @@ from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Event
+from agent_fabric.domain.identity import RUN_META
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.mcp.views import ended, event_words, happened, listed
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
+ANSWERS = "answer_approval"
+"""The tool that no run is offered."""
 WAIT_S = 50.0
 """Many clients give up on a call after a minute; the run goes on."""
 LEAST_S = 0.1
@@ -41,14 +44,23 @@ RunName = Annotated[str, Field(description="The run's id, or how it begins.")]
 Wait = Annotated[float, Field(ge=0, le=600, description="How many seconds to wait for news.")]
 
 
-def fabric_tools(connect: Connect, *, may_answer: bool = True) -> MCPServer[Any]:
-    """Return the MCP server; without `may_answer` nobody can answer approvals through it."""
+def announced_run(context: "Context[Any, Any]") -> str:
+    """Return the run that makes a call, as the tool-server client of agent-fabric names it; empty: none."""
+    meta = context.request_context.meta
+    named = None if meta is None else meta.get(RUN_META)
+    return str(named) if named else ""
+
+
+def fabric_tools(connect: Connect, *, answering: Connect | None = None) -> MCPServer[Any]:
+    """Return the MCP server. `answering` gives the client for answers to approvals; None: there is no such tool."""
     server: MCPServer[Any] = MCPServer(
         "agent-fabric", title="agent-fabric", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
     _add_starting(server, connect)
     _add_looking(server, connect)
-    _add_answering(server, connect, may_answer=may_answer)
+    _add_approvals(server, connect)
+    if answering is not None:
+        _add_answering(server, answering)
     return server
 
 
@@ -62,14 +74,14 @@ def _add_starting(server: "MCPServer[Any]", connect: Connect) -> None:
         wait_s: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Do a task. It is recorded, goes on if you leave, and survives a crash."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             run_id = await fabric.runs.start(TaskRequest(prompt=task, pack=pack, max_steps=max_steps))
             return await _followed(context, fabric, run_id, after=-1, wait_s=wait_s, with_events=False)
 
     @server.tool(annotations=ToolAnnotations(title="Cancel a run", destructive_hint=True, idempotent_hint=True))
     async def cancel_run(context: "Context[Any, Any]", run_id: RunName, reason: str = "") -> dict[str, Any]:
         """End a run. What it has done stays."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             return ended(await fabric.runs.cancel(run_id, reason=reason))
 
 
@@ -82,7 +94,7 @@ def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
         wait_s: Wait = WAIT_S,
     ) -> dict[str, Any]:
         """Tell what has happened in a run since, and its result once it has ended."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             found = await fabric.runs.find(run_id)
             return await _followed(context, fabric, found, after=after, wait_s=wait_s, with_events=True)
 
@@ -93,24 +105,23 @@ def _add_looking(server: "MCPServer[Any]", connect: Connect) -> None:
         limit: Annotated[int, Field(ge=1, le=100)] = 10,
     ) -> dict[str, Any]:
         """Find earlier runs by words of their task or result."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             runs = fabric.runs
             found = await (runs.search(words, limit=limit) if words.strip() else runs.list(limit=limit))
             return {"runs": [listed(record) for record in found]}
 
 
-def _add_answering(server: "MCPServer[Any]", connect: Connect, *, may_answer: bool) -> None:
+def _add_approvals(server: "MCPServer[Any]", connect: Connect) -> None:
     @server.tool(annotations=ToolAnnotations(title="List approvals", read_only_hint=True))
     async def list_approvals(context: "Context[Any, Any]", run_id: str = "") -> dict[str, Any]:
         """List what runs ask a person before they go on."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             cards = await fabric.approvals.list(run_id=run_id)
             return APPROVALS.dump(cards)
 
-    if not may_answer:
-        return
 
-    @server.tool(annotations=ToolAnnotations(title="Answer an approval", destructive_hint=True))
+def _add_answering(server: "MCPServer[Any]", connect: Connect) -> None:
+    @server.tool(name=ANSWERS, annotations=ToolAnnotations(title="Answer an approval", destructive_hint=True))
     async def answer_approval(
         context: "Context[Any, Any]",
         approval_id: Annotated[str, Field(description="The approval's id, or how it begins.")],
@@ -118,7 +129,7 @@ def _add_answering(server: "MCPServer[Any]", connect: Connect, *, may_answer: bo
         reason: str = "",
     ) -> dict[str, Any]:
         """Answer a question of a run, because a person said so. The first answer counts; the run then goes on."""
-        async with _explained(connect(context)) as fabric:
+        async with _explained(connect, context) as fabric:
             card = await fabric.approvals.answer(approval_id, Decision(decision), reason=reason)
             return APPROVAL.dump(card)
 
@@ -147,10 +158,10 @@ async def _followed(
 
 
 @asynccontextmanager
-async def _explained(client: AbstractAsyncContextManager[FabricClient]) -> AsyncIterator[FabricClient]:
+async def _explained(connect: Connect, context: "Context[Any, Any]") -> AsyncIterator[FabricClient]:
     """Let whoever calls a tool know what went wrong and what to do about it."""
     try:
-        async with client as fabric:
+        async with connect(context) as fabric:
             yield fabric
     except FabricError as problem:
         raise ToolError(f"{problem.message}. {problem.hint}" if problem.hint else problem.message) from None

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
     Body,
-    ContextCompacted,
     Event,
     GuidanceGiven,
     ModelAnswered,

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
+from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
     CloudFallbackUsed,
-    ContextCompacted,
-    ContextTruncated,
     Event,
     GuidanceGiven,
     ModelAnswered,

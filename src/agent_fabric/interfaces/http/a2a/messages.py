@@ -24,7 +24,7 @@ from agent_fabric.interfaces.http.a2a.params import Sending, checked_text
 from agent_fabric.interfaces.http.a2a.replies import Reply, reply_in, says_go_on
 from agent_fabric.interfaces.http.a2a.standing import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
-from agent_fabric.interfaces.http.locks import must_be_allowed, who_asks
+from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
 from agent_fabric.interfaces.http.openai.answers import told
 from agent_fabric.interfaces.http.openai.conversation import Asked, Turn, turns_of
 from agent_fabric.interfaces.http.openai.job import Job
@@ -135,8 +135,9 @@ class Messages:
         run_id = view.result.run_id
         card = await self._asked(reply, (await told(self.fabric, view.result)).approvals)
         args = filled_in(card, reply.args) if reply.decision is Decision.APPROVE else reply.args
-        answer = Answer(decision=reply.decision, by=who_asks(request).name, via="a2a", reason=reply.reason, args=args)
-        await self.fabric.decide_approval(card.approval_id, answer)
+        by = await who_answers(request)
+        answer = Answer(decision=reply.decision, by=by.name, via="a2a", reason=reply.reason, args=args)
+        await self.fabric.decide_approval(card.approval_id, answer, by=by)
         started = None
         if card.run_id == run_id:
             try:

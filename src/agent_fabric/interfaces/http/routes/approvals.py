@@ -13,7 +13,7 @@ from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.locks import who_answers
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
@@ -52,17 +52,18 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
         """The first answer counts; a second one gets 409. The run continues within a second."""
-        wish = await body_of(request, ApprovalAnswer)
+        wish, by = await body_of(request, ApprovalAnswer), await who_answers(request)
         asked = await book.find(approval_id)
         card = await decide(
             asked.approval_id,
             Answer(
                 decision=Decision(wish.decision),
-                by=who_asks(request).name,
+                by=by.name,
                 via="http",
                 reason=wish.reason,
                 reach=Reach(wish.scope),
                 args=filled_in(asked, wish.args) if wish.decision == "approve" else wish.args,
             ),
+            by=by,
         )
         return json_answer(APPROVAL.dump(await book.find(card.approval_id)))
