@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.config.folders import base_folder
@@ -15,6 +16,7 @@ from agent_fabric.config.own_secrets import OURS
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.identity import Principal
+from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
@@ -35,8 +37,14 @@ async def store_status(root: Path, *, check: bool) -> StoreStatus:
 @contextmanager
 def _opened(root: Path) -> Iterator[Storage]:
     layout = Layout(root.absolute())
+    key = audit_key(os.environ)
     storage = open_storage(
-        layout.root, clock=SystemClock(), ids=RandomIds(), run_dir=layout.run_dir, audit_key=audit_key(os.environ)
+        layout.root,
+        clock=SystemClock(),
+        ids=RandomIds(),
+        run_dir=layout.run_dir,
+        audit_key=key,
+        audit_heads=audit_head_file(layout.root, key, os.environ),
     )
     try:
         yield storage
@@ -74,15 +82,18 @@ def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -
     with _opened(root) as storage:
         done = restore_backup(file, root.absolute(), audit_key(os.environ), storage.copies, force=force, tell=tell)
     detail = f"made at {done.manifest.created_at:.0f}"
-    _record(root, Act.of(by, Deed.BACKUP_RESTORED, at=SystemClock().now(), about=str(file.absolute()), detail=detail))
+    act = Act.of(by, Deed.BACKUP_RESTORED, at=SystemClock().now(), about=str(file.absolute()), detail=detail)
+    _record(root, act, accept=True)
     return done
 
 
-def _record(root: Path, act: Act) -> None:
+def _record(root: Path, act: Act, *, accept: bool = False) -> None:
+    """Record an act. With `accept`, the chain that is there now is expected from here on; the act says which was."""
     try:
         # On a thread of its own: the caller may be inside an event loop.
         with _opened(root) as storage, ThreadPoolExecutor(1) as thread:
-            thread.submit(asyncio.run, storage.acts.record(act)).result()
+            record = AcceptHead(storage.chain, storage.acts) if accept else storage.acts.record
+            thread.submit(asyncio.run, record(act)).result()
     except StoreUnavailable as problem:  # the disk may be full: all the more is the backup worth
         _log.warning("%s by %s could not be recorded: %s", act.deed, act.by, problem)
 

@@ -1,6 +1,7 @@
 """Joins everything for one process on one machine."""
 
 import getpass
+import logging
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
+from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
@@ -39,6 +41,7 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
     from agent_fabric.infrastructure.secrets.keyring import Keyring
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +117,17 @@ class LocalFabric:
     models: LazyModels
     web: LazyWeb
     secrets: Secrets
+    audit: AuditConfig
     tool_servers: "LazyToolServers | None" = None
 
     async def aclose(self) -> None:
         """Close connections and the store."""
+        if self.audit.head_to:
+            from agent_fabric.bootstrap.audit_heads import send_head_once  # noqa: PLC0415 - few do
+
+            chain, root = self.records.storage.chain, self.records.layout.root
+            for sentence in await send_head_once(chain, root, self.audit, self.secrets.chain.resolve):
+                _log.warning("%s", sentence)
         if self.tool_servers is not None:
             await self.tool_servers.aclose()
         await self.sandboxes.aclose()
@@ -143,6 +155,7 @@ def open_records(root: Path) -> Records:
         ids=RandomIds(),
         run_dir=layout.run_dir,
         audit_key=key,
+        audit_heads=audit_head_file(layout.root, key, os.environ),
         open_keyring=_keyring,
         followers=(runlog, run_index),
     )
@@ -267,6 +280,7 @@ def build_local(
         web=web,
         secrets=secrets,
         tool_servers=tool_servers,
+        audit=config.audit,
     )
     return fabric
 

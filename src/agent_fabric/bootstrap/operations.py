@@ -17,8 +17,10 @@ from agent_fabric.application.ports.vitals import StoreGauge, StoreStatus
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.bootstrap.alerting import build_alerts, webhooks_of
 from agent_fabric.bootstrap.audit import collect_garbage
+from agent_fabric.bootstrap.audit_heads import send_heads
 from agent_fabric.bootstrap.backup import back_up_here
 from agent_fabric.bootstrap.local import Records
+from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.retention import RetentionConfig
 from agent_fabric.domain.errors import ServerBusy
@@ -42,14 +44,15 @@ class Watchers:
         self._resolve: Resolve | None = None
         clock = SystemClock()
         self.metrics = RunMetrics()
-        self.post = AlertWebhook(webhooks_of(config.alerts), self._secret, clock)
+        self.post = AlertWebhook(webhooks_of(config.alerts), self.secret, clock)
         self.alerts: RaiseAlerts = build_alerts(config.alerts, bus, self.post, clock, operations_log("alerts"))
 
     def learn(self, resolve: Resolve) -> None:
         """Learn where secrets are; that is known only after those who watch."""
         self._resolve = resolve
 
-    async def _secret(self, reference: str) -> str:
+    async def secret(self, reference: str) -> str:
+        """Return the secret that a reference names."""
         assert self._resolve is not None, "nothing is sent before the server runs"
         return await self._resolve(reference)
 
@@ -62,6 +65,7 @@ class Operations:
     dispatch: DispatchRuns
     records: Records
     retention: RetentionConfig
+    audit: AuditConfig
     _backing_up: bool = False
 
     @cached_property
@@ -132,6 +136,10 @@ class Operations:
                 operations_log("retention"),
             )
             duties.append(retention())
+        if self.audit.head_to:
+            chain, root = self.records.storage.chain, self.records.layout.root
+            log = operations_log("audit")
+            duties.append(send_heads(chain, root, self.audit, self.watchers.secret, log))
         return duties
 
     async def aclose(self) -> None:

@@ -261,7 +261,7 @@ def build_server(
         observers=observers,
         bus=bus,
         agents=open_agents(root, config),
-        operations=Operations(watchers, dispatch, local.records, config.retention),
+        operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(root, config.identity, storage, local.secrets.chain.resolve),
         limits=limits,
         repeats=storage.idempotency,

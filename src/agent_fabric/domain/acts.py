@@ -24,6 +24,7 @@ class Deed(StrEnum):
     OLD_KEYS_DROPPED = "old_keys_dropped"
     BACKUP_MADE = "backup_made"
     BACKUP_RESTORED = "backup_restored"
+    RECORD_ACCEPTED = "record_accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
-from agent_fabric.application.ports.audit import ChainReport, LogCondition
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus, follow_approvals
+from agent_fabric.application.ports.audit import ChainHead, ChainReport, LogCondition
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
 from agent_fabric.application.ports.runs import APPROVAL, RunPage, RunQuery, RunRecord
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
-from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
+from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
@@ -157,21 +157,18 @@ class MemoryApprovals:
     clock: Clock
     runs: MemoryRuns = field(init=False)
     cards: dict[str, ApprovalCard] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    """Questions whose answers stand in no log yet."""
 
     def follow(self, run_id: RunId, following: Consequences) -> None:
         """Change cards as events say."""
-        for event in following.approvals:
-            match event.body:
-                case ApprovalRequested() as body:
-                    self.cards[body.approval_id] = ApprovalCard.asked(run_id, body, event.ts)
-                case ApprovalDecided() as body:
-                    self._settle(body.approval_id, ApprovalStatus.after(body.decision), body.by, body.reason, event.ts)
-                case _:
-                    pass
-        if following.cancel_approvals:
-            for card in self._pending():
-                if card.run_id == run_id:
-                    self.cards[card.approval_id] = replace(card, status=ApprovalStatus.CANCELLED)
+        recorded = {event.body.approval_id for event in following.approvals if isinstance(event.body, ApprovalDecided)}
+        self.answered -= recorded
+        if following.cancel_approvals:  # answers that the run never took up count for nothing
+            for approval_id in [each for each in self.answered if self.cards[each].run_id == run_id]:
+                self.answered.discard(approval_id)
+                self.cards[approval_id] = self.cards[approval_id].undecided()
+        follow_approvals(self.cards, run_id, following)
 
     def expired(self, now: float) -> set[RunId]:
         """Return the runs that have a question whose time has run out."""
@@ -196,17 +193,13 @@ class MemoryApprovals:
             raise ApprovalSettled(f"Approval {approval_id} has been {card.status} already")
         if card.expires_at <= now:
             raise ApprovalSettled(f"Approval {approval_id} has expired")
-        self._settle(approval_id, ApprovalStatus.after(answer.decision), answer.by, answer.reason, now)
+        status = ApprovalStatus.after(answer.decision)
+        self.cards[approval_id] = card.decided(status, by=answer.by, reason=answer.reason, at=now)
+        self.answered.add(approval_id)
         await self.runs.post(card.run_id, APPROVAL, answer.row(approval_id))
 
     def _pending(self) -> Sequence[ApprovalCard]:
         return [card for card in self.cards.values() if card.status is ApprovalStatus.PENDING]
-
-    def _settle(self, approval_id: str, status: ApprovalStatus, by: str, reason: str, at: float) -> None:
-        if approval_id in self.cards:
-            self.cards[approval_id] = replace(
-                self.cards[approval_id], status=status, decided_by=by, decided_because=reason, decided_at=at
-            )
 
 
 @dataclass(slots=True)
@@ -380,6 +373,13 @@ class MemoryChain:
     async def holds(self, head: str) -> bool:
         counts = ((s, a) for s in range(len(self._sealed) + 1) for a in range(len(self.acts.acts) + 1) if s + a)
         return any(head == self._head(*each) for each in counts)
+
+    async def head(self) -> ChainHead:
+        counts = len(self._sealed), len(self.acts.acts)
+        return ChainHead(sum(counts), bytes.fromhex(self._head(*counts)) if any(counts) else b"")
+
+    async def accept(self) -> str:
+        return ""
 
     def _head(self, sealed: int, acts: int) -> str:
         return _digest(self._sealed[:sealed], self.acts.acts[:acts])

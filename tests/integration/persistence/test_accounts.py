@@ -11,6 +11,7 @@ from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 from contract.identity_contract import ADA, KEY
@@ -31,7 +32,7 @@ def other(tmp_path: Path) -> Iterator[Store]:
 
 
 async def test_what_one_connection_changes_another_sees_at_once(store: Store, other: Store) -> None:
-    here, there = SqlUserRepository(store, UNKEYED), SqlUserRepository(other, UNKEYED)
+    here, there = SqlUserRepository(store, ChainWriter(UNKEYED)), SqlUserRepository(other, ChainWriter(UNKEYED))
     await here.add(ADA, act=None)
     assert await there.find("ada") == ADA
     await there.change("ada", UserChange(disabled=True), keep_an_admin=False, act=None)
@@ -41,7 +42,7 @@ async def test_what_one_connection_changes_another_sees_at_once(store: Store, ot
 
 
 async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: Store, other: Store) -> None:
-    here, there = SqlApiKeyRepository(store, UNKEYED), SqlApiKeyRepository(other, UNKEYED)
+    here, there = SqlApiKeyRepository(store, ChainWriter(UNKEYED)), SqlApiKeyRepository(other, ChainWriter(UNKEYED))
     outcomes = await asyncio.gather(
         here.add(KEY, act=None), there.add(replace(KEY, id="0b", hash=b"2"), act=None), return_exceptions=True
     )
@@ -50,7 +51,7 @@ async def test_two_processes_that_want_a_name_at_once_do_not_both_get_it(store: 
 
 
 async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_it(store: Store) -> None:
-    keys = SqlApiKeyRepository(store, UNKEYED)
+    keys = SqlApiKeyRepository(store, ChainWriter(UNKEYED))
     await keys.add(KEY, act=None)
 
     async def noted() -> float | None:
@@ -69,7 +70,7 @@ async def test_a_use_is_written_down_at_most_once_a_minute_and_nobody_waits_for_
 
 async def test_a_use_that_cannot_be_written_down_hurts_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = Store(tmp_path / "fabric.db")
-    keys = SqlApiKeyRepository(store, UNKEYED)
+    keys = SqlApiKeyRepository(store, ChainWriter(UNKEYED))
     await keys.add(KEY, act=None)
     store.writer.close()
     keys.note_use(KEY.id, at=110.0)

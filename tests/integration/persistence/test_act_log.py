@@ -13,9 +13,11 @@ from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import FabricError, StoreUnavailable
 from agent_fabric.domain.identity import Kind, Principal, Scope
+from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.persistence.act_log import SqlActLog
 from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
 from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 from contract.identity_contract import ADA, BOB
@@ -34,16 +36,17 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.store = Store(path)
-        self.acts = SqlActLog(self.store, KEY)
-        self.users = SqlUserRepository(self.store, KEY)
-        self.keys = SqlApiKeyRepository(self.store, KEY)
+        self.chain = ChainWriter(KEY, AuditHeadFile(path.with_name("head"), path.parent, KEY))
+        self.store = Store(path, chain=self.chain)
+        self.acts = SqlActLog(self.store, self.chain)
+        self.users = SqlUserRepository(self.store, self.chain)
+        self.keys = SqlApiKeyRepository(self.store, self.chain)
 
     async def deeds(self) -> list[tuple[str, str]]:
         return [(each.deed, each.about) for each in await self.acts.recent(limit=100)]
 
     async def verify(self) -> ChainReport:
-        return await SqlAuditChain(self.store, KEY).verify()
+        return await SqlAuditChain(self.store, self.chain).verify()
 
     def tamper(self, statement: str) -> None:
         connection = apsw.Connection(str(self.path))
@@ -121,4 +124,4 @@ async def test_an_act_that_somebody_has_made_up_can_still_be_listed(folder: Fold
 async def test_a_store_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     (tmp_path / "fabric.db").write_bytes(b"no database" * 1_000)
     with pytest.raises(StoreUnavailable):
-        await SqlActLog(Store(tmp_path / "fabric.db"), KEY).record(act(Deed.BACKUP_MADE))
+        await SqlActLog(Store(tmp_path / "fabric.db"), ChainWriter(KEY)).record(act(Deed.BACKUP_MADE))

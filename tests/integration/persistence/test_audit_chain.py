@@ -14,9 +14,11 @@ from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.events import Event, GuidanceGiven
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.audit_head_file import AuditHeadFile
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence import retention
 from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
@@ -35,8 +37,9 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.layout = Layout(root)
         self.layout.make()
-        self.store = Store(self.layout.database)
-        self.runs = SqliteRunRepository(self.store, SystemClock(), (), KEY)
+        self.chain = ChainWriter(KEY, AuditHeadFile(Path(f"{root.parent}.head"), root, KEY))
+        self.store = Store(self.layout.database, chain=self.chain)
+        self.runs = SqliteRunRepository(self.store, SystemClock(), (), self.chain)
 
     async def fill(self, count: int = 3) -> list[RunId]:
         found = []
@@ -48,8 +51,9 @@ class Folder:
             found.append(result.run_id)
         return found
 
-    async def verify(self, key: AuditKey = KEY) -> ChainReport:
-        return await SqlAuditChain(self.store, key).verify()
+    async def verify(self, key: AuditKey | None = None) -> ChainReport:
+        chain = self.chain if key is None else ChainWriter(key)
+        return await SqlAuditChain(self.store, chain).verify()
 
     def tamper(self, *statements: str) -> None:
         connection = apsw.Connection(str(self.layout.database))
@@ -103,7 +107,7 @@ async def test_a_run_removed_together_with_its_traces_is_noticed_by_a_head_kept_
         "UPDATE sqlite_sequence SET seq = 2 WHERE name = 'runs'",
         "UPDATE sqlite_sequence SET seq = 4 WHERE name = 'audit_chain'",
     )
-    chain = SqlAuditChain(folder.store, KEY)
+    chain = SqlAuditChain(folder.store, ChainWriter(KEY))  # without a head of its own
     assert (await chain.verify()).damage == ()
     assert not await chain.holds(before.head)
     assert not await chain.holds("no hash at all")
@@ -124,7 +128,7 @@ async def test_runs_that_go_on_during_the_check_do_not_look_like_damage(folder: 
 
 async def test_of_two_who_take_a_run_away_one_leaves_a_tombstone(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
-    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain)
     await retention.remove(run_id, by="ada", reason="old")
     with pytest.raises(RunNotFound):
         await retention.remove(run_id, by="bob", reason="old")
@@ -138,7 +142,7 @@ async def no_changes() -> int:
 
 async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Folder) -> None:
     first, second, third = await folder.fill()
-    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain)
     collect = CollectGarbage(retention, SystemClock(), no_changes)
     assert (await collect(older_than_s=0, by="ada", dry_run=True)).runs == [first, second, third]
     assert (await collect(older_than_s=1e12, by="ada")).runs == []
@@ -157,7 +161,9 @@ async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> N
     (run_id,) = await folder.fill(1)
     held, _ = await folder.runs.take(run_id)
     collect = CollectGarbage(
-        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock(), no_changes
+        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain),
+        SystemClock(),
+        no_changes,
     )
     assert (await collect(older_than_s=0, by="ada")).runs == []
     await held.release()
@@ -166,7 +172,9 @@ async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> N
 async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_have_ended(folder: Folder) -> None:
     held, (child, orphan) = await workflow_with(folder.runs, "a", "b")
     collect = CollectGarbage(
-        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY), SystemClock(), no_changes
+        SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain),
+        SystemClock(),
+        no_changes,
     )
 
     async def end(run_id: RunId) -> None:
@@ -200,7 +208,7 @@ async def test_texts_that_other_runs_still_refer_to_stay(folder: Folder) -> None
         connection.execute("UPDATE events SET payload = CAST(? AS BLOB) WHERE run = 2 AND seq = 1", (named,))
 
     rows(put)
-    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY)
+    retention = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain)
     await retention.remove(first, by="ada", reason="old")
     await retention.sweep()
     left = list(apsw.Connection(str(folder.layout.database)).execute("SELECT hash FROM blobs"))
@@ -233,5 +241,5 @@ async def test_a_text_that_a_run_takes_up_while_garbage_is_collected_stays(folde
     await folder.store.writer.write(lambda connection: retention._remove_blobs(connection, SQLITE, unnamed, since))
     assert await texts() == 1
     folder.tamper("DELETE FROM events")
-    await SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), KEY).sweep()
+    await SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain).sweep()
     assert await texts() == 0

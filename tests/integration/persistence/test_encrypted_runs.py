@@ -28,6 +28,7 @@ from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
@@ -297,7 +298,7 @@ async def test_without_the_key_a_run_is_listed_but_cannot_be_read(folder: Sealed
             await attempt
         assert raised.value.hint
     assert (await SqlLogInspector(store).inspect(secret)).damage == ()
-    assert (await SqlAuditChain(store, UNKEYED).verify()).damage == ()
+    assert (await SqlAuditChain(store, ChainWriter(UNKEYED)).verify()).damage == ()
 
 
 async def test_a_question_can_be_seen_but_not_answered_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
@@ -373,14 +374,14 @@ async def test_a_key_that_nothing_opens_stops_the_rotation_and_is_named(folder: 
 async def test_a_run_that_is_removed_takes_its_key_and_its_blobs_with_it(folder: SealedFolder) -> None:
     old, plain = await finished(folder), await finished(folder, "a plain prompt", encrypted=False)
     ((key,),) = folder.ask("SELECT key FROM run_keys")
-    attic = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), ChainWriter(UNKEYED))
     assert await attic.sweep() == 0
     assert len(await folder.runs.read(old)) > 5, "the sweep left what belongs to it"
     assert await attic.remove(old, by="test", reason="old") > 0
     assert folder.ask("SELECT count(*) FROM run_keys") == [(0,)]
     assert folder.ask("SELECT count(*) FROM blobs WHERE length(hash) > 32") == [(0,)]
     assert len(await folder.runs.read(plain)) > 5
-    assert (await SqlAuditChain(folder.store, UNKEYED).verify()).damage == ()
+    assert (await SqlAuditChain(folder.store, ChainWriter(UNKEYED)).verify()).damage == ()
     await attic.sweep()
     assert leaks(folder.layout.root, [bytes(key).decode()]) == []
 
@@ -392,7 +393,7 @@ async def no_changes() -> int:
 
 async def test_garbage_collection_works_without_the_key(folder: SealedFolder, tmp_path: Path) -> None:
     await finished(folder)
-    attic = SqlRetentionStore(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), UNKEYED)
+    attic = SqlRetentionStore(strangers(folder, tmp_path), folder.layout.run_dir, SystemClock(), ChainWriter(UNKEYED))
     collected = await CollectGarbage(attic, FrozenClock(time=9e12), no_changes)(older_than_s=1, by="test")
     assert len(collected.runs) == 1
     assert folder.ask("SELECT count(*) FROM run_keys") == [(0,)]

@@ -12,6 +12,7 @@ from agent_fabric.domain.events import Event, RunFailed
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import run_text_index
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
@@ -120,7 +121,7 @@ async def test_a_run_that_is_removed_is_not_found_any_more(
 ) -> None:
     await run(runs, "one", "first thing", "done")
     assert await found(catalogue, "thing") == ["one"]
-    retention = SqlRetentionStore(store, lambda run_id: str(tmp_path / run_id), SystemClock(), UNKEYED)
+    retention = SqlRetentionStore(store, lambda run_id: str(tmp_path / run_id), SystemClock(), ChainWriter(UNKEYED))
     await retention.remove(RunId("one"), by="a test", reason="old")
     assert await found(catalogue, "thing") == []
     left = "SELECT count(*) FROM run_text WHERE run_text MATCH 'text : \"thing\"'"

@@ -1,13 +1,14 @@
 """The questions that runs have asked people, and what became of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol, Self
 
-from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.consequences import Consequences
 
 
 class ApprovalStatus(StrEnum):
@@ -74,6 +75,32 @@ class ApprovalCard:
         shared = {field.name for field in fields(cls)} & {field.name for field in fields(body)}
         told: dict[str, Any] = {name: getattr(body, name) for name in shared}
         return cls(run_id=run_id, created_at=at, status=ApprovalStatus.PENDING, **told)
+
+    def decided(self, status: ApprovalStatus, *, by: str, reason: str, at: float | None) -> Self:
+        """Return the card after a decision."""
+        return replace(self, status=status, decided_by=by, decided_because=reason, decided_at=at)
+
+    def undecided(self, status: ApprovalStatus = ApprovalStatus.PENDING) -> Self:
+        """Return the card without an answer."""
+        return self.decided(status, by="", reason="", at=None)
+
+
+def follow_approvals(cards: MutableMapping[str, ApprovalCard], run_id: RunId, following: Consequences) -> None:
+    """Bring the cards of a run to what follows from its events."""
+    for event in following.approvals:
+        match event.body:
+            case ApprovalRequested() as body:
+                cards[body.approval_id] = ApprovalCard.asked(run_id, body, event.ts)
+            case ApprovalDecided() as body if body.approval_id in cards:
+                status = ApprovalStatus.after(body.decision)
+                card = cards[body.approval_id]
+                cards[body.approval_id] = card.decided(status, by=body.by, reason=body.reason, at=event.ts)
+            case _:
+                pass
+    if following.cancel_approvals:
+        for approval_id, card in list(cards.items()):
+            if card.run_id == run_id and card.status is ApprovalStatus.PENDING:
+                cards[approval_id] = card.undecided(ApprovalStatus.CANCELLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Whether what was recorded is still what is there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.ids import RunId
@@ -33,6 +33,69 @@ class LogInspector(Protocol):
         ...
 
 
+class ChainHead(NamedTuple):
+    """The newest entry of the chain."""
+
+    position: int
+    """How many entries there are."""
+    hash: bytes
+    """Covers all entries before it. Empty: there are none."""
+
+
+class HeadDamaged(Exception):
+    """The head that is kept outside of the database cannot be read, or is not what was written."""
+
+
+class HeadKeeper(Protocol):
+    """Keeps the newest head of the chain outside of the database."""
+
+    def read(self) -> ChainHead | None:
+        """Return the head that was kept last; None if none was.
+
+        Raises:
+            HeadDamaged: it cannot be read, or is not what was written.
+        """
+        ...
+
+    def advance(self, head: ChainHead, continues: Callable[[ChainHead], bool], *, patient: bool = False) -> bool:
+        """Keep a head that was committed, unless the one kept before is gone from the chain.
+
+        Args:
+            head: The new one. An older one than that kept before changes nothing.
+            continues: Tells whether the chain still has the head kept before.
+            patient: Whether to wait for other processes.
+
+        Returns:
+            Whether that is settled; False: another process writes, try again later.
+        """
+        ...
+
+    def replace(self, head: ChainHead) -> None:
+        """Keep a head whatever was kept before.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        ...
+
+
+class HeadPlace(Protocol):
+    """A place that heads are sent to, so that they cannot be taken back from here."""
+
+    @property
+    def name(self) -> str:
+        """How the configuration calls it."""
+        ...
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Deliver a head.
+
+        Raises:
+            OSError, ValueError, FabricError: it did not arrive.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainReport:
     """What the chain over all runs says."""
@@ -49,6 +112,9 @@ class ChainReport:
     """What is not as it was recorded, one sentence each."""
     unknown_key: int = 0
     """Entries that were made with another key, and could not be checked."""
+    kept_head: str = ""
+    """The head that was kept outside of the database before this check. Empty: none was, so that newest runs may have
+    been removed before."""
 
     @property
     def holds(self) -> bool:
@@ -65,6 +131,18 @@ class AuditChain(Protocol):
 
     async def holds(self, head: str) -> bool:
         """Tell whether the chain has an entry with this hash, which was noted down earlier."""
+        ...
+
+    async def head(self) -> ChainHead:
+        """Return the newest entry."""
+        ...
+
+    async def accept(self) -> str:
+        """Expect the present head from now on, whatever was kept before; return what that was, empty if nothing.
+
+        Raises:
+            StoreUnavailable: it cannot be kept.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.agents import AgentsConfig
 from agent_fabric.config.schema.alerts import Alerts
+from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cli import CliConfig
@@ -106,6 +107,8 @@ class FabricConfig(BaseModel):
     """The operations log: level, format, file."""
     alerts: Alerts = ()
     """Alert rules, in addition to the built-in ones."""
+    audit: AuditConfig = AuditConfig()
+    """Where the head of the audit chain is sent."""
     retention: RetentionConfig = RetentionConfig()
     """Which settled runs the server deletes by itself."""
 

@@ -69,6 +69,11 @@ class Consequences:
 NO_CONSEQUENCES: Final = Consequences()
 
 
+def has_consequences(kind: str) -> bool:
+    """Tell whether anything can follow from events of a kind."""
+    return kind in _WITH_CONSEQUENCES
+
+
 def consequences(run_id: RunId, created: RunCreated | None, events: Sequence[Event]) -> Consequences:
     """Decide what follows from events; `created` is what the run began with, if that is not among them."""
     found = [event for event in events if event.body.kind in _WITH_CONSEQUENCES]

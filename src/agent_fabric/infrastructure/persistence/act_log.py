@@ -6,8 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from agent_fabric.domain.acts import Act
-from agent_fabric.domain.audit_key import AuditKey
-from agent_fabric.infrastructure.persistence.audit_chain import ADMIN, Sealed, seal
+from agent_fabric.infrastructure.persistence.chain_writer import ADMIN, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 _TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
@@ -16,12 +15,12 @@ _TEXTS = tuple(field.name for field in fields(Act) if field.name != "at")
 class SqlActLog:
     """ActLog over the store."""
 
-    def __init__(self, database: Database, key: AuditKey) -> None:
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
-        self._key = key
+        self._chain = chain
 
     async def record(self, act: Act) -> None:
-        await self._database.write(lambda connection: add_act(connection, self._key, act))
+        await self._database.write(lambda connection: add_act(connection, self._chain, act))
 
     async def recent(self, *, limit: int) -> Sequence[Act]:
         query = "SELECT at, note FROM audit_chain WHERE kind = ? ORDER BY position DESC LIMIT ?"
@@ -30,11 +29,11 @@ class SqlActLog:
         )
 
 
-def add_act(connection: SqlConnection, key: AuditKey, act: Act | None) -> None:
+def add_act(connection: SqlConnection, chain: ChainWriter, act: Act | None) -> None:
     """Record an act in the caller's transaction: it is recorded if, and only if, what was done is."""
     if act is not None:
         texts = {name: text for name, text in asdict(act).items() if name in _TEXTS and text}
-        seal(connection, key, Sealed(act.at, ADMIN, 0, "", 0, b"", json.dumps(texts)))
+        chain.seal(connection, Sealed(act.at, ADMIN, 0, "", 0, b"", json.dumps(texts)))
 
 
 def _act(at: float, note: str) -> Act:

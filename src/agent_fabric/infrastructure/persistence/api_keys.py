@@ -8,11 +8,11 @@ from typing import Any
 
 from agent_fabric.domain.accounts import ApiKey
 from agent_fabric.domain.acts import Act
-from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, NameTaken
 from agent_fabric.domain.identity import known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 USE_NOTED_EVERY_S = 60.0
@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 class SqlApiKeyRepository:
     """ApiKeyRepository; each change adds an entry to the audit chain in its transaction."""
 
-    def __init__(self, database: Database, key: AuditKey) -> None:
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
-        self._key = key
+        self._chain = chain
         self._noted: dict[str, float] = {}
         """When the use of each key was last written down by this process."""
 
@@ -57,7 +57,7 @@ class SqlApiKeyRepository:
                     key.expires_at,
                 ),
             )
-            add_act(connection, self._key, act)
+            add_act(connection, self._chain, act)
 
         await self._database.write(write)
 
@@ -71,7 +71,7 @@ class SqlApiKeyRepository:
                 )
             connection.execute("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", (at, key.id))
             if act is not None and key.revoked_at is None:
-                add_act(connection, self._key, replace(act, about=key.title))
+                add_act(connection, self._chain, replace(act, about=key.title))
             return _find(connection, key.id) or key
 
         return await self._database.write(write)

@@ -1,6 +1,6 @@
 """The table of questions, kept beside the logs: a row is written in the transaction of the event that it mirrors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
@@ -15,8 +15,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.inbox import inbox_payload
-from agent_fabric.infrastructure.persistence.sealing import sealed_json, unsealed_json
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sealing import RunKeys, sealed_json, unsealed_json
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
 SHORTEST_PREFIX = 4
 """Of an id, this much has to be given."""
@@ -71,12 +71,34 @@ def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event],
                 pass
 
 
-def cancel_approvals(connection: SqlConnection, run: int) -> None:
-    """Settle the open questions of a run that has ended."""
-    connection.execute(
-        "UPDATE pending_approvals SET status = ? WHERE run = ? AND status = ?",
-        (ApprovalStatus.CANCELLED, run, ApprovalStatus.PENDING),
-    )
+_UNDECIDE = (
+    "UPDATE pending_approvals SET status = ?, decided_by = '', decided_at = NULL, decided_because = '' WHERE run = ?"
+)
+_ANSWERED = (
+    # An answer is written into both tables at the same moment; the event of it has another.
+    "EXISTS (SELECT 1 FROM inbox WHERE inbox.run = pending_approvals.run AND inbox.kind = ?"
+    " AND inbox.created_at = pending_approvals.decided_at{which})"
+)
+
+
+def cancel_approvals(connection: SqlConnection, run: int, events: Sequence[Event]) -> None:
+    """Settle the questions of a run that has ended, but for those that it has recorded an answer to."""
+    recorded = _recorded(events)
+    query = f"{_UNDECIDE} AND (status = ? OR ({_ANSWERED.format(which='')} AND id NOT IN ({marks(recorded)})))"
+    connection.execute(query, (ApprovalStatus.CANCELLED, run, ApprovalStatus.PENDING, APPROVAL, *recorded))
+
+
+def reopen_approvals(connection: SqlConnection, run: int, row_id: int, events: Sequence[Event]) -> None:
+    """Take back an answer of the inbox that the run has not recorded: the table says what the log says."""
+    recorded = _recorded(events)
+    answered = _ANSWERED.format(which=" AND inbox.id = ?")
+    query = f"{_UNDECIDE} AND {answered} AND id NOT IN ({marks(recorded)})"
+    connection.execute(query, (ApprovalStatus.PENDING, run, APPROVAL, row_id, *recorded))
+
+
+def _recorded(events: Sequence[Event]) -> Sequence[str]:
+    """Return the questions that events answer; never an empty list, which not every database takes."""
+    return ["", *(event.body.approval_id for event in events if isinstance(event.body, ApprovalDecided))]
 
 
 def _sealed(cipher: Cipher | None, approval_id: str, column: str, data: bytes) -> bytes:
@@ -171,35 +193,46 @@ class SqlApprovalRepository:
 
     def _cards(self, connection: SqlConnection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
         with damage_explained():
-            return [self._card(row) for row in connection.execute(query, values)]
+            return [_card(self._database.keys, row) for row in connection.execute(query, values)]
 
-    def _card(self, row: tuple[Any, ...]) -> ApprovalCard:
-        approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because, key = row
-        args: Mapping[str, Any]
-        shown: Mapping[str, Any]
-        try:
-            cipher = self._database.keys.cipher(RunId(run_id), key)
-        except RunKeyMissing:
-            args, shown, because = {}, _UNREADABLE, because and ENCRYPTED
-        else:
-            args = _unsealed(cipher, approval_id, "arguments", arguments)
-            shown = _unsealed(cipher, approval_id, "card", card)
-            if cipher is not None and because:
-                because = _unsealed(cipher, approval_id, "reason", because.encode())
-        return ApprovalCard(
-            approval_id=approval_id,
-            run_id=RunId(run_id),
-            call_id=call_id,
-            tool=tool,
-            args=args,
-            created_at=created_at,
-            expires_at=expires_at,
-            status=ApprovalStatus(status),
-            decided_by=by,
-            decided_at=at,
-            decided_because=because,
-            **{**shown, "question": Question(shown["question"])},
-        )
+
+def cards_of(connection: SqlConnection, keys: RunKeys, run: int) -> Iterator[ApprovalCard]:
+    """Read the rows of one run.
+
+    Raises:
+        ValueError, KeyError, TypeError: one of them cannot be read.
+    """
+    for row in connection.execute(f"{_SELECT} WHERE approval.run = ?", (run,)):
+        yield _card(keys, row)
+
+
+def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
+    approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because, key = row
+    args: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    try:
+        cipher = keys.cipher(RunId(run_id), key)
+    except RunKeyMissing:
+        args, shown, because = {}, _UNREADABLE, because and ENCRYPTED
+    else:
+        args = _unsealed(cipher, approval_id, "arguments", arguments)
+        shown = _unsealed(cipher, approval_id, "card", card)
+        if cipher is not None and because:
+            because = _unsealed(cipher, approval_id, "reason", because.encode())
+    return ApprovalCard(
+        approval_id=approval_id,
+        run_id=RunId(run_id),
+        call_id=call_id,
+        tool=tool,
+        args=args,
+        created_at=created_at,
+        expires_at=expires_at,
+        status=ApprovalStatus(status),
+        decided_by=by,
+        decided_at=at,
+        decided_because=because,
+        **{**shown, "question": Question(shown["question"])},
+    )
 
 
 _SELECT = (

@@ -1,37 +1,33 @@
-"""The chain over all runs: each entry holds the head of a run's log and the hash of the entry before.
+"""Verifies the chain over all runs: each entry holds the head of a run's log and the hash of the entry before.
 
 An entry is written in the transaction of the event that it covers: when a run begins, and whenever it stops, waits or
 settles. What people do to the folder itself stands among them, in entries that belong to no run. The hash is keyed, so
-that write access to the database alone, without the user's own files, is not enough to forge the chain.
+that write access to the database alone, without the user's own files, is not enough to forge the chain. Entries that
+are missing at its end are noticed by the head that is kept outside of the database.
 """
 
 import hmac
 from collections.abc import Iterator
-from struct import pack as pack_fields
+from functools import partial
 from typing import NamedTuple
 
-from agent_fabric.application.ports.audit import ChainReport
+from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
 from agent_fabric.domain.audit_key import AuditKey
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.dialects import Dialect
-from agent_fabric.infrastructure.persistence.log_inspector import inspect_run
+from agent_fabric.infrastructure.persistence.chain_writer import (
+    ADMIN,
+    REMOVED,
+    START,
+    ChainWriter,
+    Sealed,
+    entry_hash,
+    has_entry,
+    newest_entry,
+)
+from agent_fabric.infrastructure.persistence.log_inspector import MAX_SENTENCES, inspect_run
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
-
-HEAD, REMOVED, ADMIN = "head", "removed", "admin"
-_START = b"\0" * 32
-
-
-class Sealed(NamedTuple):
-    """How far a run had come, or that it was removed."""
-
-    at: float
-    kind: str
-    run: int
-    run_id: str
-    events: int
-    head: bytes
-    note: str = ""
 
 
 class _Entry(NamedTuple):
@@ -41,39 +37,37 @@ class _Entry(NamedTuple):
     hash: bytes
 
 
-def seal(connection: SqlConnection, key: AuditKey, sealed: Sealed) -> None:
-    """Add an entry, in the caller's transaction."""
-    last = connection.execute("SELECT hash FROM audit_chain ORDER BY position DESC LIMIT 1").fetchone()
-    before = bytes(last[0]) if last else _START
-    connection.execute(
-        "INSERT INTO audit_chain (at, kind, run, run_id, events, head, note, key, hash) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*sealed, key.name, _hash(key, before, sealed)),
-    )
-
-
-def _hash(key: AuditKey, before: bytes, sealed: Sealed) -> bytes:
-    numbers = pack_fields("<dqq", sealed.at, sealed.run, sealed.events)
-    texts = f"\0{sealed.kind}\0{sealed.run_id}\0{sealed.note}\0{key.name}\0".encode()
-    return hmac.digest(key.value, before + numbers + texts + sealed.head, "sha256")
-
-
 class SqlAuditChain:
     """AuditChain over the store."""
 
-    def __init__(self, database: Database, key: AuditKey) -> None:
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
-        self._key = key
+        self._key = chain.key
+        self._heads = chain.heads
 
     async def verify(self) -> ChainReport:
+        kept, damage = self._kept_head()  # before the database is read: it must not be ahead of what is read then
+
         def read(connection: SqlConnection) -> ChainReport:
             connection.execute(self._database.dialect.begin_snapshot)  # runs that go on meanwhile are no damage
             try:
-                return _verify(connection, self._database.dialect, self._key, self._database.keys)
+                return _verify(connection, self._key, self._database.keys, kept, damage)
             finally:
                 connection.execute("COMMIT")
 
-        return await self._database.read(read)
+        report = await self._database.read(read)
+        heads = self._heads
+        if heads is not None and not damage:
+            await self._database.read(
+                lambda connection: heads.advance(newest_entry(connection), partial(has_entry, connection))
+            )
+        return report
+
+    def _kept_head(self) -> tuple[ChainHead | None, list[str]]:
+        try:
+            return (None if self._heads is None else self._heads.read()), []
+        except HeadDamaged as problem:
+            return None, [f"the head that is kept outside of the database is damaged: {problem}"]
 
     async def holds(self, head: str) -> bool:
         try:
@@ -83,35 +77,77 @@ class SqlAuditChain:
         query = "SELECT 1 FROM audit_chain WHERE hash = ?"
         return await self._database.read(lambda connection: connection.execute(query, (digest,)).fetchone() is not None)
 
+    async def head(self) -> ChainHead:
+        return await self._database.read(newest_entry)
 
-def _verify(connection: SqlConnection, dialect: Dialect, key: AuditKey, keys: RunKeys) -> ChainReport:
-    damage: list[str] = []
-    before, expected, unknown = _START, 1, 0
+    async def accept(self) -> str:
+        if self._heads is None:
+            return ""
+        kept, _ = self._kept_head()
+        try:
+            self._heads.replace(await self.head())
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"The head of the audit chain cannot be kept: {problem.strerror or problem}",
+                hint="Check that your data folder can be written.",
+            ) from None
+        return "" if kept is None else kept.hash.hex()
+
+
+def _verify(
+    connection: SqlConnection, key: AuditKey, keys: RunKeys, kept: ChainHead | None, damage: list[str]
+) -> ChainReport:
+    before, expected, unknown = START, 1, 0
     newest: dict[int, Sealed] = {}
+    damage = list(damage)
     for entry in _entries(connection):
         if entry.position != expected:
             damage.append(f"entry {expected} of the chain is missing")
         if entry.key != key.name:
             unknown += 1
-        elif not hmac.compare_digest(_hash(key, before, entry.sealed), entry.hash):
+        elif not hmac.compare_digest(entry_hash(key, before, entry.sealed), entry.hash):
             damage.append(f"entry {entry.position} of the chain is not what was recorded, or does not follow")
         before, expected = entry.hash, entry.position + 1
         if entry.sealed.kind != ADMIN:
             newest[entry.sealed.run] = entry.sealed
-    if expected <= _last_given(connection, dialect, "audit_chain"):
-        damage.append(f"the chain was cut behind entry {expected - 1}")
-    known = {int(number): str(run_id) for number, run_id in connection.execute("SELECT number, run_id FROM runs")}
-    damage += _missing_runs(_last_given(connection, dialect, "runs"), known, newest)
-    for number, run_id in sorted(known.items()):
-        damage += _damage_of(connection, keys, run_id, newest.get(number))
+    entries = expected - 1
+    if kept is not None and not has_entry(connection, kept):
+        damage.append(_removed_entries(kept, entries))
+    first, runs = min(newest, default=0), 0
+    for number, run_id in connection.execute("SELECT number, run_id FROM runs ORDER BY number"):
+        runs += 1
+        damage += _damage_of(connection, keys, str(run_id), newest.pop(number, None), chained=number >= first)
+        if len(damage) > MAX_SENTENCES:
+            damage[MAX_SENTENCES:] = ["there is more damage than is told here"]
     removed = sum(entry.kind == REMOVED for entry in newest.values())
+    damage += [
+        f"run {entry.run_id} is missing, and no removal is recorded"
+        for entry in newest.values()
+        if entry.kind != REMOVED
+    ]
+    query = "SELECT id FROM pending_approvals WHERE run NOT IN (SELECT number FROM runs) ORDER BY id LIMIT 20"
+    damage += [f"approval {approval_id} belongs to no run" for (approval_id,) in connection.execute(query)]
     return ChainReport(
-        entries=expected - 1,
-        runs=len(known),
+        entries=entries,
+        runs=runs,
         removed=removed,
         head=before.hex(),
         damage=tuple(damage),
         unknown_key=unknown,
+        kept_head="" if kept is None else kept.hash.hex(),
+    )
+
+
+def _removed_entries(kept: ChainHead, entries: int) -> str:
+    if entries < kept.position:
+        return (
+            f"the chain was cut behind entry {entries}: entry {kept.position} was recorded outside of the database, so "
+            f"{kept.position - entries} entries are gone, with the runs and acts that they stand for; if you removed "
+            "them yourself: fabric audit verify --accept"
+        )
+    return (
+        f"entry {kept.position} of the chain is not the one that was recorded outside of the database: the newest "
+        "entries were removed, and others written in their place; if you did so yourself: fabric audit verify --accept"
     )
 
 
@@ -121,35 +157,23 @@ def _entries(connection: SqlConnection) -> Iterator[_Entry]:
         yield _Entry(position, Sealed(*sealed), key, digest)
 
 
-def _missing_runs(last: int, known: dict[int, str], newest: dict[int, Sealed]) -> list[str]:
-    found = []
-    for number in range(1, last + 1):
-        entry = newest.get(number)
-        if number in known:
-            if entry is not None and entry.kind == REMOVED:
-                found.append(f"run {entry.run_id} was removed, but there is one with its number")
-        elif entry is None:
-            found.append(f"run number {number} is missing, and nothing is known about it")
-        elif entry.kind != REMOVED:
-            found.append(f"run {entry.run_id} is missing, and no removal is recorded")
-    return found
-
-
-def _damage_of(connection: SqlConnection, keys: RunKeys, run_id: str, entry: Sealed | None) -> list[str]:
+def _damage_of(
+    connection: SqlConnection, keys: RunKeys, run_id: str, entry: Sealed | None, *, chained: bool
+) -> Iterator[str]:
+    """Say what is wrong with a run that is there; one that is older than the chain has no entry."""
+    if entry is None:
+        if chained:
+            yield f"run {run_id} is in no entry of the chain"
+    elif entry.kind == REMOVED:
+        yield f"run {entry.run_id} was removed, but there is one with its number"
     condition = inspect_run(connection, keys, RunId(run_id))
-    damage = [f"run {run_id}: {sentence}" for sentence in condition.damage]
+    yield from (f"run {run_id}: {sentence}" for sentence in condition.damage)
     if entry is None or entry.kind == REMOVED:
-        return damage
+        return
     if condition.events < entry.events:
-        damage.append(f"run {run_id}: {entry.events - condition.events} events at its end are missing")
-        return damage
+        yield f"run {run_id}: {entry.events - condition.events} events at its end are missing"
+        return
     query = "SELECT hash FROM events JOIN runs ON runs.number = events.run WHERE run_id = ? AND seq = ?"
     row = connection.execute(query, (run_id, entry.events - 1)).fetchone()
     if row is None or bytes(row[0]) != entry.head:
-        damage.append(f"run {run_id}: its log is not the one that was recorded")
-    return damage
-
-
-def _last_given(connection: SqlConnection, dialect: Dialect, table: str) -> int:
-    row = connection.execute(dialect.last_number, (table,)).fetchone()
-    return int(row[0]) if row and row[0] is not None else 0
+        yield f"run {run_id}: its log is not the one that was recorded"

@@ -24,8 +24,17 @@ def chained(
     before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str, payload: bytes
 ) -> bytes:
     """Return the hash of an event, which covers everything before it as well."""
+    digest = chaining(before, seq, ts, kind, version, lane, step)
+    digest.update(payload)
+    return digest.digest()
+
+
+def chaining(
+    before: bytes, seq: int, ts: float, kind: str, version: int, lane: str | None, step: str
+) -> "hashlib._Hash":
+    """Begin the hash of an event; its payload is still missing."""
     place = pack_fields("<qdq", seq, ts, version) + f"\0{kind}\0{lane or ''}\0{step}\0".encode()
-    return hashlib.sha256(before + place + payload).digest()
+    return hashlib.sha256(before + place)
 
 
 def number_of(connection: SqlConnection, run_id: RunId) -> int:

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.application.ports.runs import HeldLog, HeldRun, InboxRow, NewRun
-from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.application.ports.runs import APPROVAL, HeldLog, HeldRun, InboxRow, NewRun
 from agent_fabric.domain.errors import DriverConflict, RunHeld, RunKeyMissing, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
@@ -22,8 +21,8 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
-from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals
-from agent_fabric.infrastructure.persistence.audit_chain import HEAD, Sealed, seal
+from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals, reopen_approvals
+from agent_fabric.infrastructure.persistence.chain_writer import HEAD, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.codec import encode
 from agent_fabric.infrastructure.persistence.event_bodies import stored_blobs
 from agent_fabric.infrastructure.persistence.event_rows import (
@@ -88,11 +87,11 @@ class SqliteRunRepository:
     """RunRepository in one SQLite file, shared by any number of processes."""
 
     def __init__(
-        self, store: Store, clock: Clock, followers: Sequence[LogFollower] = (), key: AuditKey = UNKEYED
+        self, store: Store, clock: Clock, followers: Sequence[LogFollower] = (), chain: ChainWriter | None = None
     ) -> None:
         self._store = store
         self._clock = clock
-        self._key = key
+        self._chain = ChainWriter() if chain is None else chain
         self._followers = followers
         self._inbox = Inbox(store, self.flush)
         self._held: set[_SqliteHeldRun] = set()
@@ -110,7 +109,7 @@ class SqliteRunRepository:
         def write(connection: SqlConnection) -> None:
             if held.number:  # a second attempt, after another write of the same commit failed: it may differ
                 self._store.locks.release(held.number)
-            held.number = add_run(connection, run_id, since)
+            held.number = add_run(connection, run_id, events[0].ts)
             if key is not None:
                 add_key(connection, held.number, key.sealed)
             # The run is invisible before this transaction ends, so no other process can have its lock.
@@ -173,7 +172,9 @@ class SqliteRunRepository:
         await self._store.writer.write(write)
 
     def _hold(self, run_id: RunId, number: int = 0, cipher: Cipher | None = None) -> "_SqliteHeldRun":
-        held = _SqliteHeldRun(self._store, self._inbox, self._followers, self._key, self._held, run_id, number, cipher)
+        held = _SqliteHeldRun(
+            self._store, self._inbox, self._followers, self._chain, self._held, run_id, number, cipher
+        )
         if cipher is not None:
             self.encrypted.add(run_id)
             held.on_leaving = partial(self.encrypted.discard, run_id)
@@ -213,7 +214,7 @@ class _SqliteHeldRun:
         store: Store,
         inbox: Inbox,
         followers: Sequence[LogFollower],
-        key: AuditKey,
+        chain: ChainWriter,
         siblings: "set[_SqliteHeldRun]",
         run_id: RunId,
         number: int,
@@ -222,7 +223,7 @@ class _SqliteHeldRun:
         self._store = store
         self._cipher = cipher
         """What everything is sealed with; None if the run is not encrypted."""
-        self._key = key
+        self._chain = chain
         self._siblings = siblings
         siblings.add(self)
         self._inbox = inbox
@@ -278,6 +279,8 @@ class _SqliteHeldRun:
             if following is not NO_CONSEQUENCES:
                 self._write_consequences(connection, following, events[-1], head)
             for row in consumed:
+                if row.kind == APPROVAL:
+                    reopen_approvals(connection, self.number, row.row_id, following.approvals)
                 connection.execute("DELETE FROM inbox WHERE id = ?", (row.row_id,))
 
         def after() -> None:
@@ -325,11 +328,11 @@ class _SqliteHeldRun:
         if following.approvals:
             note_approvals(connection, number, following.approvals, self._cipher)
         if following.cancel_approvals:
-            cancel_approvals(connection, number)
+            cancel_approvals(connection, number, following.approvals)
         if following.empty_inbox:
             empty_inbox(connection, number)
         if following.seal:
-            seal(connection, self._key, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
+            self._chain.seal(connection, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
 
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run without a driver; its mirrors are written when it is taken."""
@@ -338,7 +341,7 @@ class _SqliteHeldRun:
         if isinstance(created, RunCreated) and created.encrypted:
             cipher, sealed = self._store.keys.new(new.run_id)
             add_key(connection, number, sealed)
-        child = _SqliteHeldRun(self._store, self._inbox, (), self._key, set(), new.run_id, number, cipher)
+        child = _SqliteHeldRun(self._store, self._inbox, (), self._chain, set(), new.run_id, number, cipher)
         rows, blobs, head = child._rows((new.created,))
         child._insert(connection, rows, blobs)
         child._write_consequences(connection, consequences(new.run_id, None, (new.created,)), new.created, head)

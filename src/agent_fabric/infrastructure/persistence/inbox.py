@@ -114,7 +114,9 @@ def _read(
         try:
             with damage_explained():
                 answers[run] = [
-                    InboxRow(row_id=row_id, kind=kind, payload=load_json(_unsealed(ciphers.get(run), kind, payload)))
+                    InboxRow(
+                        row_id=row_id, kind=kind, payload=load_json(unsealed_payload(ciphers.get(run), kind, payload))
+                    )
                     for _, row_id, kind, payload in found
                 ]
         except StoreUnavailable as problem:
@@ -127,7 +129,12 @@ def inbox_payload(cipher: Cipher | None, kind: str, data: bytes) -> bytes:
     return data if cipher is None else sealed_json(cipher, f"inbox\0{kind}", data)
 
 
-def _unsealed(cipher: Cipher | None, kind: str, payload: bytes) -> bytes:
+def unsealed_payload(cipher: Cipher | None, kind: str, payload: bytes) -> bytes:
+    """Return what `inbox_payload` was given.
+
+    Raises:
+        ValueError: it was changed, or belongs elsewhere.
+    """
     if cipher is None or (kind in _OURS and not is_sealed(payload)):
         return payload
     return unsealed_json(cipher, f"inbox\0{kind}", payload)

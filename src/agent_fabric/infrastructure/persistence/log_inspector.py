@@ -1,15 +1,31 @@
-"""Recomputes the hashes of a run's log and of the texts that it refers to."""
+"""Recomputes the hashes of a run's log and of the texts that it refers to, and compares the tables that follow from it.
+
+Rows and blobs are read piece by piece: how much memory that takes depends neither on the length of a log nor on the
+size of an event.
+"""
 
 import hashlib
 import zlib
+from collections.abc import Iterator
 
 from agent_fabric.application.ports.audit import LogCondition
+from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import RunKeyMissing
-from agent_fabric.domain.ids import RunId
-from agent_fabric.infrastructure.persistence.event_bodies import ReadBody, body_reader
-from agent_fabric.infrastructure.persistence.event_rows import chained, locate
-from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.consequences import has_consequences
+from agent_fabric.infrastructure.persistence.codec import decode
+from agent_fabric.infrastructure.persistence.event_bodies import blob_place
+from agent_fabric.infrastructure.persistence.event_rows import chaining, locate
+from agent_fabric.infrastructure.persistence.projections import Projection
+from agent_fabric.infrastructure.persistence.sealing import RunKeys, event_place, is_sealed, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+
+LARGE_BYTES = 4 * 1024 * 1024
+"""A payload or blob above this size is hashed, and not kept in memory."""
+PIECE_BYTES = 1024 * 1024
+MAX_SENTENCES = 1_000
+"""Damage of one log above this is counted, not described."""
 
 
 class SqlLogInspector:
@@ -19,7 +35,14 @@ class SqlLogInspector:
         self._database = database
 
     async def inspect(self, run_id: RunId) -> LogCondition:
-        return await self._database.read(lambda connection: inspect_run(connection, self._database.keys, run_id))
+        def read(connection: SqlConnection) -> LogCondition:
+            connection.execute(self._database.dialect.begin_snapshot)  # a run that goes on meanwhile is no damage
+            try:
+                return inspect_run(connection, self._database.keys, run_id)
+            finally:
+                connection.execute("COMMIT")
+
+        return await self._database.read(read)
 
 
 def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogCondition:
@@ -29,26 +52,130 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
         RunNotFound: there is none with this id.
     """
     number, key = locate(connection, run_id)
-    read: ReadBody | None
     try:
-        read = body_reader(connection, number, keys.cipher(run_id, key))
+        bodies: _Bodies | None = _Bodies(connection, keys.cipher(run_id, key))
     except RunKeyMissing:
-        read = None
+        bodies = None
     ((status,),) = connection.execute("SELECT status FROM runs WHERE number = ?", (number,)).fetchall()
-    query = "SELECT seq, ts, kind, version, lane, step, payload, hash FROM events WHERE run = ? ORDER BY seq"
-    damage: list[str] = []
+    damage = _Sentences()
+    projection = Projection(run_id)
+    readable = bodies is not None
     head, expected = hashlib.sha256(run_id.encode()).digest(), 0
-    for seq, ts, kind, version, lane, step, payload, digest in connection.execute(query, (number,)):
+    for position, seq, ts, kind, version, lane, step, size, small, digest in connection.execute(
+        _ROWS, (LARGE_BYTES, number)
+    ):
         if seq != expected:
-            damage.append(f"event {expected} is missing")
-        if chained(head, seq, ts, kind, version, lane, step, payload) != digest:
-            damage.append(f"event {seq} ({kind}) is not what was recorded, or does not follow the one before")
-        try:
-            if read is not None:
-                read(seq, kind, version, payload)
-        except RunKeyMissing:
-            read = None
-        except (ValueError, zlib.error) as problem:
-            damage.append(f"event {seq} ({kind}) cannot be read: {problem}")
+            damage.add(f"event {expected} is missing")
+        hashed = chaining(head, seq, ts, kind, version, lane, step)
+        for piece in (small,) if small is not None else _pieces(connection, _PAYLOAD, position, size):
+            hashed.update(piece)
+        if hashed.digest() != digest:
+            damage.add(f"event {seq} ({kind}) is not what was recorded, or does not follow the one before")
+        payload = small
+        if payload is None and has_consequences(kind):
+            payload = b"".join(_pieces(connection, _PAYLOAD, position, size))
+        if bodies is not None and payload is not None:
+            try:
+                bodies.large = False
+                body = decode(kind, version, bodies.plain(seq, kind, payload), bodies.blob)
+                event = Event(seq, ts, LaneId(lane) if lane is not None else None, step, body)
+                projection.follow(event, whole=not bodies.large)
+            except RunKeyMissing:
+                bodies, readable = None, False
+            except (ValueError, zlib.error, KeyError, TypeError, AttributeError, RecursionError) as problem:
+                damage.add(f"event {seq} ({kind}) cannot be read: {problem}")
+                readable = False
         head, expected = digest, seq + 1
-    return LogCondition(events=expected, head=head.hex(), status=str(status), damage=tuple(damage))
+    if bodies is not None and readable:
+        for sentence in projection.damage(connection, keys, number, bodies.cipher):
+            damage.add(sentence)
+    return LogCondition(events=expected, head=head.hex(), status=str(status), damage=damage.told())
+
+
+_ROWS = (
+    "SELECT position, seq, ts, kind, version, lane, step, length(payload),"
+    " CASE WHEN length(payload) <= ? THEN payload END, hash FROM events WHERE run = ? ORDER BY seq"
+)
+_PAYLOAD = "SELECT substr(payload, ?, ?) FROM events WHERE position = ?"
+_DATA = "SELECT substr(data, ?, ?) FROM blobs WHERE hash = ?"
+
+
+class _Sentences:
+    """What is damaged, with a limit."""
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        self._more = 0
+
+    def add(self, sentence: str) -> None:
+        if len(self._kept) < MAX_SENTENCES:
+            self._kept.append(sentence)
+        else:
+            self._more += 1
+
+    def told(self) -> tuple[str, ...]:
+        return (*self._kept, f"and {self._more} more") if self._more else tuple(self._kept)
+
+
+class _Bodies:
+    """Reads what events of one run say; of a large text, only the hash is checked."""
+
+    def __init__(self, connection: SqlConnection, cipher: Cipher | None) -> None:
+        self._connection = connection
+        self.cipher = cipher
+        self.large = False
+        """Whether a text was too large to be returned."""
+
+    def plain(self, seq: int, kind: str, payload: bytes) -> bytes:
+        if self.cipher is not None:
+            return unsealed_json(self.cipher, event_place(seq, kind), payload)
+        if is_sealed(payload):
+            raise RunKeyMissing("The run's key was removed")
+        return payload
+
+    def blob(self, address: bytes) -> bytes:
+        """Return a blob's content; of a large one, what stands for it.
+
+        Raises:
+            ValueError, zlib.error: it is missing, or not what it was.
+        """
+        row = self._connection.execute("SELECT length(data) FROM blobs WHERE hash = ?", (address,)).fetchone()
+        if row is None:
+            raise ValueError(f"blob {address.hex()} is missing or not what it was")
+        stored = _pieces(self._connection, _DATA, address, int(row[0]))
+        if self.cipher is not None:
+            stored = iter((self.cipher.unseal(blob_place(address), b"".join(stored)),))
+        digest, size, kept = hashlib.sha256(), 0, list[bytes]()
+        for piece in _unpacked(stored):
+            digest.update(piece)
+            size += len(piece)
+            if size <= LARGE_BYTES:
+                kept.append(piece)
+        if self.cipher is None and digest.digest() != address:
+            raise ValueError(f"blob {address.hex()} is missing or not what it was")
+        if size <= LARGE_BYTES:
+            return b"".join(kept)
+        self.large = True
+        return b"(a text of %d bytes)" % size
+
+
+def _pieces(connection: SqlConnection, query: str, which: object, size: int) -> Iterator[bytes]:
+    for first in range(1, size + 1, PIECE_BYTES):
+        ((piece,),) = connection.execute(query, (first, PIECE_BYTES, which)).fetchall()
+        yield bytes(piece)
+
+
+def _unpacked(stored: Iterator[bytes]) -> Iterator[bytes]:
+    """Undo `codec.pack` piece by piece.
+
+    Raises:
+        ValueError, zlib.error: it is not whole.
+    """
+    unpacking = zlib.decompressobj()
+    for data in stored:
+        yield unpacking.decompress(data, PIECE_BYTES)
+        while unpacking.unconsumed_tail:
+            yield unpacking.decompress(unpacking.unconsumed_tail, PIECE_BYTES)
+    yield unpacking.flush()
+    if not unpacking.eof:
+        raise ValueError("a blob is cut off")

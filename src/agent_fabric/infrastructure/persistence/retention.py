@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import RunHeld
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.audit_chain import REMOVED, Sealed, seal
+from agent_fabric.infrastructure.persistence.chain_writer import REMOVED, ChainWriter, Sealed
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
@@ -31,11 +30,11 @@ _SETTLED = [status.value for status in RunStatus if status.settled]
 class SqlRetentionStore:
     """RetentionStore over the store and the folders of runs."""
 
-    def __init__(self, database: Database, folder_of: Callable[[RunId], str], clock: Clock, key: AuditKey) -> None:
+    def __init__(self, database: Database, folder_of: Callable[[RunId], str], clock: Clock, chain: ChainWriter) -> None:
         self._database = database
         self._folder_of = folder_of
         self._clock = clock
-        self._key = key
+        self._chain = chain
         self._removed_keys = False
         """Whether the write-ahead log may still hold keys of runs that are gone."""
 
@@ -83,7 +82,7 @@ class SqlRetentionStore:
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE run = ?", (number,)
         ).fetchall()
         head = head_of(connection, number)
-        seal(connection, self._key, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
+        self._chain.seal(connection, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
         if encrypted:
             _execute(connection, erase)
         for table, column in (

@@ -7,12 +7,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_fabric.application.ports.audit import HeadKeeper
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.event_store import LogFollower, SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
@@ -44,6 +46,7 @@ def open_storage(
     ids: IdSource,
     run_dir: Callable[[RunId], str],
     audit_key: AuditKey = UNKEYED,
+    audit_heads: HeadKeeper | None = None,
     open_keyring: Callable[[], KeySealer] | None = None,
     followers: Sequence[LogFollower] = (),
 ) -> Storage:
@@ -55,10 +58,11 @@ def open_storage(
         ids: Names for runs that an idempotency key reserves.
         run_dir: The folder of a run, which retention deletes with it.
         audit_key: The key of the audit chain.
+        audit_heads: Where the head of the chain is kept outside of the database.
         open_keyring: The user's keyring; called when the first encrypted run needs it.
         followers: Mirrors of the logs.
     """
-    return _SqliteStorage(folder, clock, ids, run_dir, audit_key, RunKeys(open_keyring), followers)
+    return _SqliteStorage(folder, clock, ids, run_dir, audit_key, audit_heads, RunKeys(open_keyring), followers)
 
 
 def _lazy(path: str, arguments: str) -> Any:
@@ -77,14 +81,14 @@ class _SqliteStorage:
 
     queue: "SqlRunQueue" = _lazy("run_queue.SqlRunQueue", "_store _clock")
     vectors: "SqlRunVectors" = _lazy("run_vectors.SqlRunVectors", "_store catalogue")
-    users: "SqlUserRepository" = _lazy("users.SqlUserRepository", "_store _key")
-    api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _key")
+    users: "SqlUserRepository" = _lazy("users.SqlUserRepository", "_store _chain")
+    api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
-    acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _key")
-    chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _key")
+    acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")
+    chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _chain")
     logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")
-    retention: "SqlRetentionStore" = _lazy("retention.SqlRetentionStore", "_store _run_dir _clock _key")
+    retention: "SqlRetentionStore" = _lazy("retention.SqlRetentionStore", "_store _run_dir _clock _chain")
     gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "_store")
     copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "_store.path _store.locks")
 
@@ -95,6 +99,7 @@ class _SqliteStorage:
         ids: IdSource,
         run_dir: Callable[[RunId], str],
         audit_key: AuditKey,
+        heads: HeadKeeper | None,
         keys: RunKeys,
         followers: Sequence[LogFollower],
     ) -> None:
@@ -102,13 +107,13 @@ class _SqliteStorage:
         self._clock = clock
         self._ids = ids
         self._run_dir = run_dir
-        self._key = audit_key
+        self._chain = ChainWriter(audit_key, heads)
         self._followers = followers
-        self._store = Store(folder / "fabric.db", keys)
+        self._store = Store(folder / "fabric.db", keys, self._chain)
 
     @cached_property
     def runs(self) -> SqliteRunRepository:
-        return SqliteRunRepository(self._store, self._clock, self._followers, self._key)
+        return SqliteRunRepository(self._store, self._clock, self._followers, self._chain)
 
     @property
     def mirrors(self) -> SqliteRunRepository:

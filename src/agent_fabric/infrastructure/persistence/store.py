@@ -13,6 +13,7 @@ import apsw
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import connect, explained
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
@@ -34,8 +35,9 @@ class Store:
 
     dialect = SQLITE
 
-    def __init__(self, path: Path, keys: RunKeys = NO_KEYS) -> None:
+    def __init__(self, path: Path, keys: RunKeys = NO_KEYS, chain: ChainWriter | None = None) -> None:
         self.path = path
+        self._chain = chain
         self.keys = keys
         """Of the runs that are encrypted."""
         self.locks = RunLocks(path.with_name("locks"))
@@ -48,7 +50,7 @@ class Store:
     @cached_property
     def writer(self) -> Writer:
         """The one writer of this process."""
-        return Writer(self.path)
+        return Writer(self.path, self._chain)
 
     def write(self, write: Callable[[apsw.Connection], T]) -> "asyncio.Future[T]":
         """Run `write` in a transaction; see `Writer.write`."""

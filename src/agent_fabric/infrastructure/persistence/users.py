@@ -6,11 +6,11 @@ from typing import Any
 from agent_fabric.application.ports.identity import UserChange
 from agent_fabric.domain.accounts import User
 from agent_fabric.domain.acts import Act
-from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity import Role, Scope, known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_at FROM users"
@@ -19,9 +19,9 @@ _SELECT = "SELECT name, password, role, scopes, disabled, tokens_after, created_
 class SqlUserRepository:
     """UserRepository; each change adds an entry to the audit chain in its transaction."""
 
-    def __init__(self, database: Database, key: AuditKey) -> None:
+    def __init__(self, database: Database, chain: ChainWriter) -> None:
         self._database = database
-        self._key = key
+        self._chain = chain
 
     async def find(self, name: str) -> User | None:
         return self._database.read_now(lambda connection: _find(connection, name))
@@ -39,7 +39,7 @@ class SqlUserRepository:
                     hint=f"Change them with: fabric users set {user.name}",
                 )
             _put(connection, user)
-            add_act(connection, self._key, act)
+            add_act(connection, self._chain, act)
 
         await self._database.write(write)
 
@@ -59,7 +59,7 @@ class SqlUserRepository:
             if keep_an_admin and _is_admin(before) and not _is_admin(after):
                 _require_another_admin(connection, name)
             _put(connection, after)
-            add_act(connection, self._key, act)
+            add_act(connection, self._chain, act)
             return after
 
         return await self._database.write(write)
@@ -69,7 +69,7 @@ class SqlUserRepository:
             if _is_admin(_require(connection, name)) and keep_an_admin:
                 _require_another_admin(connection, name)
             connection.execute("DELETE FROM users WHERE name = ?", (name,))
-            add_act(connection, self._key, act)
+            add_act(connection, self._chain, act)
 
         await self._database.write(write)
 

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, connect, explained
 
 FAST_COMMIT_S = 0.005
@@ -32,8 +34,9 @@ _Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 class Writer:
     """The only connection of this process that writes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, chain: ChainWriter | None = None) -> None:
         self._path = path
+        self._chain = ChainWriter() if chain is None else chain
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._connection = connect(path)
         self._free = threading.Lock()
@@ -101,6 +104,7 @@ class Writer:
         if self._beside:
             with suppress(StoreUnavailable):
                 self._transact([])
+        _call(partial(self._chain.committed, self._connection, patient=True))
         self._connection.close()
 
     def _run(self) -> None:
@@ -145,10 +149,12 @@ class Writer:
                 values = [write(connection) for write in writes]
                 connection.execute("COMMIT")
             except BaseException:
+                self._chain.rolled_back()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
         self._commit_s = time.monotonic() - started
+        _call(partial(self._chain.committed, connection))
         return values
 
 

@@ -25,13 +25,15 @@ class AlertWebhook:
     With a secret, the header `X-Fabric-Signature: t=SECONDS,v1=HEX` is sent: HMAC-SHA256 over `SECONDS.BODY`.
     """
 
-    def __init__(self, secrets: Mapping[str, str | None], resolve: Resolve, clock: Clock) -> None:
+    def __init__(
+        self, secrets: Mapping[str, str | None], resolve: Resolve, clock: Clock, *, setting: str = "alerts"
+    ) -> None:
         self._secrets = secrets
         """For each address the reference to its secret."""
         self._resolve = resolve
         self._clock = clock
         hosts = [_host(address) for address in secrets]
-        self._requests = HttpRequests(WebConfig(max_redirects=0), AddressGuard(hosts, setting="alerts"))
+        self._requests = HttpRequests(WebConfig(max_redirects=0), AddressGuard(hosts, setting=setting))
 
     async def post(self, address: str, message: Mapping[str, Any]) -> None:
         body = orjson.dumps(dict(message))

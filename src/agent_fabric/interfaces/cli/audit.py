@@ -1,23 +1,36 @@
 """`fabric audit`: the audit log, and its integrity."""
 
 import asyncio
+import os
 import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.audit.verify_chain import VerifyChain
-from agent_fabric.bootstrap.local import open_records
-from agent_fabric.domain.acts import Act
+from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
+from agent_fabric.bootstrap.local import Records, open_records, owner_here
+from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.audit import AuditEntry, audit_of
-from agent_fabric.domain.errors import Forbidden, RunKeyMissing
+from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
+from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, existing_root, fabric_root
-from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    Workspace,
+    configuration,
+    existing_root,
+    fabric_root,
+    own_root,
+    require_a_person,
+)
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, shortened, styled
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if, server_of, with_client
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
@@ -78,19 +91,27 @@ def verify(
     shared: Annotated[
         bool, typer.Option("--shared", help="Others use this folder, too: do not mind entries with their keys.")
     ] = False,
+    accept: Annotated[
+        bool,
+        typer.Option("--accept", help="You removed or replaced the record yourself: expect it as it is from now on."),
+    ] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check that no event was changed, no log cut and no run removed unnoticed.
+    """Check that no event was changed, no log cut, no run removed, and no status or approval changed beside its log.
 
-    Note the head down on another machine: with `--expect` a record that was rewritten as a whole is detected, too.
+    Your data folder keeps the newest head, so removed newest runs are noticed. Note the head down on another machine:
+    with `--expect` a record that was rewritten as a whole, by someone with your rights, is detected, too.
 
     Exit codes: 0 all is as it was recorded, 1 it is not.
     """
     url = server_of(workspace, server)
+    refuse_if(
+        accept and url is not None, "A server's record is accepted on its own machine", hint="Leave out --server."
+    )
     if url is None:
-        report = _verified_here(workspace, expect, shared=shared)
+        report = _verified_here(workspace, expect, shared=shared, accept=accept)
     else:
         report = with_client(url, lambda client: client.audit.verify(expect=expect, shared=shared))
     if as_json:
@@ -100,12 +121,41 @@ def verify(
     return COMPLETED if report["holds"] else FAILED
 
 
-def _verified_here(workspace: str | None, expect: str, *, shared: bool) -> Json:
-    records = open_records(existing_root(workspace))
+def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: bool) -> Json:
+    root = fabric_root(workspace)
+    if not Layout(root).database.exists() and (gone := missing_record(root)) is not None:
+        return CHAIN.dump(gone)
+    if accept:
+        require_a_person()
+    records = open_records(own_root(workspace) if accept else existing_root(workspace))
+
+    async def verified() -> Json:
+        chain = records.storage.chain
+        if accept:
+            act = Act.of(owner_here(), Deed.RECORD_ACCEPTED, at=SystemClock().now(), about=str(root))
+            await AcceptHead(chain, records.storage.acts)(act)
+        report = await VerifyChain(chain)(expect=expect, shared=shared)
+        await _send_head(records)
+        return CHAIN.dump(report)
+
     try:
-        return CHAIN.dump(asyncio.run(VerifyChain(records.storage.chain)(expect=expect, shared=shared)))
+        return asyncio.run(verified())
     finally:
         records.close()
+
+
+async def _send_head(records: Records) -> None:
+    """Send the head to where the configuration says; what fails is only said, since the check itself has not."""
+    root = records.layout.root
+    try:
+        config = configuration(root).config
+    except FabricError as problem:
+        print_warning(f"The head was not sent anywhere: {problem.message}")
+        return
+    if config.audit.head_to:
+        resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
+        for sentence in await send_head_once(records.storage.chain, root, config.audit, resolve):
+            print_warning(sentence)
 
 
 def _print_report(report: Json) -> None:
@@ -116,6 +166,13 @@ def _print_report(report: Json) -> None:
         counts += f", {report['unknown_key']} of them with another key and not checked"
     mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)
     sys.stdout.write(f"{mark} {counts}\nhead {report['head']}\n")
+    if not report["kept_head"]:
+        sys.stdout.write(
+            "No head of this folder was kept outside of the database yet: runs that were removed before now are not "
+            "noticed.\n"
+        )
+    elif report["holds"]:
+        sys.stdout.write(f"Later: fabric audit verify --expect {report['head']}\n")
 
 
 def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool) -> list[Act]:

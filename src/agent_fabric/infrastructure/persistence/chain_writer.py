@@ -1,0 +1,82 @@
+"""Adds entries to the audit chain, and keeps the chain's head outside of the database after each commit."""
+
+import hmac
+from struct import pack as pack_fields
+from typing import NamedTuple
+
+from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
+from agent_fabric.domain.audit_key import UNKEYED, AuditKey
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
+
+HEAD, REMOVED, ADMIN = "head", "removed", "admin"
+START = b"\0" * 32
+
+
+class Sealed(NamedTuple):
+    """How far a run had come, or that it was removed."""
+
+    at: float
+    kind: str
+    run: int
+    run_id: str
+    events: int
+    head: bytes
+    note: str = ""
+
+
+class ChainWriter:
+    """Writes the audit chain of one store with one key. Its methods are called where the store is written."""
+
+    def __init__(self, key: AuditKey = UNKEYED, heads: HeadKeeper | None = None) -> None:
+        self.key = key
+        self.heads = heads
+        self._added: ChainHead | None = None
+        """Newest entry of the transaction under way."""
+        self._committed: ChainHead | None = None
+        """Newest committed entry that is not kept outside yet."""
+
+    def seal(self, connection: SqlConnection, sealed: Sealed) -> None:
+        """Add an entry, in the caller's transaction."""
+        last = newest_entry(connection)
+        digest = entry_hash(self.key, last.hash or START, sealed)
+        # The position is counted here: a counter of the database could be set back with the rows.
+        connection.execute(
+            "INSERT INTO audit_chain (position, at, kind, run, run_id, events, head, note, key, hash) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (last.position + 1, *sealed, self.key.name, digest),
+        )
+        self._added = ChainHead(last.position + 1, digest)
+
+    def rolled_back(self) -> None:
+        """Forget the entries of a transaction that failed."""
+        self._added = None
+
+    def committed(self, connection: SqlConnection, *, patient: bool = False) -> None:
+        """Keep the head of a transaction that is durable."""
+        if self._added is not None:
+            self._committed, self._added = self._added, None
+        if self._committed is None:
+            return
+        if self.heads is None or self.heads.advance(
+            self._committed, lambda kept: has_entry(connection, kept), patient=patient
+        ):
+            self._committed = None
+
+
+def newest_entry(connection: SqlConnection) -> ChainHead:
+    """Return the newest entry of the chain."""
+    row = connection.execute("SELECT position, hash FROM audit_chain ORDER BY position DESC LIMIT 1").fetchone()
+    return ChainHead(int(row[0]), bytes(row[1])) if row else ChainHead(0, b"")
+
+
+def has_entry(connection: SqlConnection, head: ChainHead) -> bool:
+    """Tell whether the chain has this entry at its place."""
+    row = connection.execute("SELECT hash FROM audit_chain WHERE position = ?", (head.position,)).fetchone()
+    return bytes(row[0]) == head.hash if row else head == ChainHead(0, b"")
+
+
+def entry_hash(key: AuditKey, before: bytes, sealed: Sealed) -> bytes:
+    """Return the hash of an entry, which covers everything before it as well."""
+    numbers = pack_fields("<dqq", sealed.at, sealed.run, sealed.events)
+    texts = f"\0{sealed.kind}\0{sealed.run_id}\0{sealed.note}\0{key.name}\0".encode()
+    return hmac.digest(key.value, before + numbers + texts + sealed.head, "sha256")

@@ -1,0 +1,128 @@
+"""Compares the tables that follow from logs with the logs: the status of runs, and the questions to people."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus, follow_approvals
+from agent_fabric.application.ports.encryption import Cipher
+from agent_fabric.application.ports.runs import APPROVAL
+from agent_fabric.domain.approval_events import ApprovalRequested
+from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.consequences import consequences
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.persistence.approvals import cards_of
+from agent_fabric.infrastructure.persistence.inbox import unsealed_payload
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
+
+CREATION_S = 60.0
+"""A run is created within this time of its first event."""
+
+
+class Projection:
+    """What the tables must say of one run, from its events."""
+
+    def __init__(self, run_id: RunId) -> None:
+        self._run_id = run_id
+        self._created: RunCreated | None = None
+        self._created_at: float | None = None
+        self._status = RunStatus.RUNNING
+        self._wake_at: float | None = None
+        self._cards: dict[str, ApprovalCard] = {}
+        self._cut: set[str] = set()
+        """Questions whose arguments are too long to be compared."""
+        self._known = True
+        """Whether every event is of a kind that this program knows."""
+
+    def follow(self, event: Event, *, whole: bool = True) -> None:
+        """Take in the next event; of one that is not `whole`, something else stands for long texts."""
+        match event.body:
+            case ApprovalRequested() as asked if not whole:
+                self._cut.add(asked.approval_id)
+            case RunCreated() as created if self._created is None:
+                self._created, self._created_at = created, event.ts
+            case UnknownEvent():
+                self._known = False
+            case _:
+                pass
+        following = consequences(self._run_id, self._created, (event,))
+        if following.status is not None:
+            self._status, self._wake_at = following.status, following.wake_at
+        follow_approvals(self._cards, self._run_id, following)
+
+    def damage(self, connection: SqlConnection, keys: RunKeys, number: int, cipher: Cipher | None) -> Iterator[str]:
+        """Return where the tables say something else, one sentence each."""
+        if self._known:  # a newer program's events may have had other consequences
+            yield from self._status_damage(connection, number)
+            yield from self._approval_damage(connection, keys, number, cipher)
+
+    def _status_damage(self, connection: SqlConnection, number: int) -> Iterator[str]:
+        query = (
+            "SELECT runs.status, runs.wake_at, runs.created_at, CASE WHEN runs.parent IS NOT NULL THEN"
+            " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END"
+            " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
+        )
+        ((status, wake_at, created_at, parent),) = connection.execute(query, (number,)).fetchall()
+        if status != self._status:
+            yield f"the table of runs says {status!r}, and its log {self._status.value!r}"
+        if wake_at != self._wake_at:
+            yield f"the table of runs has another time at which it goes on ({wake_at}) than its log ({self._wake_at})"
+        if self._created_at is not None and not abs(created_at - self._created_at) <= CREATION_S:
+            yield f"the table of runs has another time of its beginning ({created_at}) than its log"
+        recorded = self._created.parent.run_id if self._created is not None and self._created.parent else None
+        if parent != recorded:
+            yield f"the table of runs says that it works for {parent}, and its log for {recorded}"
+
+    def _approval_damage(
+        self, connection: SqlConnection, keys: RunKeys, number: int, cipher: Cipher | None
+    ) -> Iterator[str]:
+        try:
+            found = {card.approval_id: card for card in cards_of(connection, keys, number)}
+        except (ValueError, KeyError, TypeError, zlib.error) as problem:
+            yield f"its approvals cannot be read: {problem}"
+            return
+        answers = _answers(connection, number, cipher)
+        for approval_id in sorted(found.keys() | self._cards.keys()):
+            card, recorded = found.get(approval_id), self._cards.get(approval_id)
+            if card is None:
+                yield f"approval {approval_id} is missing from the table"
+            elif recorded is None:
+                yield f"approval {approval_id} is in the table, and not in its log"
+            else:
+                expected = answers.get(approval_id, {}) if recorded.status is ApprovalStatus.PENDING else {}
+                wanted = {name: _plain(recorded, name) for name in _FIELDS} | expected
+                if approval_id in self._cut:
+                    del wanted["args"]
+                differs = [name for name, value in wanted.items() if _plain(card, name) != value]
+                if differs:
+                    yield f"approval {approval_id} is not what its log says: {', '.join(differs)}"
+
+
+_FIELDS = [field.name for field in fields(ApprovalCard)]
+
+
+def _plain(card: ApprovalCard, name: str) -> Any:
+    return load_json(dump_json(getattr(card, name)))
+
+
+def _answers(connection: SqlConnection, number: int, cipher: Cipher | None) -> dict[str, dict[str, Any]]:
+    """Return what unread answers in the run's inbox make of its cards, by approval."""
+    found: dict[str, dict[str, Any]] = {}
+    query = "SELECT payload, created_at FROM inbox WHERE run = ? AND kind = ?"
+    for payload, at in connection.execute(query, (number, APPROVAL)):
+        try:
+            row = load_json(unsealed_payload(cipher, APPROVAL, payload))
+            found[str(row["approval_id"])] = {
+                "status": ApprovalStatus.after(Decision(row["decision"])).value,
+                "decided_by": row["by"],
+                "decided_because": row["reason"],
+                "decided_at": at,
+            }
+        except (ValueError, KeyError, TypeError):
+            continue  # no answer of ours, so it accounts for nothing
+    return found
