@@ -103,6 +103,9 @@ def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> I
 
 
 def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
+    if rule.allows and rule.commands and part.changed:
+        # With another PATH the program of the rule may be a file of the workspace.
+        return
     fit = rule.fit(call, part.invocation, moved=part.moved)
     if fit is Fit.NO or (fit is Fit.MAYBE and rule.allows):
         return

@@ -28,6 +28,13 @@ _QUIET_PATH = re.compile(
     r"(?:\$\{?(?:PATH|PWD|HOME|VIRTUAL_ENV)\}?|\$\(pwd\)|\.|~|/usr|/bin|/sbin|[A-Za-z0-9_][A-Za-z0-9_.-]*)"
     r"(?:/[A-Za-z0-9_.@+-]+)*/?"
 )
+_TELLS_NOTHING = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_COLOR|[a-z_][a-z0-9_]*")
+"""Variables that change at most how a program prints, and those that scripts use themselves."""
+
+
+def changes_programs(invocation: Invocation) -> bool:
+    """Tell whether a command sets a variable that can change what programs do."""
+    return not all(_TELLS_NOTHING.fullmatch(name) for name, _ in assigned(invocation))
 
 
 def poisoned(invocation: Invocation) -> str:

@@ -8,7 +8,7 @@ from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.dangers import hidden_program
-from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.environment import changes_programs, poisoned
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.subcommands import kind_of_command
 
@@ -36,6 +36,8 @@ class Part:
     """The line may have left the workspace: `cd /x && ./y`."""
     moved: bool = False
     """The line changes the folder that relative paths begin at."""
+    changed: bool = False
+    """The line sets a variable that can change what its programs do, such as PATH."""
 
 
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
@@ -55,10 +57,12 @@ def _commands(command: str) -> tuple[Part, ...]:
     if len(found) > MAX_COMMANDS:
         return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
     elsewhere, moved = any(map(_leaves, found)), any(map(changes_folder, found))
+    changed = any(map(changes_programs, found))
     parts = tuple(
         Part(
             elsewhere=elsewhere,
             moved=moved,
+            changed=changed,
             subject=_short(_text(invocation)),
             invocation=invocation,
             alike=_kind_of(invocation),

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.variables import assigned
 from agent_fabric.domain.commands.wrappers import wrapped
-from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.environment import changes_programs, poisoned
 from agent_fabric.domain.policy.read_only_git import git_only_reads
 from agent_fabric.domain.policy.read_only_options import ReadingOptions, reading
 
@@ -21,7 +20,6 @@ _SECRETS = re.compile(
     r"(?:^|[/=~])(?:\.ssh|\.gnupg|\.aws|\.azure|\.kube|\.netrc|\.pgpass|\.docker/config\.json|\.config/gcloud|\.fabric"
     r"|\.git-credentials|\.npmrc|\.pypirc)(?:/|$)|^/etc/(?:shadow|gshadow|sudoers)|/proc/[^/]+/(?:environ|mem|maps)|^/dev/"
 )
-_HARMLESS_VARIABLE = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_COLOR|[a-z_][a-z0-9_]*")
 _SHELL_LETTERS = frozenset("ceux")
 
 
@@ -30,9 +28,7 @@ def only_reads(invocation: Invocation, altered: frozenset[str] = frozenset()) ->
 
     `altered` are programs that files of the workspace can make do something else.
     """
-    if poisoned(invocation) or not all(map(_is_quiet, invocation.redirects)):
-        return False
-    if not all(_HARMLESS_VARIABLE.fullmatch(name) for name, _ in assigned(invocation)):
+    if poisoned(invocation) or changes_programs(invocation) or not all(map(_is_quiet, invocation.redirects)):
         return False
     words = invocation.words
     if not words:

@@ -36,7 +36,7 @@ class CommandPattern:
     """Which commands a rule is about."""
 
     text: str
-    """As written: `curl`, `git push`, `rm -r`, or a regular expression."""
+    """As written: `curl`, `git push`, `rm -r`, `terraform plan *`, or a regular expression."""
     expression: Matcher | None = None
     """The regular expression, made ready; without it `text` is a program and what must stand behind it."""
     whole: Matcher | None = None
@@ -63,19 +63,59 @@ class CommandPattern:
             if self.expression(" ".join(invocation.words)):
                 return Fit.YES
             return Fit.MAYBE if invocation.dynamic else Fit.NO
-        program, *rest = _split(self.text)
+        if allows:
+            return Fit.YES if self._covers(invocation) else Fit.NO
+        program, *rest = _split(self.text.removesuffix(" *"))
         if invocation.dynamic:
-            return Fit.NO if allows else Fit.MAYBE
+            return Fit.MAYBE
         if not fnmatchcase(invocation.program if "/" in program else invocation.name, program):
             return Fit.NO
-        if allows:
-            exact = invocation.words[1 : 1 + len(rest)] == tuple(rest) and not invocation.unknown & set(
-                range(1, 1 + len(rest))
-            )
-            return Fit.YES if exact else Fit.NO
         options = [word for word in rest if word.startswith("-")]
         said = [word for word in rest if not word.startswith("-")]
         return min(_options_fit(invocation, options), _operands_fit(invocation, said))
+
+    def _covers(self, invocation: Invocation) -> bool:
+        """Tell whether all of a command is named: its program, its first words, and every option.
+
+        Options that only read are covered as well. A `*` at the end covers whatever follows.
+        """
+        from agent_fabric.domain.policy.read_only import only_reads  # noqa: PLC0415 - only rules that allow need it
+
+        program, *first = _split(self.text)
+        targets = (redirect for redirect in invocation.redirects if not redirect.operator.startswith("<<"))
+        if invocation.unknown or any(target.unknown for target in targets):
+            return False  # what is only known at run time is not named
+        if not fnmatchcase(_called(invocation.program), program):
+            return False
+        anything = program == "*" if not first else first[-1] == "*"
+        wanted = tuple(first[:-1] if first and anything else first)
+        if invocation.words[1 : 1 + len(wanted)] != wanted:
+            return False
+        return (
+            anything
+            or not any(map(_is_option, _before_end(invocation.words[1 + len(wanted) :])))
+            or only_reads(invocation)
+        )
+
+
+_SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+_QUIET_OPTIONS = frozenset({"-", "--help", "--version", "--verbose", "--quiet", "--dry-run", "--no-color"})
+"""Options that mean the same everywhere: they write no file and start no program."""
+
+
+def _called(program: str) -> str:
+    """Return a program as a rule that allows must name it: one in a folder of its own is another program."""
+    folder, _, name = program.rpartition("/")
+    return name if f"{folder}/" in _SYSTEM_FOLDERS else program
+
+
+def _before_end(words: Sequence[str]) -> Sequence[str]:
+    """Return the words before `--`, behind which there are no options."""
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith(("-", "+")) and word not in _QUIET_OPTIONS
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,5 @@
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -84,6 +85,93 @@ def test_a_rule_about_commands_fits_by_meaning(pattern: str, command: str, verdi
 def test_a_rule_that_allows_is_content_with_nothing_less_than_all_of_it(pattern: str, command: str, fits: bool) -> None:
     verdict = judge(shell(command), rule(Verdict.ALLOW, pattern), profile=Profile.WORKSPACE).verdict
     assert (verdict is Verdict.ALLOW) is fits
+
+
+ALLOWED = "deployer plan"
+"""Of a program that asks without a rule."""
+
+
+def uncovered() -> Iterator[str]:
+    """Yield calls that begin as a rule says, and are more than it says."""
+    for folder in (".", "bin", "./bin", "..", "/tmp/x", "~", "$PWD", ".venv/bin", "/home/me/project"):
+        yield f"{folder}/deployer plan"
+    for path in (".", "$PWD", "$PWD/bin:$PATH", "bin:$PATH", "node_modules/.bin:$PATH", "/tmp/x:$PATH", '"$x"'):
+        yield f"PATH={path} deployer plan"
+        yield f"export PATH={path}; deployer plan"
+        yield f"export PATH={path} && deployer plan"
+        yield f"env PATH={path} deployer plan"
+        yield f"declare -x PATH={path}; bash -c 'deployer plan'"
+    for variable in ("DEPLOYER_ARGS=-out=x", "LD_PRELOAD=./x", "HOME=.", "DEPLOYER_CONFIG=./evil"):
+        yield f"{variable} deployer plan"
+        yield f"export {variable}; deployer plan"
+    for option in (
+        "-o x",
+        "-ox",
+        "--output x",
+        "--output=x",
+        "-out=x",
+        "--log-file=x",
+        "-c x",
+        "--exec=./x",
+        "-f",
+        "+x",
+    ):
+        yield f"deployer plan {option}"
+        yield f"deployer {option} plan"
+        yield f"deployer plan a {option}"
+        yield f"timeout 5 deployer plan {option}"
+    for argument in ("$x", '"$x"', "$(cat x)", "`x`", "${x:-y}", "*.tf", "~/x", "$'\\x2d'o$x", "{a,$x}", "<(cat x)"):
+        yield f"deployer plan {argument}"
+    yield "deployer $x"
+    yield "$x plan"
+    yield "deployer"
+    yield "deployer planning"
+    yield "deployer apply plan"
+    yield "deployer plan > $x"
+    yield "xargs deployer plan"
+    yield "deployer plan && other"
+    yield "deployer plan | other"
+    yield "other $(deployer plan)"
+    yield "deployer() { other; }; deployer plan; other"
+
+
+@pytest.mark.parametrize("command", list(uncovered()))
+def test_a_rule_that_allows_covers_nothing_that_it_does_not_name(command: str) -> None:
+    assert judge(shell(command), rule(Verdict.ALLOW, ALLOWED), profile=Profile.NODE).verdict is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        (ALLOWED, "deployer plan"),
+        (ALLOWED, "/usr/bin/deployer plan"),
+        (ALLOWED, "deployer plan stage-1 'a b'"),
+        (ALLOWED, "deployer plan --help"),
+        (ALLOWED, "deployer plan -- -x"),
+        (ALLOWED, "LC_ALL=C deployer plan"),
+        (ALLOWED, "timeout 5 deployer plan && deployer plan b"),
+        (ALLOWED, "cd src && deployer plan"),
+        ("deployer plan -out=x", "deployer plan -out=x"),
+        ("deployer plan *", "deployer plan -out=x a"),
+        ("deployer *", "deployer -v plan"),
+        ("./deployer plan", "./deployer plan"),
+        ("bin/*", "bin/deployer plan"),
+        ("*", "deployer -x"),
+    ],
+)
+def test_a_rule_that_allows_covers_all_that_it_names(pattern: str, command: str) -> None:
+    assert judge(shell(command), rule(Verdict.ALLOW, pattern), profile=Profile.WORKSPACE).verdict is Verdict.ALLOW
+
+
+def test_options_that_only_read_need_not_be_named_by_a_rule_that_allows() -> None:
+    log = rule(Verdict.ALLOW, "git log")
+    assert judge(shell("git log --oneline -5"), log, profile=Profile.NODE).verdict is Verdict.ALLOW
+    assert judge(shell("git log --output=x"), log, profile=Profile.NODE).verdict is Verdict.ASK
+
+
+def test_a_star_at_the_end_changes_nothing_for_rules_that_block() -> None:
+    for command in ("deployer plan", "deployer plan x", "deployer -v plan --x"):
+        assert judge(shell(command), rule(Verdict.BLOCK, "deployer plan *")).verdict is Verdict.BLOCK
 
 
 def test_a_rule_that_allows_answers_what_would_only_ask_by_default() -> None:
