@@ -18,6 +18,8 @@ class EntryKind(StrEnum):
     LINK = "link"
     OTHER = "other"
     """A pipe, a socket, a device: noticed, never opened."""
+    UNWATCHED = "unwatched"
+    """A folder that is not looked into, such as `.git`: only its loss is noticed."""
 
 
 class Entry(NamedTuple):
@@ -28,7 +30,7 @@ class Entry(NamedTuple):
     """Permission bits."""
     size: int
     digest: str
-    """Of a file's content, if it was read; of a link, where it leads."""
+    """Of a file's content, if it was read; of a link, where it leads; of a repository, what tells it from a new one."""
     kept: bool = False
     """The content can be had again."""
     mtime_ns: int = 0
@@ -54,7 +56,7 @@ class Entry(NamedTuple):
         match self.kind:
             case EntryKind.FOLDER:
                 return self.mode == other.mode
-            case EntryKind.LINK:
+            case EntryKind.LINK | EntryKind.UNWATCHED:
                 return self.digest == other.digest
             case EntryKind.OTHER:
                 return self.mode == other.mode
@@ -134,6 +136,8 @@ class FileChange:
         if self.before is not None and not self.before.restorable:
             if self.before.kind is EntryKind.OTHER:
                 return "it is neither a file nor a folder"
+            if self.before.kind is EntryKind.UNWATCHED:
+                return f"the run {'removed' if self.after is None else 'replaced'} it, and nothing of it was kept"
             if self.what != "mode":
                 return "its former content was too large to be kept"
         return ""
@@ -147,7 +151,8 @@ def compare(before: FolderSnapshot, after: FolderSnapshot) -> list[FileChange]:
         was, is_ = before.entries.get(path), after.entries.get(path)
         if was is not None and is_ is not None and was.same_as(is_):
             continue
-        if not (alone and _below(path, alone)):
+        lost = was is not None and was.kind is EntryKind.UNWATCHED
+        if lost or not (alone and _below(path, alone)):
             found.append(FileChange(path=path, before=was, after=is_))
     return sorted(found, key=lambda change: change.path)
 

@@ -65,7 +65,7 @@ def _note(change: FileChange) -> bytes | None:
     entry = change.after or change.before
     if entry is None or entry.kind in (EntryKind.FILE, EntryKind.LINK):
         return None
-    kind = "Folder" if entry.kind is EntryKind.FOLDER else "Special file"
+    kind = "Folder" if entry.kind in (EntryKind.FOLDER, EntryKind.UNWATCHED) else "Special file"
     modes = " to ".join(f"{one.mode:04o}" for one in (change.before, change.after) if one is not None)
     return f"{kind} {quoted(change.path)}: {change.what} ({modes})\n".encode()
 
@@ -82,7 +82,8 @@ def _head(change: FileChange) -> bytes:
 
 
 def _mode(entry: Entry) -> str:
-    kind = {EntryKind.FILE: "100", EntryKind.FOLDER: "040", EntryKind.LINK: "120", EntryKind.OTHER: "000"}[entry.kind]
+    kinds = {EntryKind.FILE: "100", EntryKind.LINK: "120", EntryKind.OTHER: "000"}
+    kind = kinds.get(entry.kind, "040")
     return f"{kind}{0 if entry.kind is EntryKind.LINK else entry.mode & 0o777:03o}"
 
 
@@ -95,7 +96,7 @@ def _quoted(side: str, path: str) -> str:
 
 
 def _shown(entry: Entry | None, content: bytes | None) -> bytes | None:
-    if entry is None or entry.kind in (EntryKind.FOLDER, EntryKind.OTHER):
+    if entry is None or entry.kind in (EntryKind.FOLDER, EntryKind.OTHER, EntryKind.UNWATCHED):
         return b""
     return entry.digest.encode(errors="surrogateescape") if entry.kind is EntryKind.LINK else content
 

@@ -407,3 +407,40 @@ async def test_a_run_cannot_keep_what_it_did_from_undo_by_closing_files_or_the_f
     assert await project.changed(run_id) == {"mine": "modified", "new": "created"}
     assert (await project.undo(run_id)).refused == []
     assert project.state() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("rm -rf .git", "removed"),
+        ("rm -rf .git && git init -q", "replaced"),
+        ("mv .git x && rm -rf x", "removed"),
+        ("rm -rf node_modules", "removed"),
+        ("rm -rf sub", "removed"),
+    ],
+)
+async def test_undo_says_what_it_cannot_restore(project: Project, command: str, what: str) -> None:
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    shell(project, "git init -q && mkdir -p node_modules/x sub && cd sub && git init -q")
+    async with project.run() as run_id:
+        shell(project, command)
+    undone = await project.undo(run_id)
+    assert [one.final for one in undone.refused] == [True]
+    assert f"the run {what} it" in undone.refused[0].reason
+    again = await project.undo(run_id)
+    assert [one.path for one in again.refused] == [one.path for one in undone.refused]
+
+
+async def test_work_in_a_folder_that_is_not_watched_is_no_loss(project: Project) -> None:
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("git is not installed")
+    shell(project, "git init -q")
+    async with project.run() as run_id:
+        shell(project, "mkdir .venv && git -c user.name=a -c user.email=a@b commit -qm x --allow-empty && rm -r old")
+    undone = await project.undo(run_id)
+    assert not undone.refused
+    assert (project.folder / ".venv").is_dir()
+    assert (project.folder / "old" / "deep.txt").exists()

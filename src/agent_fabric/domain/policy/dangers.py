@@ -6,18 +6,13 @@ from itertools import pairwise
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.subcommands import VALUED, operands
 
-_REMOVERS = frozenset({"rm", "rmdir", "shred", "unlink"})
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
-_HOME = re.compile(r"~[A-Za-z0-9_-]*|\$\{?HOME\}?")
-_VITAL = names(
-    "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /sbin /srv /sys /usr /usr/bin /usr/lib /usr/local /var "
-    "/Applications /Library /System /Users"
-)
-_WIPERS = frozenset({"blkdiscard", "fdisk", "mke2fs", "mkswap", "parted", "sfdisk", "wipefs"})
-_STOPPERS = frozenset({"halt", "poweroff", "reboot", "shutdown"})
+_WIPERS = names("blkdiscard cfdisk fdisk gdisk lvremove mke2fs mkswap parted pvremove sfdisk sgdisk vgremove wipefs")
+_STOPPERS = names("halt poweroff reboot shutdown")
+_TO_LAST = names("cp install ln mv rsync")
+_COPIERS = _TO_LAST | names("shred tee truncate")
 _DISK = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md)\S*")
 
 
@@ -25,48 +20,23 @@ def catastrophe(invocation: Invocation) -> str:
     """Say why a command must never run, whoever asks for it; empty if there is no such reason."""
     name, words = invocation.name, invocation.words
     for redirect in invocation.redirects:
-        if redirect.operator.startswith((">", "&>", "<>")) and _DISK.fullmatch(redirect.target):
-            return f"it overwrites the disk {redirect.target}"
+        if redirect.operator.startswith((">", "&>", "<>")):
+            if _DISK.fullmatch(redirect.target):
+                return f"it overwrites the disk {redirect.target}"
+            if redirect.target == "/proc/sysrq-trigger":
+                return "it stops the machine"
     if name in _WIPERS or fnmatchcase(name, "mkfs*"):
         return "it destroys what is on a disk"
-    if name in _STOPPERS or (name == "systemctl" and _STOPPERS & set(words)):
+    if (
+        name in _STOPPERS
+        or (name == "systemctl" and _STOPPERS & set(words))
+        or (name in {"init", "telinit"} and words[1:2] in {("0",), ("6",)})
+    ):
         return "it stops the machine"
     if name == "dd" and any(word.startswith("of=") and _DISK.fullmatch(word[3:]) for word in words):
         return "it overwrites a disk"
-    recursive = any(
-        word in {"--recursive", "--no-preserve-root"} or (re.fullmatch(r"-[A-Za-z]*[rR][A-Za-z]*", word) is not None)
-        for word in words[1:]
-    )
-    if name in {"rm", "chmod", "chown", "chgrp"} and recursive:
-        vital = next((word for word in words[1:] if _is_vital(word)), "")
-        if vital:
-            return f"it would {'remove' if name == 'rm' else 'change'} everything in {vital!r}"
-    if name == "find" and "-delete" in words and any(_is_vital(word) for word in words[1:2]):
-        return f"it would remove everything in {words[1]!r}"
-    return ""
-
-
-def _is_vital(word: str) -> bool:
-    home = _HOME.match(word)
-    if home and word[home.end() :].strip("/*.") == "":
-        return True
-    if not word.startswith("/"):
-        return False
-    path = plain_path(word.replace("*", ""))
-    return (path.rstrip("/") or "/") in _VITAL
-
-
-def removes_outside(invocation: Invocation) -> str:
-    """Return the first target of a removal that is plainly not in the workspace, or nothing."""
-    if invocation.name not in _REMOVERS:
-        return ""
-    for word in invocation.words[1:]:
-        if word.startswith(("/", "~", "$HOME", "${HOME")) and not (
-            word.startswith("/tmp/") and ".." not in word.split("/")  # noqa: S108 - anybody's
-        ):
-            return word
-        if ".." in word.split("/"):
-            return word
+    if name in _COPIERS and any(_DISK.fullmatch(word) for word in words[1:][-1 if name in _TO_LAST else 0 :]):
+        return "it overwrites a disk"
     return ""
 
 

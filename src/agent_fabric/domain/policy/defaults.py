@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place, removes_outside
+from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place
 from agent_fabric.domain.policy.environment import poisoned
+from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.read_only import only_reads
+from agent_fabric.domain.policy.removals import Removal, names_catastrophe
 from agent_fabric.domain.policy.sending import carries_data, is_trusted, named_sources, only_from
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
@@ -27,14 +29,19 @@ def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tu
     """Yield what holds whatever the rules say."""
     subject = part.subject
     if part.problem:
+        if names_catastrophe(call.command):
+            reason = f"{subject!r} is never run: it names a removal of everything, and is not understood. {_PLAINLY}"
+            yield Ruling(Verdict.BLOCK, reason, "catastrophe", subject)
         yield Ruling(Verdict.ASK, f"The command is not understood: {part.problem}. {_PLAINLY}", "unparsable", subject)
         return
     invocation = part.invocation
     if invocation is None:
+        yield from _git_floors(call, part)
         yield from _call_floors(call, part, trusted_domains)
         return
     if reason := catastrophe(invocation):
         yield Ruling(Verdict.BLOCK, f"{subject!r} is never run: {reason}.", "catastrophe", subject)
+    yield from _removal_floors(profile, call, part)
     if invocation.dynamic:
         reason = f"Which program runs is only known at run time: {invocation.program}. {_PLAINLY}"
         yield Ruling(Verdict.ASK, reason, "dynamic_program", subject)
@@ -61,12 +68,43 @@ def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
     yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "no_sandbox", part.subject, part.alike)
 
 
+def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterator[Ruling]:
+    """Yield what holds for what a command removes; undo brings back neither the system nor a repository."""
+    for removal in part.removes:
+        place, shown, subject = call.from_workspace(removal.place), removal.shown, part.subject
+        if place == removal.place and removal.vital:
+            reason = f"{subject!r} is never run: it would {removal.verb} everything in {shown!r}."
+            yield Ruling(Verdict.BLOCK, reason, "catastrophe", subject)
+        elif profile is Profile.OPEN:
+            continue
+        elif profile is Profile.WORKSPACE and removal.outside and place.startswith(("/", "~", "..")):
+            if not place.startswith("/tmp/"):  # noqa: S108 - anybody's
+                reason = f"{subject!r} would remove {shown!r}, which is not in the workspace. Use paths inside of it."
+                yield Ruling(Verdict.BLOCK, reason, "removes_outside", subject)
+        elif removal.unclear:
+            reason = (
+                f"What {subject!r} removes is only known at run time: {_AGREE}. Name it, or begin it with a folder."
+            )
+            yield Ruling(Verdict.ASK, reason, "unclear_removal", subject)
+        elif removal._replace(place=place).takes_git:
+            reason = (
+                f"{subject!r} would {removal.verb} the repository's own folder, which undo cannot restore: {_AGREE}."
+            )
+            yield Ruling(Verdict.ASK, reason, "not_undoable", subject)
+
+
+def _git_floors(call: ProposedCall, part: Part) -> Iterator[Ruling]:
+    """Yield what holds for files that a tool writes into a repository's own folder."""
+    for path in call.paths if call.effect is not Effect.READS else ():
+        removal = Removal(plain_path(call.from_workspace(path)), path, verb="overwrite")
+        if removal.place != "." and removal.takes_git:
+            reason = f"{part.subject!r} writes into the repository's own folder, which undo cannot restore: {_AGREE}."
+            yield Ruling(Verdict.ASK, reason, "not_undoable", part.subject)
+
+
 def _workspace_floors(invocation: Invocation, part: Part) -> Iterator[Ruling]:
     if reason := odd_place(invocation.program):
         yield Ruling(Verdict.BLOCK, reason, "program_path", part.subject)
-    if target := removes_outside(invocation):
-        reason = f"{part.subject!r} would remove {target!r}, which is not in the workspace. Use paths inside of it."
-        yield Ruling(Verdict.BLOCK, reason, "removes_outside", part.subject)
     if invocation.name in BECOMES_SOMEBODY_ELSE:
         reason = f"{part.subject!r} would act as another user. Do without it."
         yield Ruling(Verdict.BLOCK, reason, "other_user", part.subject)

@@ -10,6 +10,7 @@ from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.dangers import hidden_program
 from agent_fabric.domain.policy.environment import changes_programs, poisoned
 from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.removals import Removal, removals_in
 from agent_fabric.domain.policy.subcommands import kind_of_command
 
 MAX_COMMANDS = 1_000
@@ -38,6 +39,8 @@ class Part:
     """The line changes the folder that relative paths begin at."""
     changed: bool = False
     """The line sets a variable that can change what its programs do, such as PATH."""
+    removes: tuple[Removal, ...] = ()
+    """What it removes, as far as its words tell."""
 
 
 def parts_of(call: ProposedCall) -> tuple[Part, ...]:
@@ -63,12 +66,13 @@ def _commands(command: str) -> tuple[Part, ...]:
             elsewhere=elsewhere,
             moved=moved,
             changed=changed,
+            removes=removes,
             subject=_short(_text(invocation)),
             invocation=invocation,
             alike=_kind_of(invocation),
             writes=any(map(_writes_file, invocation.redirects)),
         )
-        for invocation in found
+        for invocation, removes in zip(found, removals_in(command, found), strict=True)
         if invocation.words or invocation.assignments or invocation.redirects
     )
     return parts or (Part(subject=command, invocation=Invocation()),)

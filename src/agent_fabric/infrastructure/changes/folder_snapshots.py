@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent_fabric.domain.changes import Entry, EntryKind, FolderSnapshot
+from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.changes.objects import Objects, ObjectWriter
 from agent_fabric.infrastructure.sandbox.beneath import NOT_ENTERED
 
@@ -103,6 +104,8 @@ class SnapshotTaker:
                         continue
                     if one.name in LEFT_ALONE or depth == MAX_DEPTH:
                         self._left_alone.append(path)
+                        if one.name not in REBUILDABLE:
+                            self._entries[path] = _unwatched(folder, one.name, status)
                         continue
                     folders.append(one.name)
                 if len(self._entries) >= self.most_entries:
@@ -130,7 +133,7 @@ class SnapshotTaker:
                     return _as_entry(kind, status, os.readlink(name, dir_fd=folder))
                 except OSError:
                     return None
-            case EntryKind.FOLDER | EntryKind.OTHER:
+            case EntryKind.FOLDER | EntryKind.OTHER | EntryKind.UNWATCHED:
                 return _as_entry(kind, status)
 
     def _file(self, folder: int, name: str, path: str, status: os.stat_result) -> Entry | None:
@@ -260,6 +263,16 @@ _TESTS: tuple[tuple[EntryKind, Callable[[int], bool]], ...] = (
     (EntryKind.FOLDER, stat.S_ISDIR),
     (EntryKind.LINK, stat.S_ISLNK),
 )
+
+
+def _unwatched(folder: int, name: str, status: os.stat_result) -> Entry:
+    """Return the entry of a folder that is not looked into; a repository has a file that nobody changes."""
+    try:
+        made = os.stat(f"{name}/description", dir_fd=folder, follow_symlinks=False)
+        identity = f"{made.st_ino}:{made.st_ctime_ns}" if name == GIT_FOLDER else ""
+    except OSError:
+        identity = ""
+    return _as_entry(EntryKind.UNWATCHED, status, identity)
 
 
 def _as_entry(kind: EntryKind, status: os.stat_result, digest: str = "") -> Entry:

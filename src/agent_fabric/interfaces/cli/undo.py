@@ -51,12 +51,13 @@ def undo(
 
 def _report(undone: Undone, *, redo: bool) -> str:
     lines = [_line(step, dry=undone.dry) for step in undone.done]
-    lines += [
-        f"{styled('left alone', 'yellow', sys.stdout)} {quoted(one.path)}: {plain(one.reason)}"
-        for one in undone.refused
-    ]
+    for one in undone.refused:
+        what = styled("not restored" if one.final else "left alone", "yellow", sys.stdout)
+        lines.append(f"{what} {quoted(one.path)}: {plain(one.reason)}")
     if not undone.done and not undone.refused:
         lines.append("Nothing to do: everything is back already.")
+    elif not undone.done and all(one.final for one in undone.refused):
+        lines.append("Nothing was touched: what is listed cannot be restored, all else is as before the run.")
     elif not undone.done:
         lines.append("Nothing was touched. Name the paths that you want back, or overwrite with --force: it is kept.")
     elif undone.dry:
