@@ -35,11 +35,12 @@ SETTLE_S = 3.0
 
 @dataclass
 class Watched:
-    """Resident memory of a server in MB, and seconds that `/health` took."""
+    """Resident memory of a server in MB, its CPU seconds, and seconds that `/health` took."""
 
     server: Server
     before: float = 0.0
     most: float = 0.0
+    cpu_s: float = 0.0
     health_s: list[float] = field(default_factory=list)
 
     def resident(self) -> float:
@@ -48,6 +49,7 @@ class Watched:
     @contextmanager
     def watching(self) -> Iterator[None]:
         self.before = self.most = self.resident()
+        self.cpu_s -= self.server.cpu_s()
         over = threading.Event()
 
         def look() -> None:
@@ -69,12 +71,13 @@ class Watched:
             yield
         finally:
             over.set()
+            self.cpu_s += self.server.cpu_s()
             for thread in threads:
                 thread.join()
 
     def row(self, name: str) -> str:
         slowest = f"{max(self.health_s):.2f}" if self.health_s else "none answered"
-        return f"| {name} | {self.before:.0f} | {self.most:.0f} | {slowest} |"
+        return f"| {name} | {self.before:.0f} | {self.most:.0f} | {self.cpu_s:.1f} | {slowest} |"
 
 
 def flood(port: int, request: bytes, size: int, *, reads: bool) -> None:
@@ -104,7 +107,7 @@ def pipeline(server: Server, megabytes: int, connections: int) -> None:
         "`/runs`, local token": b"GET /runs HTTP/1.1\r\nhost: 127.0.0.1\r\n%s\r\n" % shown,
     }
     print(f"\n{connections} connections that send {megabytes} MB of requests each\n")
-    print("| requests | MB before | most | slowest `/health` s |\n|---|--:|--:|--:|")
+    print("| requests | MB before | most | CPU s | slowest `/health` s |\n|---|--:|--:|--:|--:|")
     for (name, request), reads in itertools.product(requests.items(), (False, True)):
         watched = Watched(server)
         with watched.watching():
@@ -151,7 +154,7 @@ async def write_log(root: Path, megabytes: int) -> None:
 
 def deaf(server: Server, streams: int, megabytes: int, seconds: float) -> None:
     print(f"\n{streams} streams of a log of {megabytes} MB that nobody reads, for {seconds:g} s\n")
-    print("| streams | MB before | most | slowest `/health` s |\n|---|--:|--:|--:|")
+    print("| streams | MB before | most | CPU s | slowest `/health` s |\n|---|--:|--:|--:|--:|")
     for query in ("", "?full=true"):
         watched = Watched(server)
         with watched.watching():

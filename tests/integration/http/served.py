@@ -218,13 +218,13 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def deaf_reader(port: int, token: str, run_id: str) -> socket.socket:
+def deaf_reader(port: int, token: str, run_id: str, query: str = "") -> socket.socket:
     """Ask for a run's events, and never read them."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
     connection.connect(("127.0.0.1", port))
     lines = [
-        f"GET /runs/{run_id}/events HTTP/1.1",
+        f"GET /runs/{run_id}/events{query} HTTP/1.1",
         "Host: localhost",
         "Accept: text/event-stream",
         *(f"{name}: {value}" for name, value in bearer(token).items()),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.interfaces.http import watch
+from agent_fabric.interfaces.http.connection import Connection
 from agent_fabric.testing.scripted_model import Call, Calls, Hang, Script, Slow, Status
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, data_of, deaf_reader, ids, served, task
@@ -199,3 +200,21 @@ async def test_readers_that_never_read_get_stuck_and_cost_nothing_while_others_s
         for connection in deaf:
             connection.close()
         await until(lambda: feed.readers == 1, "those who left are noticed")
+
+
+class Impatient(Connection):
+    """Waits only briefly for a client to read."""
+
+    unread_s = 0.5
+
+
+@pytest.mark.parametrize("query", ["", "?full=true"])
+async def test_a_stream_that_nobody_reads_is_closed_after_a_while_whoever_opened_it(tmp_path: Path, query: str) -> None:
+    turns = [Call("write_file", {"path": f"{number}.txt", "content": "x" * 30_000}) for number in range(20)]
+    async with served(tmp_path, Script((*turns, DONE)), connection=Impatient) as server:
+        run_id = (await server.client.post("/run", json=task(max_steps=100))).json()["_meta"]["run_id"]
+        deaf = [deaf_reader(server.port, server.token, run_id, query) for _ in range(20)]
+        await until(lambda: bool(server.live.feeds()), "they are served")
+        await until(lambda: not server.live.feeds(), "they are gone", timeout_s=20)
+        for connection in deaf:
+            connection.close()

@@ -1,19 +1,22 @@
 """Runs as they happen, for any number of readers over HTTP.
 
 A reader has no queue of its own, only a place in the log: it takes what it lacks from the ring of the newest events
-when it is near, and from the store when it is not. So nothing is ever lost or sent twice, and a reader that is slow,
-or never reads, costs a run next to nothing.
+when it is near, and from the store when it is not. So nothing is ever lost or sent twice. Between two chunks a reader
+holds no events, so one that is slow, or never reads, costs a run next to nothing and the server a few kilobytes.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.lines import encoded_line, line_of
 
@@ -21,8 +24,14 @@ RING = 256
 """Newest events of a run that are kept for its readers, and as many pieces of answers."""
 PAGE = 32
 """Older events are read from the store in pages of this size."""
+FULL_PAGE = 4
+"""The same for events whose texts are not cut."""
 PAGES = 128
 """Pages that are kept for other readers: what is in a log never changes."""
+PAGES_BYTES = 16 * 1024 * 1024
+"""Size of those pages, at most."""
+TURNS = 4
+"""Readers that are served in one round of the event loop; the others wait, so that requests come between."""
 EXPECTED_S = 5.0
 """How long a reader may be on the way."""
 PAUSE_PER_READER_S = 0.001
@@ -47,9 +56,22 @@ def event_frame(run_id: RunId, event: Event) -> bytes:
     return b"id: %d\ndata: %s\n\n" % (event.seq, event_line(run_id, event))
 
 
+def whole_frame(run_id: RunId, event: Event) -> bytes:
+    """Return the same with nothing cut."""
+    return b"id: %d\ndata: %s\n\n" % (event.seq, whole_line(run_id, event))
+
+
 def settles(event: Event) -> bool:
     """Return whether nothing will ever follow an event."""
     return isinstance(event.body, RunCompleted | RunFailed | RunCancelled)
+
+
+class _PageKey(NamedTuple):
+    """Some events of a run that are read from the store together."""
+
+    run_id: RunId
+    number: int
+    full: bool
 
 
 class LiveRuns:
@@ -57,8 +79,11 @@ class LiveRuns:
 
     def __init__(self) -> None:
         self._feeds: dict[RunId, Feed] = {}
-        self._pages: dict[tuple[RunId, int], asyncio.Task[list[bytes]]] = {}
+        self._pages: dict[_PageKey, asyncio.Task[list[bytes]]] = {}
+        self._page_sizes: dict[_PageKey, int] = {}
         self._delta_readers = 0
+        self.turns = asyncio.Semaphore(TURNS)
+        """Held by a reader while it prepares a chunk."""
         self.beats = 0
         """Heartbeats so far."""
         self.closing = False
@@ -108,29 +133,39 @@ class LiveRuns:
         coming.__enter__()
         asyncio.get_running_loop().call_later(EXPECTED_S, coming.__exit__, None, None, None)
 
-    async def stored(self, reader: RunReader, run_id: RunId, after: int) -> list[bytes]:
+    async def stored(self, reader: RunReader, run_id: RunId, after: int, *, full: bool = False) -> list[bytes]:
         """Return some of the frames that follow a sequence number, from the store; however many ask, it is read once.
 
         Raises:
             StoreUnavailable: it cannot be read.
         """
-        number, known = divmod(after + 1, PAGE)
-        page = self._pages.get((run_id, number))
+        number, known = divmod(after + 1, FULL_PAGE if full else PAGE)
+        key = _PageKey(run_id, number, full)
+        page = self._pages.get(key)
         if page is None:
-            page = self._pages[run_id, number] = asyncio.create_task(self._read(reader, run_id, number))
+            page = self._pages[key] = asyncio.create_task(self._read(reader, key))
             if len(self._pages) > PAGES:
-                del self._pages[next(iter(self._pages))]
+                self._forget(next(iter(self._pages)))
         return (await asyncio.shield(page))[known:]
 
-    async def _read(self, reader: RunReader, run_id: RunId, number: int) -> list[bytes]:
+    async def _read(self, reader: RunReader, key: "_PageKey") -> list[bytes]:
         frames: list[bytes] = []
+        size, frame_of = (FULL_PAGE, whole_frame) if key.full else (PAGE, event_frame)
         try:
-            events = await reader.page(run_id, after=number * PAGE - 1, limit=PAGE)
-            frames = [event_frame(run_id, event) for event in events]
+            events = await reader.page(key.run_id, after=key.number * size - 1, limit=size)
+            frames = [frame_of(key.run_id, event) for event in events]
         finally:
-            if len(frames) < PAGE:  # the log will continue
-                self._pages.pop((run_id, number), None)
+            if len(frames) < size:  # the log will continue
+                self._forget(key)
+        if key in self._pages:
+            self._page_sizes[key] = sum(map(len, frames))
+            while sum(self._page_sizes.values()) > PAGES_BYTES:
+                self._forget(next(iter(self._page_sizes)))
         return frames
+
+    def _forget(self, key: "_PageKey") -> None:
+        self._pages.pop(key, None)
+        self._page_sizes.pop(key, None)
 
     def feeds(self) -> "list[Feed]":
         """Return the runs that are being read at this moment."""
@@ -161,6 +196,8 @@ class Feed:
         """Whether nothing will follow the newest event."""
         self.stopped = False
         """Whether nobody drives the run any more, although it has not settled."""
+        self.result: asyncio.Task[RunResult] | None = None
+        """How the run ended, once a reader has asked: it takes the whole log to tell."""
         self._ring: deque[Event | bytes] = deque(maxlen=RING)
         """The events up to `tip`, without a gap; each is encoded when the first reader takes it."""
         self.delta_count = 0
@@ -216,8 +253,11 @@ class Feed:
         self.stopped = True
         self.wake()
 
-    def after(self, seq: int) -> list[bytes] | None:
-        """Return the events that follow a sequence number as frames; None when the ring does not reach back so far."""
+    def after(self, seq: int, *, most_bytes: float = math.inf) -> list[bytes] | None:
+        """Return the events that follow a sequence number as frames; None when the ring does not reach back so far.
+
+        No more are made once there are `most_bytes` of them.
+        """
         size = len(self._ring)
         if self.tip - seq > size:
             return None
@@ -227,6 +267,9 @@ class Feed:
             if isinstance(frame, Event):
                 frame = self._ring[index] = event_frame(self.run_id, frame)
             frames.append(frame)
+            most_bytes -= len(frame)
+            if most_bytes <= 0:
+                break
         return frames
 
     def deltas_after(self, count: int) -> list[tuple[int, bytes]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,12 +17,12 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.errors import InternalError
-from agent_fabric.interfaces.http.live import PAGE, Feed, LiveRuns, Waiter, whole_line
+from agent_fabric.interfaces.http.live import Feed, LiveRuns, Waiter
 from agent_fabric.interfaces.http.views import look_at
 from agent_fabric.wire.results import error_object, result_object
 
 CHUNK_BYTES = 16 * 1024
-"""Frames are sent together up to this size."""
+"""Frames are sent together up to this size, and a longer one in pieces of twice this size."""
 PING = b": ping\n\n"
 DONE, ERROR = "_run_done_", "_run_error_"
 
@@ -60,8 +60,8 @@ class Reader:
                 async with aclosing(self._events(feed)) as events:
                     async for chunk in events:
                         yield chunk
-            if not self._gone and (last := await self._last()) is not None:
-                yield last
+                if not self._gone and (last := await self._last(feed)) is not None:
+                    yield last
         except FabricError as problem:
             yield _sentinel(self.run_id, ERROR, error_object(problem, run_id=self.run_id))
         except Exception:  # noqa: BLE001 - the stream has begun: this is the only way left to tell
@@ -83,8 +83,12 @@ class Reader:
         self.after = min(self.after, feed.tip)
         beats, ending = self.live.beats, False
         while not self._gone:
-            for chunk in _joined(await self._more(feed)):
+            async with self.live.turns:
+                if chunk := await self._more(feed):
+                    await asyncio.sleep(0)
+            if chunk:
                 yield chunk
+                del chunk  # until it is sent, the connection alone holds it
             if self._is_behind(feed):
                 continue
             if feed.settled or ending or not self.follow:
@@ -98,30 +102,20 @@ class Reader:
             elif not self._gone:  # whoever left while we looked would not wake us
                 await feed.news(self._waiter)
 
-    async def _more(self, feed: Feed) -> list[bytes]:
-        """Return the next frames, from the ring if it reaches back far enough."""
-        frames = None if self.full else feed.after(self.after)
-        if frames is None:
-            frames = await self._older(feed)
-            reached = self.after + len(frames)
-        else:
-            reached = feed.tip
+    async def _more(self, feed: Feed) -> bytes:
+        """Return the next frames, from the ring if it reaches back far enough; no more than are sent together."""
+        frames = None if self.full else feed.after(self.after, most_bytes=CHUNK_BYTES)
+        if frames is None and self.after < feed.tip:
+            frames = _first(await self.live.stored(self.fabric.reader, self.run_id, self.after, full=self.full))
+        frames = frames or []
+        reached = self.after + len(frames)
         if self.deltas:
             pieces = feed.deltas_after(self._said)
             due = [piece for piece in pieces if piece[0] <= reached]
             self._said = feed.delta_count - (len(pieces) - len(due))
             frames = _merged(frames, self.after, due)
         self.after = reached
-        return frames
-
-    async def _older(self, feed: Feed) -> list[bytes]:
-        """Return the next frames from the store; also the newest, where nothing may be cut."""
-        if not self.full:
-            return await self.live.stored(self.fabric.reader, self.run_id, self.after)
-        if self.after >= feed.tip:
-            return []
-        events = await self.fabric.reader.page(self.run_id, after=self.after, limit=PAGE)
-        return [b"id: %d\ndata: %s\n\n" % (event.seq, whole_line(self.run_id, event)) for event in events]
+        return b"".join(frames)
 
     def _is_behind(self, feed: Feed) -> bool:
         return self.after < feed.tip or (self.deltas and self._said < feed.delta_count)
@@ -140,7 +134,7 @@ class Reader:
             return False
         return True
 
-    async def _last(self) -> bytes | None:
+    async def _last(self, feed: Feed) -> bytes | None:
         """Return the frame that says how it ended; None if it has not, and we do not follow.
 
         Raises:
@@ -149,8 +143,15 @@ class Reader:
         outcome = None if self.drive is None else self.drive.outcome
         if outcome is not None and outcome.done() and not outcome.cancelled():
             return self._ended(outcome.result())
-        result = (await look_at(self.fabric, self.run_id)).result
+        if feed.result is None:
+            feed.result = asyncio.create_task(self._result())
+        try:
+            result = await asyncio.shield(feed.result)
+        except FabricError:
+            feed.result = None
+            raise
         if not result.status.settled:
+            feed.result = None
             if self.live.closing or (outcome is not None and outcome.cancelled()):
                 raise ServerStopping(
                     "The server is stopping; the run continues when it is back",
@@ -159,6 +160,9 @@ class Reader:
             if not self.follow:
                 return None
         return self._ended(result)
+
+    async def _result(self) -> RunResult:
+        return (await look_at(self.fabric, self.run_id)).result
 
     def _ended(self, result: RunResult) -> bytes:
         kind = DONE if result.status is RunStatus.COMPLETED else ERROR
@@ -192,7 +196,9 @@ class EventStream(Response):
         try:
             async with aclosing(self._reader.chunks()) as chunks:
                 async for chunk in chunks:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    for start in range(0, len(chunk), 2 * CHUNK_BYTES):
+                        piece = chunk[start : start + 2 * CHUNK_BYTES]
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
@@ -208,18 +214,14 @@ def _sentinel(run_id: RunId, kind: str, payload: Mapping[str, Any]) -> bytes:
     return b"data: %s\n\n" % dump_json({"kind": kind, "run_id": run_id, "payload": payload}).lstrip()
 
 
-def _joined(frames: Iterable[bytes]) -> Iterator[bytes]:
-    """Put frames together into pieces that are worth sending."""
-    chunk: list[bytes] = []
+def _first(frames: Sequence[bytes]) -> list[bytes]:
+    """Return as many frames as are sent together: one at least."""
     size = 0
-    for frame in frames:
-        chunk.append(frame)
+    for count, frame in enumerate(frames, 1):
         size += len(frame)
         if size >= CHUNK_BYTES:
-            yield b"".join(chunk)
-            chunk, size = [], 0
-    if chunk:
-        yield b"".join(chunk)
+            return list(frames[:count])
+    return list(frames)
 
 
 def _merged(frames: list[bytes], after: int, pieces: list[tuple[int, bytes]]) -> list[bytes]:

@@ -8,14 +8,14 @@ import pytest
 
 from agent_fabric.domain.events import Event, RunCancelled, RunInterrupted, RunResumed
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.interfaces.http.live import PAGE, PAGES, RING, Feed, LiveRuns, Waiter, event_frame
+from agent_fabric.interfaces.http.live import PAGE, PAGES, PAGES_BYTES, RING, Feed, LiveRuns, Waiter, event_frame
 from agent_fabric.interfaces.http.sse import _merged
 
 RUN = RunId("run-1")
 
 
-def events(*numbers: int) -> list[Event]:
-    return [Event(number, 1_000.0 + number, None, "", RunResumed(by="server", driver="a test")) for number in numbers]
+def events(*numbers: int, text: str = "a test") -> list[Event]:
+    return [Event(number, 1_000.0 + number, None, "", RunResumed(by="server", driver=text)) for number in numbers]
 
 
 def numbers(frames: Sequence[bytes] | None) -> list[int]:
@@ -151,14 +151,15 @@ async def test_pieces_of_answers_keep_their_place_among_the_events() -> None:
 class _Pages:
     """Stands in for the store, and counts."""
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int, text: str = "a test") -> None:
         self.length = length
+        self.text = text
         self.reads = 0
 
     async def page(self, run_id: RunId, *, after: int, limit: int) -> list[Event]:
         self.reads += 1
         await asyncio.sleep(0)
-        return events(*range(after + 1, min(after + 1 + limit, self.length)))
+        return events(*range(after + 1, min(after + 1 + limit, self.length)), text=self.text)
 
 
 async def test_a_page_is_read_once_however_many_readers_want_it() -> None:
@@ -182,6 +183,24 @@ async def test_only_some_pages_are_kept() -> None:
     for number in range(PAGES + 50):
         await live.stored(pages, RUN, number * PAGE - 1)  # type: ignore[arg-type]  # as above
     assert len(live._pages) <= PAGES
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_pages_of_long_events_are_kept_up_to_a_size(*, full: bool) -> None:
+    live, pages = LiveRuns(), _Pages(10_000, text="x" * 1_900)
+    for after in range(-1, 9_990, 7):
+        assert numbers(await live.stored(pages, RUN, after, full=full))[0] == after + 1  # type: ignore[arg-type]
+        assert sum(live._page_sizes.values()) <= PAGES_BYTES
+    assert set(live._page_sizes) == set(live._pages)
+    assert len(live._pages) <= PAGES
+
+
+async def test_a_reader_takes_no_more_from_the_ring_than_it_can_send() -> None:
+    feed = Feed(RUN)
+    feed.add(events(*range(100)))
+    assert numbers(feed.after(9, most_bytes=1)) == [10]
+    size = len(event_frame(RUN, events(10)[0]))
+    assert numbers(feed.after(9, most_bytes=3 * size)) == [10, 11, 12]
 
 
 async def test_what_was_heard_before_the_log_was_looked_at_is_put_where_it_belongs() -> None:
