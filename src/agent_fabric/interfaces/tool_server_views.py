@@ -10,6 +10,13 @@ from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError, DefinitionNotFound
 from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.mcp.tool_conversion import tool_name
+from agent_fabric.wire.tool_servers import (
+    INSPECTED_TOOL_SERVER,
+    TOOL_SERVERS,
+    InspectedToolServer,
+    OfferedTool,
+    ToolServerLine,
+)
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.mcp.servers import Inspected
@@ -52,22 +59,26 @@ def tool_server_named(name: str, config: FabricConfig) -> KnownServer:
     return found[0]
 
 
-def listed_object(known: KnownServer, servers: LazyToolServers) -> dict[str, Any]:
-    """Return what is known about a tool server without starting it."""
+def listed_object(config: FabricConfig, servers: LazyToolServers) -> dict[str, Any]:
+    """Return what is known about all tool servers without starting any."""
+    return TOOL_SERVERS.dump(_line(known, servers) for known in tool_servers_in(config))
+
+
+def _line(known: KnownServer, servers: LazyToolServers) -> ToolServerLine:
     server = known.server
     shown = show_server(server)
     agreed = servers.projects.agreed(server)
     pinned = servers.pins.count(server)
-    return {
-        "name": server.name,
-        "specialist": known.specialist,
-        "transport": server.transport,
-        "runs": " ".join(server.command) if server.transport == "stdio" else shown["url"],
-        "box": _box(server),
-        "project_file": servers.projects.file_of(server) or None,
-        "state": "needs_trust" if not agreed else "ready" if pinned is not None else "never_used",
-        "pinned_tools": pinned,
-    }
+    return ToolServerLine(
+        name=server.name,
+        specialist=known.specialist,
+        transport=server.transport,
+        runs=" ".join(server.command) if server.transport == "stdio" else shown["url"],
+        box=_box(server),
+        project_file=servers.projects.file_of(server) or None,
+        state="needs_trust" if not agreed else "ready" if pinned is not None else "never_used",
+        pinned_tools=pinned,
+    )
 
 
 def _box(server: MCPServerConfig) -> str:
@@ -83,23 +94,21 @@ def _box(server: MCPServerConfig) -> str:
 
 def inspected_object(known: KnownServer, found: "Inspected") -> dict[str, Any]:
     """Return what a tool server offers, beside what was trusted."""
-    return {
-        "server": known.server.name,
-        "specialist": known.specialist,
-        "protocol": found.protocol,
-        "server_info": found.server_info,
-        "start_s": round(found.start_s, 3),
-        "first_use": found.checked.first_use,
-        "tools": [
-            {
-                "name": tool_name(known.server.name, tool.name),
-                "tool": tool.name,
-                "description": tool.description,
-                "schema": tool.schema,
-                "digest": tool.digest,
-                "state": "not_pinned" if found.checked.first_use else found.checked.states[tool.name].value,
-            }
-            for tool in found.tools
-        ],
-        "gone": list(found.checked.gone),
-    }
+    name, checked = known.server.name, found.checked
+    tools = [
+        OfferedTool(
+            name=tool_name(name, tool.name),
+            tool=tool.name,
+            description=tool.description,
+            schema=tool.schema,
+            digest=tool.digest,
+            state="not_pinned" if checked.first_use else checked.states[tool.name].value,
+        )
+        for tool in found.tools
+    ]
+    start_s = round(found.start_s, 3)
+    return INSPECTED_TOOL_SERVER.dump(
+        InspectedToolServer(
+            name, known.specialist, found.protocol, found.server_info, start_s, checked.first_use, tools, checked.gone
+        )
+    )

@@ -22,12 +22,7 @@ from agent_fabric.interfaces.cli.mcp_serve import serve
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.tool_server_views import (
-    inspected_object,
-    listed_object,
-    tool_server_named,
-    tool_servers_in,
-)
+from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, tool_server_named
 from agent_fabric.wire.shape import Json
 
 T = TypeVar("T")
@@ -85,8 +80,7 @@ def list_servers(workspace: Workspace = None, server: Server = None, as_json: As
 def _listed_here(workspace: str | None) -> Json:
     root = fabric_root(workspace)
     loaded = configuration(root)
-    servers = _servers(root, loaded)
-    return {"servers": [listed_object(each, servers) for each in tool_servers_in(loaded.config)]}
+    return listed_object(loaded.config, _servers(root, loaded))
 
 
 @app.command()

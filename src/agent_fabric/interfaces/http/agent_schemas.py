@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, RootModel, StringConstraints
+from pydantic import ConfigDict, RootModel, StringConstraints
+
+from agent_fabric.interfaces.http.bodies import RequestBody
 
 
 class AgentInputs(RootModel[dict[str, Any]]):
@@ -11,18 +13,13 @@ class AgentInputs(RootModel[dict[str, Any]]):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ada"}]})
 
 
-class AgentToCheck(BaseModel):
+class AgentToCheck(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}]
+    },
+):
     """A file that is meant to be an agent; without a text, all files that the server has are checked."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        use_attribute_docstrings=True,
-        hide_input_in_errors=True,
-        json_schema_extra={
-            "examples": [{"file": "greeter.yaml", "text": "name: greeter\nprompts: {system: You greet people.}"}]
-        },
-    )
 
     text: Annotated[str, StringConstraints(max_length=256 * 1024)] | None = None
     """What stands in it."""

@@ -1,14 +1,24 @@
 """The body of a request, checked."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 Body = TypeVar("Body", bound=BaseModel)
+WHOLE: Final = BeforeValidator(
+    lambda number: int(number) if isinstance(number, float) and number.is_integer() else number
+)
+"""Takes 3.0 for 3, as JSON does."""
 MAX_PROBLEMS = 100
 """Of a body with more, only their number is told: to name each of a hundred thousand would hold up everybody else."""
+
+
+class RequestBody(BaseModel):
+    """A JSON object with no other fields than those listed, each of exactly its type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 async def body_of(request: Request, model: type[Body], *, absent: Body | None = None) -> Body:

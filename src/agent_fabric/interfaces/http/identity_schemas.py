@@ -1,13 +1,14 @@
 """What the routes about people, keys and tokens take and give."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints
 
 from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from agent_fabric.domain.identity import SCOPE_PATTERN, TOOLS_PREFIX, Role, Scope
+from agent_fabric.interfaces.http.bodies import RequestBody
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
@@ -20,48 +21,41 @@ Secret = Annotated[SecretStr, Field(max_length=LONGEST_PASSWORD)]
 FreshSecret = Annotated[SecretStr, Field(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD)]
 
 
-def _taken(example: dict[str, Any], refused: dict[str, Any] | None = None) -> ConfigDict:
-    described: dict[str, Any] = {"examples": [example]}
-    return ConfigDict(
-        extra="forbid",
-        use_attribute_docstrings=True,
-        hide_input_in_errors=True,
-        json_schema_extra=described if refused is None else {**described, "not": refused},
-    )
+class _Taken(RequestBody, strict=False):
+    """A body whose roles and scopes are written as text."""
 
 
-class LoginRequest(BaseModel):
+class LoginRequest(
+    _Taken, json_schema_extra={"examples": [{"username": "ada", "password": "correct horse battery staple"}]}
+):
     """A user's name and password."""
-
-    model_config = _taken({"username": "ada", "password": "correct horse battery staple"})
 
     username: Annotated[str, StringConstraints(max_length=255)]
     password: Secret
 
 
-class NewUser(BaseModel):
-    """A person who shall be able to log in."""
-
-    model_config = _taken(
-        {"name": "ada", "password": "correct horse battery staple", "role": "member"},
-        {
+class NewUser(
+    _Taken,
+    json_schema_extra={
+        "examples": [{"name": "ada", "password": "correct horse battery staple", "role": "member"}],
+        "not": {
             "properties": {"role": {"const": Role.ADMIN.value}, "scopes": _NARROWS},
             "required": ["role", "scopes"],
         },
-    )
+    },
+):
+    """A person who shall be able to log in."""
 
     name: UserName
     password: FreshSecret | None = None
     """At least 12 characters. Without one they cannot log in, only use tokens that were issued for them."""
     role: Role = Role.VIEWER
-    scopes: Scopes = []
+    scopes: Scopes = Field(default=[])
     """Scopes beyond the role; `tools:NAME` and the like narrow which tools runs may use."""
 
 
-class UserUpdate(BaseModel):
+class UserUpdate(_Taken, json_schema_extra={"examples": [{"role": "operator"}]}):
     """What becomes different; what is left out stays as it is."""
-
-    model_config = _taken({"role": "operator"})
 
     role: Role | None = None
     scopes: list[ScopeName] | None = None
@@ -69,27 +63,26 @@ class UserUpdate(BaseModel):
     disabled: bool | None = None
 
 
-class NewPassword(BaseModel):
+class NewPassword(_Taken, json_schema_extra={"examples": [{"password": "correct horse battery staple"}]}):
     """A new password for a user."""
-
-    model_config = _taken({"password": "correct horse battery staple"})
 
     password: FreshSecret
 
 
-class OwnPassword(BaseModel):
+class OwnPassword(
+    _Taken,
+    json_schema_extra={
+        "examples": [{"old_password": "the one until now", "new_password": "correct horse battery staple"}]
+    },
+):
     """A new password for oneself."""
-
-    model_config = _taken({"old_password": "the one until now", "new_password": "correct horse battery staple"})
 
     old_password: Secret
     new_password: FreshSecret
 
 
-class TokenRequest(BaseModel):
+class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:read"], "lifetime_s": 43_200}]}):
     """A token for a script of a user."""
-
-    model_config = _taken({"scopes": ["runs:read"], "lifetime_s": 43_200})
 
     scopes: list[ScopeName] | None = None
     """What it allows; by default all that they may."""
@@ -97,12 +90,12 @@ class TokenRequest(BaseModel):
     """How long it counts; by default as long as a login."""
 
 
-class NewKeyRequest(BaseModel):
+class NewKeyRequest(
+    _Taken, json_schema_extra={"examples": [{"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S}]}
+):
     """A key for a program."""
 
-    model_config = _taken({"name": "ci", "scopes": ["runs"], "expires_in_s": LASTS_S})
-
     name: KeyName
-    scopes: Annotated[Scopes, Field(min_length=1)] = [Scope.RUNS_READ]
+    scopes: Scopes = Field(default=[Scope.RUNS_READ], min_length=1)
     expires_in_s: Annotated[float, Field(gt=0, le=LONGEST_S)] | Literal["never"] = LASTS_S
     """How long it counts; `never` has to be said."""

@@ -2,35 +2,31 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.identity_schemas import ScopeName
 
-_IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
-
-class CommandToCheck(BaseModel):
+class CommandToCheck(RequestBody, json_schema_extra={"examples": [{"command": "make test && git push"}]}):
     """A command line, as an agent would send it."""
-
-    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"command": "make test && git push"}]})
 
     command: Annotated[str, StringConstraints(max_length=100_000)]
     agent: Annotated[str, StringConstraints(max_length=200)] = ""
     """The specialist or agent who sends it."""
     level: Literal["A", "A+", "B", "C"] = "A"
     """Level of the box that it runs in."""
-    scopes: list[ScopeName] = []
+    scopes: list[ScopeName] = Field(default=[])
     """Scopes of the user behind the run; none: not limited."""
 
 
-class RulesToTry(BaseModel):
+class RulesToTry(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"text": "rules: [{id: no-push, verdict: block, commands: [git push]}]", "since_s": 86_400}]
+    },
+):
     """A policy file to be held against past calls."""
-
-    model_config = _IN | ConfigDict(
-        json_schema_extra={
-            "examples": [{"text": "rules: [{id: no-push, verdict: block, commands: [git push]}]", "since_s": 86_400}]
-        }
-    )
 
     text: Annotated[str, StringConstraints(max_length=256 * 1024)]
     """What stands in it."""

@@ -2,28 +2,22 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
+from agent_fabric.domain.secrets import SHORTEST_NAMED
+from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES
+from agent_fabric.interfaces.http.bodies import WHOLE, RequestBody
 
 SAYS_SOMETHING = r"[^\s\x00-\x1f\x7f-\x9f]"
 """Fits what has more than blanks and control characters."""
 
-_IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
-_OUT = ConfigDict(use_attribute_docstrings=True)
 
-
-def _whole(number: object) -> object:
-    """Take 3.0 for 3, as JSON does."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number
-
-
-class RunRequest(BaseModel):
+class RunRequest(
+    RequestBody,
+    json_schema_extra={"examples": [{"prompt": "Write hello.py that prints the first ten primes, and run it."}]},
+):
     """A task, with the options of `fabric run`."""
-
-    model_config = _IN | ConfigDict(
-        json_schema_extra={"examples": [{"prompt": "Write hello.py that prints the first ten primes, and run it."}]}
-    )
 
     prompt: Annotated[
         str,
@@ -36,7 +30,7 @@ class RunRequest(BaseModel):
     """The configured model to use; not set: `default_model_key`."""
     network_allowed: bool = True
     """Whether tools may use the network."""
-    max_steps: Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)] | None = None
+    max_steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most model answers of a specialist; not set: `budget.max_steps`."""
     task_force_mode: Literal["sequential", "parallel"] | None = None
     """Whether several specialists work one after another or all at once; not set: as configured."""
@@ -46,29 +40,21 @@ class RunRequest(BaseModel):
     """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
 
 
-class ResumeRequest(BaseModel):
+class ResumeRequest(RequestBody, json_schema_extra={"examples": [{}]}):
     """Nothing: a run continues as it was asked for."""
 
-    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{}]})
 
-
-class CancelRequest(BaseModel):
+class CancelRequest(RequestBody, json_schema_extra={"examples": [{"reason": "changed my mind"}]}):
     """Why a run is ended."""
-
-    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"reason": "changed my mind"}]})
 
     reason: Annotated[str, StringConstraints(max_length=10_000)] = ""
     """For the log."""
 
 
-class UndoRequest(BaseModel):
+class UndoRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"dry_run": True}]}):
     """What to take back."""
 
-    model_config = _IN | ConfigDict(strict=False, json_schema_extra={"examples": [{"dry_run": True}]})
-
-    paths: Annotated[
-        list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]], Field(max_length=1_000)
-    ] = []
+    paths: list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]] = Field(default=[], max_length=1_000)
     """Only these files and folders; none: everything."""
     dry_run: bool = False
     """Only say what would happen."""
@@ -76,6 +62,33 @@ class UndoRequest(BaseModel):
     """Overwrite what was changed since; it is kept."""
     redo: bool = False
     """Put back what the last undo of the run took away."""
+
+
+class BackupRequest(RequestBody):
+    """What to put into a backup."""
+
+    workspaces: bool = True
+
+
+class SecretValue(RequestBody):
+    """A secret to be kept."""
+
+    value: str = Field(min_length=SHORTEST_NAMED, max_length=MAX_BYTES, pattern=r"^[^\x00]*\S[^\x00]{2,}\S[^\x00]*$")
+    """At least four characters between blanks. No route ever gives it back."""
+
+
+class ToolServerToInspect(RequestBody, json_schema_extra={"examples": [{"name": "time"}]}):
+    """Which tool server is looked at."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=400)]
+    """Its name; or SPECIALIST/NAME if several have it."""
+
+
+class ProbeRequest(RequestBody, json_schema_extra={"examples": [{"key": "quality"}]}):
+    """Which model is asked."""
+
+    key: Annotated[str, StringConstraints(max_length=200)] | None = None
+    """A key of `models`; by default the one that works."""
 
 
 class FieldError(BaseModel):
@@ -89,7 +102,8 @@ class FieldError(BaseModel):
 class Problem(BaseModel):
     """What went wrong (RFC 9457)."""
 
-    model_config = _OUT | ConfigDict(
+    model_config = ConfigDict(
+        use_attribute_docstrings=True,
         json_schema_extra={
             "examples": [
                 {
@@ -101,7 +115,7 @@ class Problem(BaseModel):
                     "hint": "See all runs with `fabric logs list`.",
                 }
             ]
-        }
+        },
     )
 
     type: str

@@ -2,11 +2,10 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints
+from pydantic import ConfigDict, Field, RootModel, StringConstraints
 
+from agent_fabric.interfaces.http.bodies import RequestBody
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
-
-_IN = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 
 
 class WorkflowInputs(RootModel[dict[str, Any]]):
@@ -15,21 +14,17 @@ class WorkflowInputs(RootModel[dict[str, Any]]):
     model_config = ConfigDict(hide_input_in_errors=True, json_schema_extra={"examples": [{"since": "v1.0"}]})
 
 
-class SignalRequest(BaseModel):
+class SignalRequest(RequestBody, json_schema_extra={"examples": [{"name": "deployed", "data": {"version": "1.2"}}]}):
     """Something that has happened."""
-
-    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"name": "deployed", "data": {"version": "1.2"}}]})
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=SAYS_SOMETHING)]
     """As the step that waits for it calls it."""
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = Field(default={})
     """Data for the step."""
 
 
-class WorkflowResumeRequest(BaseModel):
+class WorkflowResumeRequest(RequestBody, json_schema_extra={"examples": [{"from": "publish"}]}):
     """Where to continue."""
-
-    model_config = _IN | ConfigDict(json_schema_extra={"examples": [{"from": "publish"}]})
 
     from_step: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
         default=None, alias="from", description="Do this step and all behind it again, in a new run."
@@ -40,14 +35,13 @@ class WorkflowResumeRequest(BaseModel):
     inputs: dict[str, Any] = Field(default={}, description="With `current`: inputs that the file has since.")
 
 
-class WorkflowToCheck(BaseModel):
+class WorkflowToCheck(
+    RequestBody,
+    json_schema_extra={
+        "examples": [{"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}]
+    },
+):
     """A text that is meant to be a workflow, or the name of one; without either, all that the server has."""
-
-    model_config = _IN | ConfigDict(
-        json_schema_extra={
-            "examples": [{"file": "small.yaml", "text": "name: small\nversion: 1.0.0\nsteps: [{id: a, action: wait}]"}]
-        }
-    )
 
     text: Annotated[str, StringConstraints(max_length=2 * 1024 * 1024)] | None = None
     """What stands in the file; counts more than a name."""

@@ -34,7 +34,6 @@ _DYING_S = 5.0
 """How long a server that no longer answers may take to be gone."""
 
 Stage: TypeAlias = Literal["stopped", "starting", "ready", "draining", "switching", "failed"]
-"""`draining`: a switch waits for answers that are being written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +41,18 @@ class ManagedStatus:
     """How the server is; asking for it never waits."""
 
     stage: Stage
+    """`stopped`: the next request starts it. `draining`: a switch waits for answers that are being written."""
     model: str
     running: int
     """Requests that are being answered."""
     waiting: int
-    """Requests that wait for a start or a switch."""
+    """Requests that wait for a slot, a start or a switch."""
     pid: int | None
+    """None: it does not run."""
     slots: int
-    """How many requests it answers at once."""
+    """How many requests it answers at once, as it says itself when it runs."""
     context_window: int
-    """Tokens that fit into each of them."""
+    """Tokens that fit into each, as it says itself when it runs."""
     memory_bytes: int | None
     """Memory it occupies now, its model included; not set when it does not run or the system does not tell."""
     problem: str

@@ -1,18 +1,16 @@
 """The llama-server that fabric owns: look at it, switch its model or its options, start it again."""
 
-from dataclasses import asdict
-
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.llm.managed import ManagedBackend
+from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.bodies import refused
 from agent_fabric.interfaces.http.errors import refusal
-from agent_fabric.interfaces.http.model_server_schemas import ModelServer, ModelServerChange, ModelServerOptions
+from agent_fabric.interfaces.http.model_server_schemas import MODEL_SERVER, ModelServerChange, ModelServerOptions
 from agent_fabric.interfaces.http.openapi import operation, takes
 
 PATH = "/models/server"
@@ -25,7 +23,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
     def owned() -> ManagedBackend | None:
         return None if fabric.config.managed_llama is None else fabric.models.stack.managed
 
-    @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", ModelServer, fails=[404]))
+    @app.get(PATH, **operation("models", Scope.RUNS_READ, "Show our llama-server", MODEL_SERVER, fails=[404]))
     async def show() -> Response:
         """Answer at once, also during a switch: its model, its options, and how busy it is."""
         managed = owned()
@@ -37,7 +35,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
             "models",
             Scope.ADMIN,
             "Switch the model or the options of our llama-server",
-            ModelServer,
+            MODEL_SERVER,
             body=takes(ModelServerChange),
             fails=refusals,
         ),
@@ -55,13 +53,12 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
             change = ModelServerChange.model_validate_json(await request.body())
             await managed.switch(change.model_dump(exclude_unset=True))
         except ValidationError as problem:
-            errors = problem.errors(include_url=False, include_context=False, include_input=False)
-            raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in errors]) from None
+            raise refused(problem) from None
         return _shown(managed)
 
     @app.post(
         f"{PATH}/restart",
-        **operation("models", Scope.ADMIN, "Start our llama-server anew", ModelServer, fails=refusals),
+        **operation("models", Scope.ADMIN, "Start our llama-server anew", MODEL_SERVER, fails=refusals),
     )
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""
@@ -81,5 +78,5 @@ def _none() -> Response:
 
 
 def _shown(managed: ManagedBackend) -> Response:
-    options = managed.llama.config.model_dump(mode="json", include=set(ModelServerOptions.model_fields))
-    return Response(dump_json({**asdict(managed.status()), "options": options}), media_type="application/json")
+    options = managed.llama.config.model_dump(mode="json", include=set(ModelServerOptions._fields))
+    return json_answer({**MODEL_SERVER.dump(managed.status()), "options": options})

@@ -11,8 +11,8 @@ from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.model_schemas import ProbeRequest
 from agent_fabric.interfaces.http.openapi import operation, takes
+from agent_fabric.interfaces.http.schemas import ProbeRequest
 from agent_fabric.interfaces.model_views import models_object, probed_object
 from agent_fabric.wire.models import MODELS, PROBED_MODEL
 

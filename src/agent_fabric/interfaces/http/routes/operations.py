@@ -13,8 +13,8 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import PUBLIC, needs, who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
-from agent_fabric.interfaces.http.operation_schemas import BackupRequest
 from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.schemas import BackupRequest
 from agent_fabric.wire.operations import ALERTS, BACKUP, READINESS, STORE, AlertStatus, BackupMade
 
 

@@ -17,7 +17,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
-from agent_fabric.interfaces.http.secret_schemas import SecretValue
+from agent_fabric.interfaces.http.schemas import SecretValue
 from agent_fabric.interfaces.secret_views import ROTATION, SECRET, SECRETS
 
 Name = Annotated[str, Path(pattern=f"^{FILE_NAME}$", description="What the secret is called, as in `file:NAME`.")]

@@ -8,7 +8,8 @@ from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.openapi import operation, takes
-from agent_fabric.interfaces.http.tool_server_schemas import InspectedToolServer, ToolServerList, ToolServerToInspect
+from agent_fabric.interfaces.http.schemas import ToolServerToInspect
+from agent_fabric.wire.tool_servers import INSPECTED_TOOL_SERVER, TOOL_SERVERS
 
 PATH = "/api/v1/tool-servers"
 
@@ -16,16 +17,13 @@ PATH = "/api/v1/tool-servers"
 def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. They are for administrators: command lines may tell more than others should know."""
 
-    @app.get(PATH, **operation("tool servers", Scope.ADMIN, "List tool servers", ToolServerList))
+    @app.get(PATH, **operation("tool servers", Scope.ADMIN, "List tool servers", TOOL_SERVERS))
     async def list_servers() -> Response:
         """The same as `fabric mcp list --json`. Starts nothing."""
         from agent_fabric.interfaces import tool_server_views as views  # noqa: PLC0415 - most servers have none
 
         servers = fabric.tool_servers
-        if servers is None:
-            return json_answer({"servers": []})
-        shown = [views.listed_object(each, servers) for each in views.tool_servers_in(fabric.config)]
-        return json_answer({"servers": shown})
+        return json_answer({"servers": []} if servers is None else views.listed_object(fabric.config, servers))
 
     @app.post(
         f"{PATH}/inspect",
@@ -33,7 +31,7 @@ def add_tool_servers(app: FastAPI, fabric: ServerFabric) -> None:
             "tool servers",
             Scope.ADMIN,
             "See what a tool server offers",
-            InspectedToolServer,
+            INSPECTED_TOOL_SERVER,
             body=takes(ToolServerToInspect),
             fails=[404, 501, 502],
         ),
