@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from agent_fabric.client.logins import Login, Logins
 from agent_fabric.client.own_files import read_own
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.models import is_loopback
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 FOLDER = ".fabric"

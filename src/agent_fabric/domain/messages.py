@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.ids import CallId
+
+_HOSTED = (":cloud", "-cloud")
+"""How the names of models end that Ollama itself asks for elsewhere."""
 
 
 class ToolDialect(StrEnum):
@@ -162,6 +166,17 @@ class ModelSettings:
     def is_ours(self) -> bool:
         """Whether a process of ours on this machine serves it: its address means nothing to a person."""
         return self.backend in ("embedded", "managed")
+
+    @property
+    def address(self) -> str | None:
+        """Where it is asked; None: inside agent-fabric."""
+        return None if self.is_ours else self.base_url
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is asked without leaving this machine. A name that is not `localhost` is elsewhere."""
+        hosted = self.remote or self.model.lower().endswith(_HOSTED)
+        return self.is_ours or (not hosted and is_local_url(self.base_url))
 
 
 def estimate_tokens(text: str) -> int:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.messages import ToolDialect
 
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([KMBT])?", re.IGNORECASE | re.ASCII)
@@ -104,16 +104,6 @@ def select_model(cards: Sequence[ModelCard], configured: str | None) -> ModelCar
     """
     found = None if configured is None else find_model(cards, configured)
     return found or next(iter(tool_callers(cards)), None)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host name means this machine."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 @lru_cache(maxsize=256)

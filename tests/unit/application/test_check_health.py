@@ -90,8 +90,7 @@ def examined(
         routing_key="quality",
         keys=(meant,),
         ollama=(ollama,),
-        shelf=Shelf(folder="/m", runtime="1", catalogue=(entry,), files=()),
-        loaded=loaded,
+        shelf=Shelf(folder="/m", runtime="1", catalogue=(entry,), files=(), loaded=loaded),
     )
     check = CheckHealth(
         machine=machine,

@@ -123,12 +123,12 @@ class CheckHealth:
         if entry is not None:
             yield _weights(entry, needed=used)
             yield _disk(entry, self.machine.free_bytes(models.shelf.folder), models.shelf.folder, bad)
-            yield _memory(entry, facts, loaded=any(each.path == entry.path for each in models.loaded), used=used)
-        for each in models.loaded:
+            yield _memory(entry, facts, loaded=any(each.path == entry.path for each in models.shelf.loaded), used=used)
+        for each in models.shelf.loaded:
             idle = "in use" if each.in_use else f"idle for {each.idle_for_s:.0f} s"
             memory = "" if each.memory_bytes is None else f", {_gb(each.memory_bytes)} of memory"
             yield _ok("embedded server", f"{each.name}: process {each.pid}{memory}, {idle}")
-        if not models.loaded and models.shelf.runtime is not None:
+        if not models.shelf.loaded and models.shelf.runtime is not None:
             yield _ok("embedded server", "not running; the first task that needs it starts it")
 
     def _leaves(self, models: ModelList) -> Iterator[HealthFinding]:

@@ -4,21 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.llm import ModelChooser
 from agent_fabric.application.ports.models import (
     UNMEASURED,
-    LoadedModel,
     ModelSurvey,
     OllamaFound,
     Shelf,
     Speed,
     Stored,
 )
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import find_model, is_loopback
+from agent_fabric.domain.models import find_model
 
 INSTALL_EMBEDDED = 'pip install "agent-fabric[embedded]"'
 
@@ -77,7 +76,6 @@ class ModelList:
     keys: tuple[MeantModel, ...]
     ollama: tuple[OllamaFound, ...]
     shelf: Shelf
-    loaded: tuple[LoadedModel, ...]
 
     def meant_by(self, key: str) -> MeantModel:
         """Return what a configured key means."""
@@ -109,7 +107,7 @@ class ListModels:
         Raises:
             ConfigError: the folder for models cannot be used.
         """
-        shelf, loaded = self.survey.shelf(), tuple(self.survey.loaded())
+        shelf = self.survey.shelf()
         ollama = [await self.survey.ollama(base_url) for base_url in self.ollama_urls]
         return ModelList(
             default_key=self.default_key,
@@ -117,7 +115,6 @@ class ListModels:
             keys=tuple([await self._meant(key, shelf) for key in self.keys]),
             ollama=tuple(ollama),
             shelf=shelf,
-            loaded=loaded,
         )
 
     async def _meant(self, key: str, shelf: Shelf) -> MeantModel:
@@ -147,7 +144,7 @@ class ListModels:
             return await self._embedded(settings, why, shelf)
         if settings.backend == "managed":
             return _State(ModelAvailability.READY) if self.ensure else _NOTHING_STARTED
-        if not is_loopback(urlsplit(settings.base_url).hostname or ""):
+        if not is_local_url(settings.base_url):
             own = "not asked now; only its builder knows where it is"
             away = "not asked now, since it is on another machine"
             return self._elsewhere(settings, own if settings.backend == "custom" else away)

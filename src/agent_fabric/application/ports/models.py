@@ -1,6 +1,5 @@
 """The models that could be asked, seen by somebody who wants to know what is there."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -58,17 +57,6 @@ class WeightsFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
-    """The models inside agent-fabric."""
-
-    folder: str
-    runtime: str | None
-    """Version of llama.cpp's package; None when it is not installed."""
-    catalogue: tuple[CatalogueEntry, ...]
-    files: tuple[WeightsFile, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
     """A process that has a model in memory."""
 
@@ -87,6 +75,19 @@ class LoadedModel:
     """When it ends by itself; not set: when its owner does."""
     memory_bytes: int | None
     """Memory it occupies now, its model included; not set where the system does not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """The models inside agent-fabric."""
+
+    folder: str
+    runtime: str | None
+    """Version of llama.cpp's package; None when it is not installed."""
+    catalogue: tuple[CatalogueEntry, ...]
+    files: tuple[WeightsFile, ...]
+    loaded: tuple[LoadedModel, ...] = ()
+    """Those in memory now."""
 
 
 class Speed(NamedTuple):
@@ -115,15 +116,11 @@ class ModelSurvey(Protocol):
         ...
 
     def shelf(self) -> Shelf:
-        """Return the models inside agent-fabric.
+        """Return the models inside agent-fabric, and which of them are in memory now.
 
         Raises:
             ConfigError: their folder cannot be read.
         """
-        ...
-
-    def loaded(self) -> Sequence[LoadedModel]:
-        """Return the embedded models that are in memory now."""
         ...
 
     async def measured(self, settings: ModelSettings) -> Speed:

@@ -10,7 +10,6 @@ from agent_fabric.config.schema.models import ModelConfig
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolDialect
 from agent_fabric.domain.models import ModelCard, same_model, select_model, smallest_chat_model
-from agent_fabric.infrastructure.llm.egress import is_here
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ServerAddress
 
@@ -113,14 +112,14 @@ class ConfiguredModels:
         return self.models.get(self.default_key)
 
     def _may_ask(self, settings: ModelSettings) -> bool:
-        return not self.offline or is_here(settings)
+        return not self.offline or settings.is_local
 
     async def _generic(self, key: str, config: ModelConfig) -> ChosenModel:
         assert config.base_url is not None
         name, why = config.model or "default", "configured"
         about = _settings(key, config, "generic", config.base_url, ModelCard(name=""))
         # A configured model of another machine is taken as it is: that costs no request, and some list only a part.
-        asks = self._may_ask(about) if config.model is None else is_here(about)
+        asks = self._may_ask(about) if config.model is None else about.is_local
         listed = await self.generic.listed(ServerAddress.of(about)) if asks else None
         if config.model is None:
             chosen = smallest_chat_model(listed or ())

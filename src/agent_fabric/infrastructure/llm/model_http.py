@@ -16,6 +16,7 @@ import aiohttp
 
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.errors import (
     ConfigError,
     ContextExceeded,
@@ -26,7 +27,6 @@ from agent_fabric.domain.errors import (
     ModelUnreachable,
 )
 from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import is_loopback
 from agent_fabric.infrastructure.llm.openai_wire import error_text
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024

@@ -10,11 +10,12 @@ import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ConfigError, ModelError
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
-from agent_fabric.domain.models import ModelCard, is_loopback
+from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,

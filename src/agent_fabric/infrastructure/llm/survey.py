@@ -8,14 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Final
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.models import (
     CatalogueEntry,
-    LoadedModel,
     OllamaFound,
     Shelf,
     Speed,
@@ -23,9 +21,10 @@ from agent_fabric.application.ports.models import (
     WeightsFile,
 )
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError, ModelError, ModelUnreachable
 from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.domain.models import ModelCard, find_model, is_loopback
+from agent_fabric.domain.models import ModelCard, find_model
 from agent_fabric.infrastructure.llm.cards import CardFile
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
@@ -64,7 +63,7 @@ class LoopbackServers:
         return found.models if found.running else None
 
     async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
-        if not _is_here(address.base_url):
+        if not is_local_url(address.base_url):
             return None
         try:
             http = ModelHttp(self.session(), address, self.resolve)
@@ -82,7 +81,7 @@ class LoopbackServers:
         return known
 
     async def _look(self, base_url: str, address: ServerAddress | None) -> OllamaFound:
-        if not _is_here(base_url):
+        if not is_local_url(base_url):
             return OllamaFound(base_url, running=False)
         asked = address or ServerAddress(base_url=base_url)
         server = OllamaServer(self.session(), replace(asked, connect_timeout_s=LOOK_S), resolve=self.resolve)
@@ -125,11 +124,9 @@ class MachineSurvey:
             folder=str(self.folder.path),
             runtime=_runtime(),
             catalogue=tuple(catalogue),
+            loaded=tuple(self.servers.running()),
             files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
         )
-
-    def loaded(self) -> Sequence[LoadedModel]:
-        return self.servers.running()
 
     async def measured(self, settings: ModelSettings) -> Speed:
         known = self.cards.improve(await self._card(settings), settings.base_url)
@@ -151,10 +148,6 @@ async def _cards(server: OllamaServer) -> tuple[ModelCard, ...]:
             return tuple(await server.cards())
     except (ModelError, TimeoutError):
         return ()
-
-
-def _is_here(base_url: str) -> bool:
-    return is_loopback(urlsplit(base_url).hostname or "")
 
 
 def _runtime() -> str | None:

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 
 from agent_fabric.config.schema.secrets import VaultConfig
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
-from agent_fabric.domain.models import is_loopback
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
 TRIES: Final = 3

@@ -30,7 +30,7 @@ _SLOW_TOKENS_PER_S = 10.0
 
 
 def listed(found: Json, stream: TextIO) -> str:
-    """Return what `fabric models list` prints about what `models_object` tells."""
+    """Return what `fabric models list` prints about what the wire shape `MODELS` holds."""
     width = max(len(each["key"]) for each in found["models"])
     lines: list[str] = []
     for each in found["models"]:
@@ -41,7 +41,7 @@ def listed(found: Json, stream: TextIO) -> str:
 
 
 def probed_text(probed: Json, key: str, stream: TextIO) -> str:
-    """Return what `fabric models probe` prints about what `probed_object` tells."""
+    """Return what `fabric models probe` prints about what the wire shape `PROBED_MODEL` holds."""
     lines = [f"{plain(key)}: {plain(probed['model'])}{_place(probed)} ({plain(probed['why'])})"]
     for trial in probed["trials"]:
         mark = styled("✓", "green", stream) if trial["worked"] else styled("✗", "red", stream)

@@ -27,7 +27,7 @@ from agent_fabric.interfaces.cli.notices import Notices
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
-from agent_fabric.interfaces.model_views import models_object, probed_object
+from agent_fabric.wire.models import MODELS, PROBED_MODEL
 from agent_fabric.wire.results import error_object
 from agent_fabric.wire.shape import Json
 
@@ -61,7 +61,7 @@ def list_models(workspace: Workspace = None, server: Server = None, as_json: AsJ
     """Show which model each key means today and why, and what else is at hand. Starts and downloads nothing."""
     url = server_of(workspace, server)
     if url is None:
-        found: Json = models_object(_with_models(workspace, lambda here: here.list_models()))
+        found: Json = MODELS.dump(_with_models(workspace, lambda here: here.list_models()))
     else:
         found = with_client(url, lambda client: client.models.everything())
     if as_json:
@@ -205,7 +205,7 @@ def probe(key: Key = None, workspace: Workspace = None, server: Server = None, a
 def _probed_here(workspace: str | None, key: str | None, notice: Notice) -> Json:
     async def go(here: ModelsHere) -> Json:
         wanted = here.config.default_model_key if key is None else key
-        return {**probed_object(await here.probe_model(wanted, notice)), "key": wanted}
+        return {**PROBED_MODEL.dump(await here.probe_model(wanted, notice)), "key": wanted}
 
     return _with_models(workspace, go)
 

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
 
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.ports.secrets import Resolve
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ModelAnswerUnusable, ModelError, ModelRefused, ModelUnreachable
-from agent_fabric.domain.models import ModelCard, find_model, is_loopback
+from agent_fabric.domain.models import ModelCard, find_model
 from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
     ServerAddress,
@@ -67,7 +67,7 @@ class OllamaServer:
     @property
     def is_here(self) -> bool:
         """Whether its address means this machine."""
-        return is_loopback(urlsplit(self.root).hostname or "")
+        return is_local_url(self.root)
 
     async def reachable(self) -> bool:
         """Return whether anybody answers there; it may be another kind of server."""

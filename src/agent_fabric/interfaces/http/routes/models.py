@@ -10,10 +10,10 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import ServerBusy
 from agent_fabric.domain.identity import Scope
 from agent_fabric.infrastructure.json_codec import dump_json
+from agent_fabric.interfaces.http.answers import json_answer, json_bytes
 from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.schemas import ProbeRequest
-from agent_fabric.interfaces.model_views import models_object, probed_object
 from agent_fabric.wire.models import MODELS, PROBED_MODEL
 
 FRESH_S = 1.0
@@ -35,7 +35,7 @@ class _Look:
                 from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
 
                 found = await listing(self._fabric.config, self._fabric.models.stack)()
-                self._answer, self._at = dump_json(models_object(found)), time.monotonic()
+                self._answer, self._at = dump_json(MODELS.dump(found)), time.monotonic()
             return self._answer
 
 
@@ -49,7 +49,7 @@ def add_models(app: FastAPI, fabric: ServerFabric) -> None:
     )
     async def models() -> Response:
         """The same as `fabric models list --json`. Starts and downloads nothing, and asks no other machine."""
-        return Response(await look(), media_type="application/json")
+        return json_bytes(await look())
 
     _add_probe(app, fabric)
 
@@ -78,4 +78,4 @@ def _add_probe(app: FastAPI, fabric: ServerFabric) -> None:
 
             key = fabric.config.default_model_key if wish.key is None else wish.key
             probed = await ModelsHere(fabric.config, fabric.models.stack).probe_model(key, lambda _: None)
-        return Response(dump_json({**probed_object(probed), "key": key}), media_type="application/json")
+        return json_answer({**PROBED_MODEL.dump(probed), "key": key})
