@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NoReturn
@@ -126,6 +126,12 @@ class ToolContext:
     """The workspace."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables that a command needs beside its usual ones: secrets, which must not stand in its text."""
+
+
+def object_schema(properties: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the JSON schema of an object with no other properties than these."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": dict(properties), **needed, "additionalProperties": False}
 
 
 class BadArguments(ValueError):

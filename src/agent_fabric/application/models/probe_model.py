@@ -13,7 +13,7 @@ from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, ToolDialect, estimate_tokens
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.runs.task import Priority
-from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
+from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from, object_schema
 
 LONGEST_ANSWER = 128
 """Tokens; enough for a call of one of the tools below."""
@@ -219,12 +219,7 @@ def _rate(count: int, seconds: float) -> float | None:
 
 
 def _tool(name: str, description: str, **properties: Mapping[str, Any]) -> ToolSpec:
-    parameters = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    parameters = object_schema(properties, list(properties))
     return ToolSpec(name=name, description=description, parameters=parameters, effect=Effect.READS)
 
 

@@ -13,10 +13,11 @@ from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.research import with_page
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.packs.tool_objects import ToolFunction
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
+from agent_fabric.infrastructure.tools.web import NETWORK_DISABLED
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
 
 VIEW_CHARS = 10_000
@@ -33,12 +34,7 @@ BROWSER_OPEN = ToolSpec(
     name="browser_open",
     description="Open a web page in a browser that runs its scripts. Things to click and fill in have numbers in [ ]. "
     "For plain pages fetch_url is faster.",
-    parameters={
-        "type": "object",
-        "properties": {"url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS}},
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS}}, ["url"]),
     effect=Effect.READS,
     timeout_s=_TIMEOUT_S,
     url_argument="url",
@@ -49,11 +45,7 @@ BROWSER_READ = ToolSpec(
     name="browser_read",
     description="Look at the page that is open in the browser. A long page comes in parts: go on with "
     "offset=next_offset.",
-    parameters={
-        "type": "object",
-        "properties": {"offset": {"type": "integer", "minimum": 0, "default": 0}},
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"offset": {"type": "integer", "minimum": 0, "default": 0}}),
     effect=Effect.READS,
     timeout_s=_TIMEOUT_S,
     trust=Trust.WEB,
@@ -62,12 +54,7 @@ BROWSER_READ = ToolSpec(
 BROWSER_CLICK = ToolSpec(
     name="browser_click",
     description="Click a numbered link, button or box on the page in the browser, and see what came of it.",
-    parameters={
-        "type": "object",
-        "properties": {"number": _NUMBER},
-        "required": ["number"],
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"number": _NUMBER}, ["number"]),
     effect=Effect.LEAVES_SANDBOX,
     timeout_s=_TIMEOUT_S,
     trust=Trust.WEB,
@@ -77,16 +64,14 @@ BROWSER_TYPE = ToolSpec(
     name="browser_type",
     description="Fill in a numbered field on the page in the browser, or choose from a list by the words of the "
     "choice. submit=true presses Enter then.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "number": _NUMBER,
             "text": {"type": "string", "maxLength": 20_000},
             "submit": {"type": "boolean", "default": False},
         },
-        "required": ["number", "text"],
-        "additionalProperties": False,
-    },
+        ["number", "text"],
+    ),
     effect=Effect.LEAVES_SANDBOX,
     timeout_s=_TIMEOUT_S,
     trust=Trust.WEB,
@@ -95,15 +80,13 @@ BROWSER_TYPE = ToolSpec(
 BROWSER_SCREENSHOT = ToolSpec(
     name="browser_screenshot",
     description="Save how the page in the browser looks, as a PNG file in the workspace.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "path": {"type": "string", "minLength": 1, "description": "Path in the workspace, such as page.png"},
             "whole_page": {"type": "boolean", "default": False, "description": "Not only what fits on a screen"},
         },
-        "required": ["path"],
-        "additionalProperties": False,
-    },
+        ["path"],
+    ),
     effect=Effect.IDEMPOTENT,
     timeout_s=_TIMEOUT_S,
     path_arguments=("path",),
@@ -112,26 +95,26 @@ BROWSER_SCREENSHOT = ToolSpec(
 
 BROWSER_TOOLS = (BROWSER_OPEN, BROWSER_READ, BROWSER_CLICK, BROWSER_TYPE, BROWSER_SCREENSHOT)
 
-_NETWORK_DISABLED = ToolResult(
-    output={
-        "error": "network disabled",
-        "hint": "This run may not use the network. Work from the files at hand, and say that no page could be opened.",
-    }
-)
-
 
 def browser_tools(
     browser: Browser, sandbox: Sandbox, record: "PageRecord | None" = None
 ) -> tuple[tuple[ToolSpec, ToolFunction], ...]:
     """Return the five tools, all at work on one browser; with a record, what they show can be cited."""
-    shown = PageResults(record)
+    tools = _BrowserTools(browser, sandbox, PageResults(record))
     return (
-        (BROWSER_OPEN, BrowserOpen(browser, shown)),
-        (BROWSER_READ, BrowserRead(browser, shown)),
-        (BROWSER_CLICK, BrowserClick(browser, shown)),
-        (BROWSER_TYPE, BrowserType(browser, shown)),
-        (BROWSER_SCREENSHOT, BrowserScreenshot(browser, sandbox)),
+        (BROWSER_OPEN, _online(tools.open)),
+        (BROWSER_READ, _online(tools.read)),
+        (BROWSER_CLICK, _online(tools.click)),
+        (BROWSER_TYPE, _online(tools.type)),
+        (BROWSER_SCREENSHOT, _online(tools.screenshot)),
     )
+
+
+def _online(use: ToolFunction) -> ToolFunction:
+    async def call(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        return await use(args, context) if context.network_allowed else NETWORK_DISABLED
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,119 +163,43 @@ class PageResults:
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserOpen:
-    """Tool: load a page."""
-
-    browser: Browser
-    shown: PageResults
-
-    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Open `url`.
-
-        Raises:
-            WebError: there is no page, or no browser.
-            PermissionError: the address is not for this program to reach.
-        """
-        if not context.network_allowed:
-            return _NETWORK_DISABLED
-        view = await self.browser.open(text_argument(args, "url"), timeout_s=context.timeout_s)
-        return await self.shown(view, context.run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserRead:
-    """Tool: look at the page again."""
-
-    browser: Browser
-    shown: PageResults
-
-    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Read from `offset` on.
-
-        Raises:
-            WebError: no page is open.
-            ValueError: the page ends before the offset.
-        """
-        if not context.network_allowed:
-            return _NETWORK_DISABLED
-        view = await self.browser.read(timeout_s=context.timeout_s)
-        return await self.shown(view, context.run_id, int(args.get("offset", 0)))
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserClick:
-    """Tool: click something."""
-
-    browser: Browser
-    shown: PageResults
-
-    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Click `number`.
-
-        Raises:
-            WebError: there is no such thing, or it cannot be clicked.
-            PermissionError: it leads where this program may not go.
-        """
-        if not context.network_allowed:
-            return _NETWORK_DISABLED
-        view = await self.browser.click(int(args["number"]), timeout_s=context.timeout_s)
-        return await self.shown(view, context.run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserType:
-    """Tool: fill in a field."""
-
-    browser: Browser
-    shown: PageResults
-
-    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Write `text` into `number`.
-
-        Raises:
-            WebError: there is no such field.
-            PermissionError: sending it leads where this program may not go.
-        """
-        if not context.network_allowed:
-            return _NETWORK_DISABLED
-        view = await self.browser.type(
-            int(args["number"]),
-            text_argument(args, "text"),
-            submit=bool(args.get("submit", False)),
-            timeout_s=context.timeout_s,
-        )
-        return await self.shown(view, context.run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserScreenshot:
-    """Tool: keep how a page looks."""
+class _BrowserTools:
+    """The tools. They raise WebError when there is no page, and PermissionError when the policy forbids it."""
 
     browser: Browser
     sandbox: Sandbox
+    shown: PageResults
 
-    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Write a PNG file to `path`.
+    async def open(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Open `url`."""
+        view = await self.browser.open(text_argument(args, "url"), timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id)
 
-        Raises:
-            WebError: no page is open.
-            OSError: the file cannot be written; PermissionError: the path leads out of the workspace.
-        """
-        if not context.network_allowed:
-            return _NETWORK_DISABLED
-        path = text_argument(args, "path")
+    async def read(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Read from `offset` on."""
+        view = await self.browser.read(timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id, int(args.get("offset", 0)))
+
+    async def click(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Click `number`."""
+        view = await self.browser.click(int(args["number"]), timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id)
+
+    async def type(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Write `text` into `number`."""
+        number, text, submit = int(args["number"]), text_argument(args, "text"), bool(args.get("submit", False))
+        view = await self.browser.type(number, text, submit=submit, timeout_s=context.timeout_s)
+        return await self.shown(view, context.run_id)
+
+    async def screenshot(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Write a PNG file to `path`."""
+        path, whole_page = text_argument(args, "path"), bool(args.get("whole_page", False))
         if not path.lower().endswith(".png"):
             raise ValueError("'path' must end in .png: that is what is written")
-        url, png = await self.browser.screenshot(
-            whole_page=bool(args.get("whole_page", False)), timeout_s=context.timeout_s
-        )
+        url, png = await self.browser.screenshot(whole_page=whole_page, timeout_s=context.timeout_s)
         created = await self.sandbox.write_file(path, png)
-        return ToolResult(
-            output={"path": path, "bytes": len(png), "created": created, "url": url},
-            changed=True,
-            wrote=(path,),
-            origin=url,
-        )
+        output = {"path": path, "bytes": len(png), "created": created, "url": url}
+        return ToolResult(output=output, changed=True, wrote=(path,), origin=url)
 
 
 def _part(view: PageView, offset: int) -> dict[str, Any]:

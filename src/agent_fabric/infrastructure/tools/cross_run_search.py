@@ -9,7 +9,7 @@ from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.research import moment
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 
 USUAL_RUNS, MAX_RUNS = 5, 20
@@ -18,15 +18,13 @@ _PROMPT_CHARS, _SUMMARY_CHARS = 400, 2_000
 CROSS_RUN_SEARCH = ToolSpec(
     name="cross_run_search",
     description="Search the tasks and results of earlier runs. Cite one with the url that it has here.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "query": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A few words"},
             "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": USUAL_RUNS},
         },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+        ["query"],
+    ),
     effect=Effect.IDEMPOTENT,
 )
 

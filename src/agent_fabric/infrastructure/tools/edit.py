@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argument
 
 MAX_EDIT_BYTES = 5_000_000
@@ -19,9 +19,8 @@ _AROUND = 2
 EDIT_FILE = ToolSpec(
     name="edit_file",
     description="Replace one exact piece of a text file. It must occur exactly once, unless replace_all is set.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "path": {"type": "string", "description": "Path in the workspace"},
             "old_text": {
                 "type": "string",
@@ -30,9 +29,8 @@ EDIT_FILE = ToolSpec(
             "new_text": {"type": "string", "description": "What shall be there instead"},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence", "default": False},
         },
-        "required": ["path", "old_text", "new_text"],
-        "additionalProperties": False,
-    },
+        ["path", "old_text", "new_text"],
+    ),
     effect=Effect.CHANGES_WORKSPACE,
     path_arguments=("path",),
 )

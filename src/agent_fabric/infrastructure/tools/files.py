@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 
 MAX_READ_BYTES = 256 * 1024
 """How much of a file one call returns."""
@@ -20,12 +20,7 @@ MAX_LISTED = 500
 READ_FILE = ToolSpec(
     name="read_file",
     description="Read a text file.",
-    parameters={
-        "type": "object",
-        "properties": {"path": {"type": "string", "description": "Path in the workspace"}},
-        "required": ["path"],
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"path": {"type": "string", "description": "Path in the workspace"}}, ["path"]),
     effect=Effect.READS,
     path_arguments=("path",),
 )
@@ -33,15 +28,13 @@ READ_FILE = ToolSpec(
 WRITE_FILE = ToolSpec(
     name="write_file",
     description="Create a text file or replace its whole content.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "path": {"type": "string", "description": "Path in the workspace"},
             "content": {"type": "string"},
         },
-        "required": ["path", "content"],
-        "additionalProperties": False,
-    },
+        ["path", "content"],
+    ),
     effect=Effect.IDEMPOTENT,
     path_arguments=("path",),
 )
@@ -49,11 +42,7 @@ WRITE_FILE = ToolSpec(
 LIST_FILES = ToolSpec(
     name="list_files",
     description="List the files and folders below a folder.",
-    parameters={
-        "type": "object",
-        "properties": {"path": {"type": "string", "description": "Folder in the workspace", "default": "."}},
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"path": {"type": "string", "description": "Folder in the workspace", "default": "."}}),
     effect=Effect.READS,
     path_arguments=("path",),
 )

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpRequest, HttpSender
 from agent_fabric.domain.json_schema import too_deep
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.infrastructure.web.charsets import decode
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS
@@ -31,9 +31,8 @@ _PAIRS: Final = {"type": "object", "additionalProperties": {"anyOf": [{"type": _
 HTTP_REQUEST = ToolSpec(
     name="http_request",
     description="Make an HTTP request. A status of 400 or more is an error unless accept_status names it.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS},
             "method": {"type": "string", "enum": [*METHODS, *(method.lower() for method in METHODS)]},
             "headers": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
@@ -48,9 +47,8 @@ HTTP_REQUEST = ToolSpec(
             },
             "max_bytes": {"type": "integer", "minimum": 1, "maximum": MAX_BYTES},
         },
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+        ["url"],
+    ),
     effect=Effect.LEAVES_SANDBOX,
     timeout_s=LONGEST_S,
     url_argument="url",

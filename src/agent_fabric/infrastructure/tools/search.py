@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 
 MAX_MATCHES = 100
@@ -27,18 +27,16 @@ _LARGE_BYTES = 64 * 1024
 SEARCH_FILES = ToolSpec(
     name="search_files",
     description="Find lines in the files of the workspace. Folders such as .git and node_modules are left out.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "pattern": {"type": "string", "description": "The text to find"},
             "regex": {"type": "boolean", "description": "The pattern is a regular expression (RE2)", "default": False},
             "ignore_case": {"type": "boolean", "default": False},
             "path": {"type": "string", "description": "Folder or file to search", "default": "."},
             "glob": {"type": "string", "description": "Only files with such names, for example *.py or src/**/*.ts"},
         },
-        "required": ["pattern"],
-        "additionalProperties": False,
-    },
+        ["pattern"],
+    ),
     effect=Effect.READS,
     path_arguments=("path",),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.evidence import assess
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
@@ -16,12 +16,7 @@ SHELL_DEFAULT_TIMEOUT_S = 120.0
 SHELL = ToolSpec(
     name="shell",
     description="Run a bash command in the workspace. Background processes end with it.",
-    parameters={
-        "type": "object",
-        "properties": {"command": {"type": "string"}},
-        "required": ["command"],
-        "additionalProperties": False,
-    },
+    parameters=object_schema({"command": {"type": "string"}}, ["command"]),
     effect=Effect.CHANGES_WORKSPACE,
     timeout_s=SHELL_DEFAULT_TIMEOUT_S,
     command_argument="command",

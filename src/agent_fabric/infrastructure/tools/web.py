@@ -16,7 +16,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS, problem_with
@@ -29,15 +29,13 @@ _SNIPPET_CHARS = 400
 WEB_SEARCH = ToolSpec(
     name="web_search",
     description="Search the web for pages. Read a page with fetch_url before you cite it: a snippet is no source.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "query": {"type": "string", "minLength": 1, "maxLength": 500},
             "max_results": {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": USUAL_HITS},
         },
-        "required": ["query"],
-        "additionalProperties": False,
-    },
+        ["query"],
+    ),
     effect=Effect.IDEMPOTENT,
     timeout_s=30.0,
     trust=Trust.WEB,
@@ -46,16 +44,14 @@ WEB_SEARCH = ToolSpec(
 FETCH_URL = ToolSpec(
     name="fetch_url",
     description="Read a web page. A long page comes in parts: go on with offset=next_offset.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS},
             "offset": {"type": "integer", "minimum": 0, "default": 0},
             "reason": {"type": "string", "maxLength": 500, "description": "Why this page; kept in the screening log"},
         },
-        "required": ["url"],
-        "additionalProperties": False,
-    },
+        ["url"],
+    ),
     effect=Effect.IDEMPOTENT,
     timeout_s=60.0,
     url_argument="url",
@@ -65,23 +61,21 @@ FETCH_URL = ToolSpec(
 RECORD_EVIDENCE = ToolSpec(
     name="record_evidence",
     description="Note what a fetched page shows, in evidence.csv. The quote is checked against the page.",
-    parameters={
-        "type": "object",
-        "properties": {
+    parameters=object_schema(
+        {
             "url": {"type": "string", "minLength": 1, "maxLength": MAX_URL_CHARS},
             "quote": {"type": "string", "maxLength": 5000, "description": "Copied word for word from the page"},
             "claim": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the quote shows"},
         },
-        "required": ["url", "quote", "claim"],
-        "additionalProperties": False,
-    },
+        ["url", "quote", "claim"],
+    ),
     effect=Effect.IDEMPOTENT,
 )
 
 _fetching: WeakValueDictionary[tuple[RunId, str], asyncio.Lock] = WeakValueDictionary()
 """One for each address that a run is reading: lanes that want the same page wait for the first, and see what it saw."""
 
-_NETWORK_DISABLED = ToolResult(
+NETWORK_DISABLED = ToolResult(
     output={
         "error": "network disabled",
         "hint": "This run may not use the network. Work from the files at hand, and say that no page could be fetched.",
@@ -105,7 +99,7 @@ class SearchWeb:
             ValueError: an argument is wrong.
         """
         if not context.network_allowed:
-            return _NETWORK_DISABLED
+            return NETWORK_DISABLED
         query = text_argument(args, "query")
         limit = min(int(args.get("max_results", USUAL_HITS)), MAX_HITS)
         hits = await self.search.search(query, limit=limit, timeout_s=context.timeout_s)
@@ -137,7 +131,7 @@ class FetchUrl:
             ValueError: an argument is wrong.
         """
         if not context.network_allowed:
-            return _NETWORK_DISABLED
+            return NETWORK_DISABLED
         url, reason = text_argument(args, "url").strip(), str(args.get("reason", ""))
         if problem := problem_with(url):
             raise ValueError(f"'url' is no web address: {problem}. Copy it again, or search for the page.")

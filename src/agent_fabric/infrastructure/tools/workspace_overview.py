@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.workspace_diff import begins
 
 MAX_NAMED = 60
@@ -16,7 +16,7 @@ SHOWN_BYTES = 240
 WORKSPACE_OVERVIEW = ToolSpec(
     name="look",
     description="Show which files there are and how they begin.",
-    parameters={"type": "object", "properties": {}, "additionalProperties": False},
+    parameters=object_schema({}),
     effect=Effect.READS,
 )
 
