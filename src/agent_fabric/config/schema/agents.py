@@ -1,14 +1,10 @@
 """Where agents are defined."""
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS, Texts
+from agent_fabric.config.schema.values import Settings, Texts
 
 
-class AgentsConfig(BaseModel):
+class AgentsConfig(Settings):
     """Where the files of agents are."""
-
-    model_config = SETTINGS
 
     definitions: Texts = ("agent-definitions",)
     """Folders with files of agents: JSON, YAML, or Markdown with front matter. A path that is not absolute begins at

@@ -2,16 +2,14 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, EntryKey, SecretReference, Text, Texts
+from agent_fabric.config.schema.values import EntryKey, SecretReference, Settings, Text, Texts
 
 
-class AlertConfig(BaseModel):
+class AlertConfig(Settings):
     """One rule. A rule that has the name of a built-in one changes it."""
-
-    model_config = SETTINGS
 
     name: EntryKey
     """What it is called, also in `agent33.alert.NAME` on the bus."""

@@ -2,19 +2,17 @@
 
 from typing import Final
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from agent_fabric.config.schema.egress import Domains
-from agent_fabric.config.schema.values import SETTINGS, AbsolutePath
+from agent_fabric.config.schema.values import AbsolutePath, Settings
 
 BROWSER: Final = "browser"
 """The name under `tools` in a specialist's configuration that stands for the browser tools."""
 
 
-class BrowserConfig(BaseModel):
+class BrowserConfig(Settings):
     """A browser without a window, for pages that need one."""
-
-    model_config = SETTINGS
 
     enabled: bool = False
     """Whether research packs, and specialists with `browser` among their `tools`, get the browser tools. They need the

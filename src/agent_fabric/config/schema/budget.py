@@ -1,14 +1,12 @@
 """How much a run may use."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 
 
-class BudgetConfig(BaseModel):
+class BudgetConfig(Settings):
     """What one run may use before it is stopped."""
-
-    model_config = SETTINGS
 
     max_steps: int = Field(default=40, ge=1, le=1000)
     """Model answers in one run."""

@@ -2,15 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 
 
-class CliConfig(BaseModel):
+class CliConfig(Settings):
     """How the command line works."""
-
-    model_config = SETTINGS
 
     server: Literal["auto"] | None = None
     """`auto`: commands use the server that runs for this folder, if one does. Not set: they work in this process, and

@@ -2,15 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS, Text
+from agent_fabric.config.schema.values import Settings, Text
 
 
-class CloudFallbackConfig(BaseModel):
+class CloudFallbackConfig(Settings):
     """When a second model may answer instead. Never used because the local server is down."""
-
-    model_config = SETTINGS
 
     model_key: Text
     """Key of the model, under `models`, that answers instead."""

@@ -4,10 +4,10 @@ import re
 from ipaddress import ip_address
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, Field, Strict
+from pydantic import AfterValidator, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 from agent_fabric.config.schema.web import AllowedHosts
 
 _DOMAIN: Final = re.compile(r"(\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?!\d+$)[a-z0-9-]{2,63}")
@@ -35,10 +35,8 @@ Domains = Annotated[tuple[Annotated[str, AfterValidator(_domain)], ...], Strict(
 Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
-class EgressConfig(BaseModel):
+class EgressConfig(Settings):
     """Which hosts commands may reach where `shell.network` is `allowlist`."""
-
-    model_config = SETTINGS
 
     allow_domains: Domains = ()
     """Hosts that commands may reach: `pypi.org` is that one host, `*.example.org` everything below it. Addresses that

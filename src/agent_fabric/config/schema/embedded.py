@@ -1,14 +1,12 @@
 """The model inside agent-fabric."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 
 
-class EmbeddedConfig(BaseModel):
+class EmbeddedConfig(Settings):
     """How the embedded model is run. All runs of a user share its process."""
-
-    model_config = SETTINGS
 
     idle_s: float = Field(default=300.0, ge=1, le=86_400)
     """How long the process stays loaded after its last use."""

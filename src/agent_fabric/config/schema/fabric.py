@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_fabric.config.schema.agents import AgentsConfig
@@ -31,16 +31,14 @@ from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
-from agent_fabric.config.schema.values import SETTINGS, EntryKey, Text, Texts
+from agent_fabric.config.schema.values import EntryKey, Settings, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.config.schema.webhooks import WebhookConfig
 from agent_fabric.config.schema.workflows import WorkflowsConfig
 
 
-class FabricConfig(BaseModel):
+class FabricConfig(Settings):
     """Everything that can be configured."""
-
-    model_config = SETTINGS
 
     models: Mapping[EntryKey, ModelConfig]
     """The models, each under a key of your choice; `fast` and `quality` are built in."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, ScopeName, Scopes, SecretReference, Text
+from agent_fabric.config.schema.values import ScopeName, Scopes, SecretReference, Settings, Text
 
 
 def _key_set(location: str) -> str:
@@ -27,10 +27,8 @@ def _key_set(location: str) -> str:
     return location
 
 
-class ProviderConfig(BaseModel):
+class ProviderConfig(Settings):
     """Another identity provider, whose tokens (RS256 or ES256) count here as well."""
-
-    model_config = SETTINGS
 
     issuer: Text
     """What its tokens say in `iss`, to the letter."""
@@ -49,10 +47,8 @@ class ProviderConfig(BaseModel):
     """How long fetching its keys may take."""
 
 
-class IdentityConfig(BaseModel):
+class IdentityConfig(Settings):
     """Who may use the server, and how they show who they are."""
-
-    model_config = SETTINGS
 
     jwt_secret: SecretReference | None = None
     """Where the secret is that tokens are signed with, at least 32 bytes: `env:NAME`, `file:NAME` or

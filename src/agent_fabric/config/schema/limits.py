@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8}) ?/ ?(?:([1-9][0-9]{0,3}) ?)?(second|minute|hour|day)s?")
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
@@ -63,10 +63,8 @@ Endpoint = Annotated[str, AfterValidator(_endpoint)]
 """A method and a path: `POST /run`, `GET /runs/{run_id}`."""
 
 
-class RunLimitsConfig(BaseModel):
+class RunLimitsConfig(Settings):
     """Maximum budget of one run. A request without a budget is lowered to it."""
-
-    model_config = SETTINGS
 
     max_steps: int | None = Field(default=None, ge=1, le=1000)
     """Model answers; not set: as many as may be asked for."""
@@ -76,10 +74,8 @@ class RunLimitsConfig(BaseModel):
     """Seconds spent in model and tool calls; not set: as `budget` says."""
 
 
-class LimitsConfig(BaseModel):
+class LimitsConfig(Settings):
     """Per-caller limits. A request beyond them gets status 429 and a `Retry-After` header."""
-
-    model_config = SETTINGS
 
     storage: Literal["memory", "sqlite"] = "memory"
     """Where it is counted: in `memory`, until the server stops; or with the runs, so that it outlives the server."""

@@ -2,15 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS, AbsolutePath
+from agent_fabric.config.schema.values import AbsolutePath, Settings
 
 
-class LogConfig(BaseModel):
+class LogConfig(Settings):
     """The operations log of the program. What runs do is in their own logs."""
-
-    model_config = SETTINGS
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important lines that are written."""

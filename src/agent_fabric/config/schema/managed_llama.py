@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, AbsolutePath, Text, Texts
+from agent_fabric.config.schema.values import AbsolutePath, Settings, Text, Texts
 
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"]
 """How llama.cpp stores the keys or values of a conversation."""
@@ -44,10 +44,8 @@ def _gguf(path: Path) -> Path:
     return path
 
 
-class ManagedLlamaConfig(BaseModel):
+class ManagedLlamaConfig(Settings):
     """How llama-server is started; a switch of the model replaces a part of it."""
-
-    model_config = SETTINGS
 
     command: Annotated[tuple[Text, ...], Strict(strict=False), Field(min_length=1)] = ("llama-server",)
     """The program and, if it needs any, its first arguments."""

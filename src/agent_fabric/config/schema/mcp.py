@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, Strict, model_validator
+from pydantic import Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.values import (
-    SETTINGS,
     AbsolutePath,
     HeaderName,
     HeaderValue,
     ServerName,
+    Settings,
     Text,
     Texts,
     VariableName,
@@ -23,10 +23,8 @@ ToolEffect = Literal["reads", "idempotent", "changes_workspace", "leaves_sandbox
 """What a call of a tool does to the world."""
 
 
-class MCPServerConfig(BaseModel):
+class MCPServerConfig(Settings):
     """One MCP server whose tools a specialist may use."""
-
-    model_config = SETTINGS
 
     name: ServerName
     """Name of the server; its tools are called `mcp__<name>__<tool>`."""

@@ -3,25 +3,23 @@
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.values import (
-    SETTINGS,
     AbsolutePath,
     BaseAddress,
     Builder,
     HeaderName,
     HeaderValue,
     SecretReference,
+    Settings,
     Text,
 )
 
 
-class PriceConfig(BaseModel):
+class PriceConfig(Settings):
     """What a model's tokens cost, for each million of them."""
-
-    model_config = SETTINGS
 
     input: float = Field(ge=0)
     """For a million tokens of prompt."""
@@ -33,10 +31,8 @@ class PriceConfig(BaseModel):
     """What the numbers count."""
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Settings):
     """One model: where it is served and how it is asked."""
-
-    model_config = SETTINGS
 
     base_url: BaseAddress | None = None
     """Address of an OpenAI-compatible API; `/chat/completions` is added to it. Not set: this machine's Ollama, or the

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, Strict
+from pydantic import AfterValidator, Field, Strict
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, EntryKey, Scopes, Text, Texts
+from agent_fabric.config.schema.values import EntryKey, Scopes, Settings, Text, Texts
 
 _RULE_ID: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
@@ -23,10 +23,8 @@ Effects = Annotated[
 ]
 
 
-class RuleConfig(BaseModel):
+class RuleConfig(Settings):
     """One rule; every condition that is set must hold, and the strictest rule that fits wins."""
-
-    model_config = SETTINGS
 
     id: Annotated[str, AfterValidator(_rule_id)]
     """Its name in logs and explanations."""
@@ -62,10 +60,8 @@ class RuleConfig(BaseModel):
     """Examples that it must not fit."""
 
 
-class PolicyFile(BaseModel):
+class PolicyFile(Settings):
     """What stands in a policy file."""
-
-    model_config = SETTINGS
 
     rules: Annotated[tuple[RuleConfig, ...], Strict(strict=False)] = ()
     """The rules."""
@@ -80,10 +76,8 @@ def _listed_domain(name: str) -> str:
     return name.lower().removesuffix(".")
 
 
-class AllowlistConfig(BaseModel):
+class AllowlistConfig(Settings):
     """The only commands, paths and domains that may be used; an empty list does not limit."""
-
-    model_config = SETTINGS
 
     commands: Texts = ()
     """Programs that commands may start, by name; `*` stands for anything. Others are blocked without a question, unlike
@@ -95,10 +89,8 @@ class AllowlistConfig(BaseModel):
     loads included: `example.org` and all below it."""
 
 
-class PolicyConfig(BaseModel):
+class PolicyConfig(Settings):
     """What may happen without a question, what asks, and what never happens."""
-
-    model_config = SETTINGS
 
     profile: Literal["workspace", "node", "open"] = "workspace"
     """What holds where no rule fits. `workspace`: programs of the allowlist run in their box, what leaves the machine

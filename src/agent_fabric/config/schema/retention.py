@@ -1,14 +1,12 @@
 """What a server takes away by itself."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from agent_fabric.config.schema.values import SETTINGS
+from agent_fabric.config.schema.values import Settings
 
 
-class RetentionConfig(BaseModel):
+class RetentionConfig(Settings):
     """What `fabric serve` takes away by itself, once a day."""
-
-    model_config = SETTINGS
 
     older_than_days: float | None = Field(default=None, gt=0)
     """Runs that settled longer ago are removed as `fabric gc` does, each with a tombstone; not set: none is."""

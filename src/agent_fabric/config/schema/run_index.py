@@ -2,15 +2,11 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS, BaseAddress, SecretReference, Text
+from agent_fabric.config.schema.values import BaseAddress, SecretReference, Settings, Text
 
 
-class RunIndexConfig(BaseModel):
+class RunIndexConfig(Settings):
     """How earlier runs are searched by meaning."""
-
-    model_config = SETTINGS
 
     embedding_model: Text | None = None
     """Model of a server that turns text into vectors; not set: the embedded one, and nothing leaves this machine."""

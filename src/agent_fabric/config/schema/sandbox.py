@@ -2,16 +2,14 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, Text, Texts
+from agent_fabric.config.schema.values import Settings, Text, Texts
 
 
-class SandboxLimits(BaseModel):
+class SandboxLimits(Settings):
     """How much the commands of one run may use. How long one may take is `shell.timeout_s`."""
-
-    model_config = SETTINGS
 
     processes: int = Field(default=256, ge=8, le=100_000)
     """Processes and threads at once."""
@@ -25,10 +23,8 @@ class SandboxLimits(BaseModel):
     """What a run may add to its workspace, all files together; its private /tmp may hold as much again."""
 
 
-class SandboxConfig(BaseModel):
+class SandboxConfig(Settings):
     """The box in which a run's commands are kept."""
-
-    model_config = SETTINGS
 
     level: Literal["auto", "A", "A+", "B", "C"] = "auto"
     """`auto`: the strongest that works here. One that is named and does not work is an error, never lowered."""

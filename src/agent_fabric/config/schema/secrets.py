@@ -3,10 +3,10 @@
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, AbsolutePath, BaseAddress, HeaderValue, SecretReference, Texts
+from agent_fabric.config.schema.values import AbsolutePath, BaseAddress, HeaderValue, SecretReference, Settings, Texts
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -34,10 +34,8 @@ VaultPath = Annotated[str, AfterValidator(_path)]
 """Names separated by slashes; kept without one at either end."""
 
 
-class VaultConfig(BaseModel):
+class VaultConfig(Settings):
     """A HashiCorp Vault, or what speaks like one: secrets of the engine KV, version 2."""
-
-    model_config = SETTINGS
 
     url: BaseAddress
     """Its address, such as `https://vault.corp:8200`; `/v1/…` is added to it."""
@@ -69,10 +67,8 @@ class VaultConfig(BaseModel):
         return self
 
 
-class SecretsConfig(BaseModel):
+class SecretsConfig(Settings):
     """Where secrets are looked for, and which of them workflows may use."""
-
-    model_config = SETTINGS
 
     sources: Annotated[
         tuple[Literal["env", "file", "vault"], ...], Strict(strict=False), AfterValidator(_each_once)

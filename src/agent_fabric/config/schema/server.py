@@ -3,10 +3,10 @@
 from ipaddress import ip_network
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, Text, Texts
+from agent_fabric.config.schema.values import Settings, Text, Texts
 
 
 def _networks(entries: tuple[str, ...]) -> tuple[str, ...]:
@@ -25,10 +25,8 @@ Networks = Annotated[Texts, AfterValidator(_networks)]
 """Addresses and networks of machines."""
 
 
-class TlsConfig(BaseModel):
+class TlsConfig(Settings):
     """The certificate with which the server shows who it is, if no proxy in front of it does that."""
-
-    model_config = SETTINGS
 
     certificate: Text
     """File with the certificate and those between it and its authority, as PEM."""
@@ -36,10 +34,8 @@ class TlsConfig(BaseModel):
     """File with its private key, as PEM."""
 
 
-class ServerConfig(BaseModel):
+class ServerConfig(Settings):
     """How `fabric serve` listens and how much it takes on."""
-
-    model_config = SETTINGS
 
     host: Text = "127.0.0.1"
     """Address to listen on. One that other machines can reach is refused until a user or an API key exists."""

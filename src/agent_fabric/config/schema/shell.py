@@ -2,20 +2,18 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from agent_fabric.config.constants import SHELL_DEFAULT_TIMEOUT_S
-from agent_fabric.config.schema.values import SETTINGS, Texts
+from agent_fabric.config.schema.values import Settings, Texts
 
 
 def _off(value: Any) -> Any:
     return "off" if value is False else value  # what YAML makes of the word `off`
 
 
-class ShellConfig(BaseModel):
+class ShellConfig(Settings):
     """What the shell tool allows."""
-
-    model_config = SETTINGS
 
     allowed_commands: Texts | None = None
     """The programs that commands may start; not set: the built-in list."""

@@ -3,11 +3,11 @@
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, Strict, model_validator
+from pydantic import AfterValidator, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.mcp import MCPServerConfig
-from agent_fabric.config.schema.values import SETTINGS, Builder, Text, Texts
+from agent_fabric.config.schema.values import Builder, Settings, Text, Texts
 
 _TOOL_REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*|[A-Za-z0-9][\w.-]*", re.ASCII)
 
@@ -22,10 +22,8 @@ ToolReference = Annotated[str, AfterValidator(_tool_reference)]
 """A tool to add: `module:function`, or a name."""
 
 
-class SpecialistConfig(BaseModel):
+class SpecialistConfig(Settings):
     """One specialist: what it is good at and what it works with."""
-
-    model_config = SETTINGS
 
     description: Text
     """What the specialist does, in a sentence; people and the routing model read it."""

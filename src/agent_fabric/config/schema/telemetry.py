@@ -2,16 +2,14 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, model_validator
+from pydantic import model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, BaseAddress
+from agent_fabric.config.schema.values import BaseAddress, Settings
 
 
-class TelemetryConfig(BaseModel):
+class TelemetryConfig(Settings):
     """Where OpenTelemetry traces go. They need the extra: `pip install "agent-fabric[telemetry]"`."""
-
-    model_config = SETTINGS
 
     enabled: bool = False
     """Whether traces are made at all."""

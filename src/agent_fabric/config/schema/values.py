@@ -2,21 +2,27 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Strict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, StringConstraints
 
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.secret_references import is_reference
 
-SETTINGS: Final = ConfigDict(
-    frozen=True,
-    extra="forbid",
-    strict=True,
-    allow_inf_nan=False,
-    hide_input_in_errors=True,  # a refused value may be a key that was pasted by mistake
-)
+
+class Settings(BaseModel):
+    """A group of settings: no other keys than these, and each value of exactly its type."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,  # a refused value may be a key that was pasted by mistake
+    )
+
+
 """How every model of the schema behaves."""
 
 _SCOPE = re.compile(r"runs:read|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")

@@ -4,10 +4,10 @@ import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, BaseAddress, HeaderValue
+from agent_fabric.config.schema.values import BaseAddress, HeaderValue, Settings
 
 _PARTS: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:\[\]]+))(?::([0-9]{1,5}))?")
 _NAME: Final = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?!\d+$|0x[0-9a-f]*$)[a-z0-9_-]{1,63}")
@@ -61,10 +61,8 @@ AllowedHosts = Annotated[tuple[Annotated[str, AfterValidator(_entry)], ...], Str
 """Hosts and networks that may be reached although they are private."""
 
 
-class WebConfig(BaseModel):
+class WebConfig(Settings):
     """How pages are found and read."""
-
-    model_config = SETTINGS
 
     search_provider: Literal["auto", "searxng", "ddgs"] = "auto"
     """Who is asked: `searxng`, the server at `search_url`; `ddgs`, public search engines without an account (install

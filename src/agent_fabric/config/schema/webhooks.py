@@ -2,16 +2,12 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
 from agent_fabric.config.schema.limits import RateText
-from agent_fabric.config.schema.values import SETTINGS, HeaderName, SecretReference, Text, Texts
+from agent_fabric.config.schema.values import HeaderName, SecretReference, Settings, Text, Texts
 
 
-class WebhookConfig(BaseModel):
+class WebhookConfig(Settings):
     """A sender, whose deliveries arrive at `POST /api/v1/webhooks/NAME`."""
-
-    model_config = SETTINGS
 
     scheme: Literal["hmac-sha256", "github", "slack", "stripe", "telegram"]
     """How the sender shows that a delivery is theirs."""

@@ -1,14 +1,10 @@
 """Where workflows are defined."""
 
-from pydantic import BaseModel
-
-from agent_fabric.config.schema.values import SETTINGS, Texts
+from agent_fabric.config.schema.values import Settings, Texts
 
 
-class WorkflowsConfig(BaseModel):
+class WorkflowsConfig(Settings):
     """Where the files of workflows are."""
-
-    model_config = SETTINGS
 
     definitions: Texts = ("workflow-definitions",)
     """Folders with files of workflows: JSON or YAML. A path that is not absolute begins at the folder that holds

@@ -10,12 +10,6 @@ from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.interfaces.http.a2a.error_shape import CONTENT_TYPE_NOT_SUPPORTED, INVALID_PARAMS, RpcError
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 
-_IN = ConfigDict(
-    extra="ignore",
-    strict=True,
-    hide_input_in_errors=True,
-    defer_build=True,  # most servers are never called so, and should not start later for it
-)
 Name = Annotated[str, StringConstraints(max_length=200)]
 PAGE, MAX_TASKS = 50, 100
 _EXACT = 2**53
@@ -35,10 +29,17 @@ def whole_numbers(value: Any) -> Any:
             return value
 
 
-class Part(BaseModel):
-    """A piece of a message."""
+class _Params(BaseModel):
+    model_config = ConfigDict(
+        extra="ignore",
+        strict=True,
+        hide_input_in_errors=True,
+        defer_build=True,  # most servers are never called so, and should not start later for it
+    )
 
-    model_config = _IN
+
+class Part(_Params):
+    """A piece of a message."""
 
     text: str | None = None
     data: Annotated[Any, BeforeValidator(whole_numbers)] = None
@@ -48,10 +49,8 @@ class Part(BaseModel):
     """Version 0.3's word for `raw` and `url`."""
 
 
-class Message(BaseModel):
+class Message(_Params):
     """What somebody says."""
-
-    model_config = _IN
 
     role: Literal["user", "agent", "ROLE_USER", "ROLE_AGENT", "ROLE_UNSPECIFIED"] = "ROLE_USER"
     parts: Annotated[list[Part], Field(min_length=1, max_length=1_000)]
@@ -72,10 +71,8 @@ class Message(BaseModel):
         return given[0] if len(given) == 1 else None
 
 
-class Configuration(BaseModel):
+class Configuration(_Params):
     """How a message is to be answered."""
-
-    model_config = _IN
 
     blocking: bool | None = None
     """Version 0.3: whether to wait for the result."""
@@ -92,10 +89,8 @@ class Configuration(BaseModel):
         return not self.return_immediately and self.blocking is not False
 
 
-class Sending(BaseModel):
+class Sending(_Params):
     """A message to be sent."""
-
-    model_config = _IN
 
     message: Message
     configuration: Configuration | None = None
@@ -123,19 +118,15 @@ class Sending(BaseModel):
         return wish or ""
 
 
-class OneTask(BaseModel):
+class OneTask(_Params):
     """The task that somebody asks about."""
-
-    model_config = _IN
 
     id: Annotated[Name, StringConstraints(min_length=1)]
     history_length: Annotated[int | None, Field(alias="historyLength", ge=0)] = None
 
 
-class Listing(BaseModel):
+class Listing(_Params):
     """Which tasks to list."""
-
-    model_config = _IN
 
     context_id: Annotated[Name, Field(alias="contextId")] = ""
     status: Name = ""

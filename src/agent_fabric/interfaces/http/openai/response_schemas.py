@@ -2,23 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 from pydantic.functional_validators import AfterValidator
 from pydantic_core import PydanticCustomError
 
 from agent_fabric.interfaces.http.openai.conversation import ROLES, USER, Asked, Turn
 from agent_fabric.interfaces.http.openai.schemas import (
+    OWN_TOOLS,
     Content,
     Only,
     RunNote,
+    Shown,
     StreamOptions,
+    Taken,
     asks_for_something,
     text_of,
 )
-
-_IN = ConfigDict(extra="ignore", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
-_OPEN = ConfigDict(extra="allow", use_attribute_docstrings=True)
-_OWN_TOOLS = "specialists, agents and workflows have tools of their own, and take none from clients"
 
 
 def _message(item: Any) -> Any:
@@ -30,10 +29,8 @@ def _message(item: Any) -> Any:
     return item
 
 
-class InputMessage(BaseModel):
+class InputMessage(Taken):
     """One message of a conversation."""
-
-    model_config = _IN
 
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
@@ -58,22 +55,18 @@ def _asking(given: Input) -> Input:
     return given
 
 
-class TextOptions(BaseModel):
+class TextOptions(Taken):
     """How the answer is written."""
-
-    model_config = _IN
 
     format: Annotated[
         Any, Only((None, {"type": "text"}), "an answer is text; an agent with declared outputs answers with JSON")
     ] = None
 
 
-class ResponseRequest(BaseModel):
+class ResponseRequest(
+    Taken, json_schema_extra={"examples": [{"model": "pack/engineering", "input": "Write hello.py, and run it."}]}
+):
     """A conversation whose last word is the task. Parameters that are not listed are taken and left aside."""
-
-    model_config = _IN | ConfigDict(
-        json_schema_extra={"examples": [{"model": "pack/engineering", "input": "Write hello.py, and run it."}]}
-    )
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     """Who does it: see `GET /v1/models`."""
@@ -89,8 +82,8 @@ class ResponseRequest(BaseModel):
     background: bool | None = None
     """Whether to answer at once; `GET /v1/responses/{response_id}` shows how it stands."""
     text: TextOptions | None = None
-    tools: Annotated[Any, Only((None, []), _OWN_TOOLS)] = None
-    tool_choice: Annotated[Any, Only((None, "none", "auto"), _OWN_TOOLS)] = None
+    tools: Annotated[Any, Only((None, []), OWN_TOOLS)] = None
+    tool_choice: Annotated[Any, Only((None, "none", "auto"), OWN_TOOLS)] = None
     conversation: Annotated[Any, Only((None,), "use previous_response_id, or send the conversation as input")] = None
     prompt: Annotated[Any, Only((None,), "there are no stored prompts: send the task as input")] = None
 
@@ -100,20 +93,16 @@ class ResponseRequest(BaseModel):
         return asks_for_something([*before, *notes, *_turns(self.input)])
 
 
-class OutputText(BaseModel):
+class OutputText(Shown):
     """What was said."""
-
-    model_config = _OPEN
 
     type: Literal["output_text"]
     text: str
     annotations: list[Any]
 
 
-class OutputMessage(BaseModel):
+class OutputMessage(Shown):
     """The one message of a response."""
-
-    model_config = _OPEN
 
     type: Literal["message"]
     id: str
@@ -122,29 +111,23 @@ class OutputMessage(BaseModel):
     content: list[OutputText]
 
 
-class ResponseProblem(BaseModel):
+class ResponseProblem(Shown):
     """Why a run failed."""
-
-    model_config = _OPEN
 
     code: str
     message: str
 
 
-class ResponseUsage(BaseModel):
+class ResponseUsage(Shown):
     """Tokens of all model answers of the run together."""
-
-    model_config = _OPEN
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
 
 
-class ResponseObject(BaseModel):
+class ResponseObject(Shown):
     """A run, as a response."""
-
-    model_config = _OPEN
 
     id: str
     """`resp_` and the id of the run."""

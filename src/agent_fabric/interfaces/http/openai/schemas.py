@@ -17,9 +17,19 @@ from agent_fabric.config.constants import MAX_PROMPT_CHARS
 from agent_fabric.interfaces.http.openai.conversation import ROLES, Asked, Turn, asked_in
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 
-_IN = ConfigDict(extra="ignore", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
-_OPEN = ConfigDict(extra="allow", use_attribute_docstrings=True)
 _TEXT_PARTS = {"text", "input_text", "output_text", "refusal"}
+
+
+class Taken(BaseModel):
+    """A part of a request; what is not listed is left aside."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class Shown(BaseModel):
+    """A part of an answer, which may hold more."""
+
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +61,15 @@ def _text_part(part: Any) -> Any:
     return part
 
 
-class TextPart(BaseModel):
+class TextPart(Taken):
     """A piece of a message."""
-
-    model_config = _IN
 
     type: Literal["text", "input_text", "output_text"]
     text: str
 
 
-class RefusalPart(BaseModel):
+class RefusalPart(Taken):
     """What an assistant did not want to say."""
-
-    model_config = _IN
 
     type: Literal["refusal"]
     refusal: str
@@ -80,10 +86,8 @@ def text_of(content: Content) -> str:
     return "\n".join(part.text if isinstance(part, TextPart) else part.refusal for part in content)
 
 
-class ChatInput(BaseModel):
+class ChatInput(Taken):
     """One message of a conversation."""
-
-    model_config = _IN
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Content = None
@@ -117,10 +121,8 @@ def _asking(messages: list[ChatInput]) -> list[ChatInput]:
     return messages
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(Taken):
     """What a stream holds beside the answer."""
-
-    model_config = _IN
 
     include_usage: bool | None = None
     """Whether the last chunk but the end counts tokens."""
@@ -132,19 +134,18 @@ class StreamOptions(BaseModel):
         return self.model_copy(update={"include_progress": True}) if wanted else self
 
 
-_OWN_TOOLS = "specialists, agents and workflows have tools of their own, and take none from clients"
+OWN_TOOLS = "specialists, agents and workflows have tools of their own, and take none from clients"
 
 
-class ChatRequest(BaseModel):
+class ChatRequest(
+    Taken,
+    json_schema_extra={
+        "examples": [
+            {"model": "pack/engineering", "messages": [{"role": "user", "content": "Write hello.py, and run it."}]}
+        ]
+    },
+):
     """A conversation whose last word is the task. Parameters that are not listed are taken and left aside."""
-
-    model_config = _IN | ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"model": "pack/engineering", "messages": [{"role": "user", "content": "Write hello.py, and run it."}]}
-            ]
-        }
-    )
 
     model: Annotated[str, StringConstraints(min_length=1, max_length=300)]
     """Who does it: see `GET /v1/models`."""
@@ -154,10 +155,10 @@ class ChatRequest(BaseModel):
     """Whether to send the answer as Server-Sent Events."""
     stream_options: StreamOptions | None = None
     n: Annotated[Any, Only((None, 1), "a task is done once: n must be 1")] = None
-    tools: Annotated[Any, Only((None, []), _OWN_TOOLS)] = None
-    tool_choice: Annotated[Any, Only((None, "none", "auto"), _OWN_TOOLS)] = None
-    functions: Annotated[Any, Only((None, []), _OWN_TOOLS)] = None
-    function_call: Annotated[Any, Only((None, "none", "auto"), _OWN_TOOLS)] = None
+    tools: Annotated[Any, Only((None, []), OWN_TOOLS)] = None
+    tool_choice: Annotated[Any, Only((None, "none", "auto"), OWN_TOOLS)] = None
+    functions: Annotated[Any, Only((None, []), OWN_TOOLS)] = None
+    function_call: Annotated[Any, Only((None, "none", "auto"), OWN_TOOLS)] = None
     logprobs: Annotated[Any, Only((None, False), "an answer has no probabilities: leave logprobs out")] = None
     top_logprobs: Annotated[Any, Only((None, 0), "an answer has no probabilities: leave top_logprobs out")] = None
     logit_bias: Annotated[Any, Only((None, {}), "specialists write with their own settings: leave it out")] = None
@@ -181,22 +182,21 @@ class ChatRequest(BaseModel):
         return self.stream_options or StreamOptions()
 
 
-class OpenAIModel(BaseModel):
+class OpenAIModel(
+    Shown,
+    json_schema_extra={
+        "examples": [
+            {
+                "id": "pack/engineering",
+                "object": "model",
+                "created": 1794700000,
+                "owned_by": "agent-fabric",
+                "description": "Builds, tests, repairs and reviews software in the run's workspace.",
+            }
+        ]
+    },
+):
     """A pack, agent or workflow that does tasks."""
-
-    model_config = _OPEN | ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "pack/engineering",
-                    "object": "model",
-                    "created": 1794700000,
-                    "owned_by": "agent-fabric",
-                    "description": "Builds, tests, repairs and reviews software in the run's workspace.",
-                }
-            ]
-        }
-    )
 
     id: str
     """What to send as `model`: `pack/NAME`, `agent/NAME`, `workflow/NAME`, or `fabric`, which chooses a pack."""
@@ -214,10 +214,8 @@ class OpenAIModels(BaseModel):
     data: list[OpenAIModel]
 
 
-class RunNote(BaseModel):
+class RunNote(Shown):
     """The run behind an answer, beyond what OpenAI's API knows."""
-
-    model_config = _OPEN
 
     run_id: str
     """See it under `/runs/{run_id}`."""
@@ -263,39 +261,31 @@ class OpenAIError(BaseModel):
     fabric: RunNote | None = None
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(Shown):
     """What the specialist answers."""
-
-    model_config = _OPEN
 
     role: Literal["assistant"]
     content: str
 
 
-class ChatChoice(BaseModel):
+class ChatChoice(Shown):
     """The one answer."""
-
-    model_config = _OPEN
 
     index: Literal[0]
     message: ChatMessage
     finish_reason: Literal["stop"]
 
 
-class ChatUsage(BaseModel):
+class ChatUsage(Shown):
     """Tokens of all model answers of the run together."""
-
-    model_config = _OPEN
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
-class ChatCompletion(BaseModel):
+class ChatCompletion(Shown):
     """What came of a task, as an answer in a chat."""
-
-    model_config = _OPEN
 
     id: str
     object: Literal["chat.completion"]
