@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, NotRequired, Protocol, TypedDict
 
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.runs.task import Priority
@@ -12,6 +12,17 @@ OnDelta = Callable[[str], None]
 """Gets pieces of the answer's text as they come. For the eye only: nothing follows from them."""
 Notice = Callable[[str], None]
 """Gets short texts about what is going on (a download, a queue). For the eye only: nothing follows from them."""
+
+
+class ChatOptions(TypedDict):
+    """How a model is to answer; what a client around another one hands on."""
+
+    tools: Sequence[ToolSpec]
+    temperature: float
+    top_p: float
+    max_tokens: int
+    must_call: NotRequired[str | None]
+    on_delta: NotRequired[OnDelta | None]
 
 
 class ChatClient(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Unpack, assert_never
 
-from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
+from agent_fabric.application.ports.llm import ChatClient, ChatClients, ChatOptions, Notice
 from agent_fabric.domain.errors import FabricError, ModelTimedOut
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import Fallback, LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
@@ -78,57 +78,31 @@ class FallbackChatClient:
         self._policy = policy
         self._monotonic = monotonic
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        tools: Sequence[ToolSpec],
-        temperature: float,
-        top_p: float,
-        max_tokens: int,
-        must_call: str | None = None,
-        on_delta: OnDelta | None = None,
-    ) -> LLMResponse:
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
+        tools, must_call = options["tools"], options.get("must_call")
         helped = any(tool.name == FINISH_TASK for tool in tools)
         if helped and self._policy is FallbackPolicy.ALWAYS:
-            answer = await self._ask_cloud(messages, tools, must_call, on_delta)
+            answer = await self._ask_cloud(messages, options)
             usage = _usage(messages, answer)
             return replace(answer, usage=usage, cost=self._cost(None, usage), fallback=self._note(self._policy))
         started = self._monotonic()
         client = await self._local.client()
-        local = await client.chat(
-            messages,
-            model,
-            tools=tools,
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            must_call=must_call,
-            on_delta=on_delta,
-        )
+        local = await client.chat(messages, model, **options)
         reason = fault_with(local, self._policy, messages, tools, must_call) if helped else ""
         if not reason:
             return local
         await self._local.end()  # others may have the local server while the cloud thinks
         time_left_s = self._local.settings.timeout_s - (self._monotonic() - started) - _SPARE_S
-        return await self._helped(local, reason, time_left_s, messages, tools, must_call, on_delta)
+        return await self._helped(local, reason, time_left_s, messages, options)
 
     async def _helped(
-        self,
-        local: LLMResponse,
-        reason: str,
-        time_left_s: float,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        must_call: str | None,
-        on_delta: OnDelta | None,
+        self, local: LLMResponse, reason: str, time_left_s: float, messages: Sequence[Message], options: ChatOptions
     ) -> LLMResponse:
         """Return the cloud's answer; the local one, when there is none."""
         usage = _usage(messages, local)
         try:
             async with asyncio.timeout(max(time_left_s, 0.0)):
-                answer = await self._ask_cloud(messages, tools, must_call, on_delta)
+                answer = await self._ask_cloud(messages, options)
         except (FabricError, TimeoutError) as problem:
             error = problem.message if isinstance(problem, FabricError) else "too little time was left"
             self._cloud.notice(f"the cloud model gave no answer: {error}")
@@ -141,27 +115,18 @@ class FallbackChatClient:
             fallback=self._note(reason),
         )
 
-    async def _ask_cloud(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        must_call: str | None,
-        on_delta: OnDelta | None,
-    ) -> LLMResponse:
+    async def _ask_cloud(self, messages: Sequence[Message], options: ChatOptions) -> LLMResponse:
         settings = self._cloud.settings
+        own: ChatOptions = {
+            **options,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_tokens": settings.max_tokens,
+        }
         try:
             client = await self._cloud.client()
             async with asyncio.timeout(settings.timeout_s):
-                return await client.chat(
-                    messages,
-                    settings.model,
-                    tools=tools,
-                    temperature=settings.temperature,
-                    top_p=settings.top_p,
-                    max_tokens=settings.max_tokens,
-                    must_call=must_call,
-                    on_delta=on_delta,
-                )
+                return await client.chat(messages, settings.model, **own)
         except TimeoutError:
             raise ModelTimedOut(
                 f"The model {settings.model!r} at {settings.base_url} did not answer within {settings.timeout_s:g} "

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from agent_fabric.application.ports.llm import Notice, OnDelta
+from agent_fabric.application.ports.llm import ChatOptions, Notice
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
 from agent_fabric.domain.models import ModelCard
-from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.chooser import MANAGED_URL
 from agent_fabric.infrastructure.llm.endpoint_clients import EndpointClients
 from agent_fabric.infrastructure.llm.openai_compatible import HttpSession
@@ -138,33 +137,13 @@ class ManagedClient:
     settings: ModelSettings
     notice: Notice
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        tools: Sequence[ToolSpec],
-        temperature: float,
-        top_p: float,
-        max_tokens: int,
-        must_call: str | None = None,
-        on_delta: OnDelta | None = None,
-    ) -> LLMResponse:
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
         llama = self.backend.llama
         async with llama.request(self.notice) as endpoint:
             serving = llama.config.model.stem
             if serving != model:
                 self.notice(f"{model} was switched; {serving} answers now")
-            answer = await self.backend.clients.at(endpoint, self.settings).chat(
-                messages,
-                serving,
-                tools=tools,
-                temperature=temperature,
-                top_p=top_p,
-                max_tokens=max_tokens,
-                must_call=must_call,
-                on_delta=on_delta,
-            )
+            answer = await self.backend.clients.at(endpoint, self.settings).chat(messages, serving, **options)
         return replace(answer, model=serving)  # llama-server repeats whatever name it was asked for
 
 

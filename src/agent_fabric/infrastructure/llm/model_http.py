@@ -14,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
+from agent_fabric.application.ports.llm import OnDelta
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.config.secret_references import SecretReference, reference_in
 from agent_fabric.domain.addresses import is_loopback
@@ -26,8 +27,9 @@ from agent_fabric.domain.errors import (
     ModelRefused,
     ModelUnreachable,
 )
-from agent_fabric.domain.messages import ModelSettings
-from agent_fabric.infrastructure.llm.openai_wire import error_text
+from agent_fabric.domain.messages import LLMResponse, ModelSettings
+from agent_fabric.infrastructure.llm.ollama.chat_wire import StreamedChat
+from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, error_text
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NO_TOOLS = "does not support tools"
@@ -256,6 +258,18 @@ async def lines_of(response: aiohttp.ClientResponse, most_bytes: int = MAX_ANSWE
         for line in lines:
             yield line
     yield b"".join(rest)
+
+
+async def read_stream(
+    response: aiohttp.ClientResponse, reader: StreamedAnswer | StreamedChat, on_delta: OnDelta
+) -> LLMResponse:
+    """Read an answer as it comes; `on_delta` gets its text."""
+    async for line in lines_of(response):
+        if text := reader.feed(line):
+            on_delta(text)
+        if reader.done:
+            break
+    return reader.answer()
 
 
 def refusal(status: int, data: bytes, headers: Mapping[str, str], model: str, base_url: str) -> ModelError:

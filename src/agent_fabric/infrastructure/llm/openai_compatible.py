@@ -4,13 +4,12 @@ One session for all servers and runs: measured, aiohttp costs 0.5 ms of CPU a tu
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import aiohttp
 
 from agent_fabric.application.ports.llm import Notice, OnDelta
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.domain.addresses import is_loopback
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ConfigError, ModelError
@@ -21,7 +20,7 @@ from agent_fabric.infrastructure.llm.model_http import (
     ModelHttp,
     ServerAddress,
     environment_only,
-    lines_of,
+    read_stream,
     whole_body,
 )
 from agent_fabric.infrastructure.llm.openai_wire import (
@@ -85,9 +84,7 @@ class OpenAICompatibleBackend:
 
     async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
         """Return a server's models; None when it does not tell."""
-        timeout_s = (
-            _LOCAL_LISTING_TIMEOUT_S if is_loopback(urlsplit(address.base_url).hostname or "") else _LISTING_TIMEOUT_S
-        )
+        timeout_s = _LOCAL_LISTING_TIMEOUT_S if is_local_url(address.base_url) else _LISTING_TIMEOUT_S
         try:
             http = ModelHttp(self._session(), address, self._resolve)
             return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=timeout_s))
@@ -127,19 +124,8 @@ class OpenAICompatibleClient:
 
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is not None and "event-stream" in response.headers.get("content-type", ""):
-                return await _streamed(response, on_delta)
+                return await read_stream(response, StreamedAnswer(), on_delta)
             return parse_response(await whole_body(response))
 
         answer = await self._http.post(self._url, data, read, model=model)
         return parse_answer(self._dialect, answer, tools, strict_native=self._strict_native)
-
-
-async def _streamed(response: aiohttp.ClientResponse, on_delta: OnDelta) -> LLMResponse:
-    answer = StreamedAnswer()
-    async for line in lines_of(response):
-        text = answer.feed(line)
-        if text:
-            on_delta(text)
-        if answer.done:
-            break
-    return answer.answer()

@@ -67,4 +67,18 @@ MODEL_SERVER = Shape(
     name="ModelServer",
     about="Our llama-server as it is now.",
     also={"options": ModelServerOptions},
+    examples=[
+        {
+            "stage": "ready",
+            "model": "/models/qwen2.5-7b-instruct-q4_k_m.gguf",
+            "running": 1,
+            "waiting": 0,
+            "pid": 4711,
+            "slots": 2,
+            "context_window": 8192,
+            "memory_bytes": 5_368_709_120,
+            "problem": "",
+            "options": ModelServerOptions(2, 8192, "on", "q8_0", "q8_0", "auto", None, None, 600.0, 600.0)._asdict(),
+        }
+    ],
 )

@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.llm.wire_values import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatOptions:
+class OllamaOptions:
     """How a model is to answer."""
 
     temperature: float
@@ -40,7 +40,7 @@ class ChatOptions:
     """How long it stays loaded afterwards, such as `10m`; None: as the server is set up."""
 
 
-def encode_chat(asked: ShapedRequest, model: str, options: ChatOptions, *, stream: bool) -> bytes:
+def encode_chat(asked: ShapedRequest, model: str, options: OllamaOptions, *, stream: bool) -> bytes:
     """Return the body of a request. The same conversation always gives the same bytes, so that servers can cache it."""
     numbers: dict[str, Any] = {
         "temperature": options.temperature,

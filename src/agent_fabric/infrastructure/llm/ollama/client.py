@@ -2,17 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import aiohttp
 
-from agent_fabric.application.ports.llm import ChatClient, OnDelta
+from agent_fabric.application.ports.llm import ChatClient, ChatOptions, OnDelta
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelRefused, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
 from agent_fabric.domain.tools import ToolSpec
-from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp, lines_of, whole_body
-from agent_fabric.infrastructure.llm.ollama.chat_wire import ChatOptions, StreamedChat, encode_chat, parse_chat
+from agent_fabric.infrastructure.llm.model_http import NO_TOOLS, ModelHttp, read_stream, whole_body
+from agent_fabric.infrastructure.llm.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
 from agent_fabric.infrastructure.llm.ollama.server import native_root
 
 
@@ -39,7 +40,7 @@ class OllamaChatClient:
         must_call: str | None = None,
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
-        options = ChatOptions(
+        options = OllamaOptions(
             temperature=temperature,
             top_p=top_p,
             max_tokens=max_tokens,
@@ -55,14 +56,7 @@ class OllamaChatClient:
         async def read(response: aiohttp.ClientResponse) -> LLMResponse:
             if on_delta is None:
                 return parse_chat(await whole_body(response))
-            answer = StreamedChat()
-            async for line in lines_of(response):
-                text = answer.feed(line)
-                if text:
-                    on_delta(text)
-                if answer.done:
-                    break
-            return answer.answer()
+            return await read_stream(response, StreamedChat(), on_delta)
 
         return await self._http.post(self._url, data, read, model=model)
 
@@ -80,32 +74,13 @@ class ExplainedClient:
     refused: Callable[[ModelRefused], Awaitable[str]]
     """Says what to do about a refusal."""
 
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        model: str,
-        *,
-        tools: Sequence[ToolSpec],
-        temperature: float,
-        top_p: float,
-        max_tokens: int,
-        must_call: str | None = None,
-        on_delta: OnDelta | None = None,
-    ) -> LLMResponse:
+    async def chat(self, messages: Sequence[Message], model: str, **options: Unpack[ChatOptions]) -> LLMResponse:
+        must_call = options.get("must_call")
         if must_call is not None and self.dialect is ToolDialect.NATIVE:
             # Ollama has no `tool_choice`: what the model cannot see, it does not call.
-            tools = [tool for tool in tools if tool.name == must_call] or tools
+            options["tools"] = [tool for tool in options["tools"] if tool.name == must_call] or options["tools"]
         try:
-            return await self.inner.chat(
-                messages,
-                model,
-                tools=tools,
-                temperature=temperature,
-                top_p=top_p,
-                max_tokens=max_tokens,
-                must_call=must_call,
-                on_delta=on_delta,
-            )
+            return await self.inner.chat(messages, model, **options)
         except ModelAnswerUnusable:
             self.doubt()
             raise
