@@ -10,7 +10,7 @@ from agent_fabric.bootstrap.local import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig
-from agent_fabric.domain.addresses import is_loopback
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError, ModelForbidden
 from agent_fabric.infrastructure.embeddings.sentence_encoder import SentenceEncoder
 
@@ -45,7 +45,7 @@ def embedder_for(config: FabricConfig, resolve: Resolve | None = None) -> Embedd
             f"`run_index.{missing}` is not set, but a server shall be asked",
             hint="Set both `run_index.embedding_model` and `run_index.embedding_base_url`, or neither.",
         )
-    if config.offline and not is_loopback(urlsplit(base_url).hostname or ""):
+    if config.offline and not is_local_url(base_url):
         raise ModelForbidden(
             f"The embedding server {base_url} is on another machine, and `offline: true` forbids asking it",
             hint="Set `run_index.embedding_backend: embedded`, or `offline: false`.",

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from agent_fabric.client.logins import Login, Logins
 from agent_fabric.client.own_files import read_own
-from agent_fabric.domain.addresses import is_loopback
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
 
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
@@ -53,11 +53,6 @@ def server_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def is_local(address: str) -> bool:
-    """Return whether an address is on this machine, so that what we send stays here."""
-    return is_loopback(urlsplit(address).hostname or "")
-
-
 def proxy_for(address: str, environment: Mapping[str, str]) -> str | None:
     """Return the proxy that leads to a server, as `HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` have it; None: go directly.
 
@@ -69,7 +64,7 @@ def proxy_for(address: str, environment: Mapping[str, str]) -> str | None:
         for name, value in environment.items()
         if value and name.lower().endswith("_proxy")
     }
-    if is_local(address) or _goes_directly(parts.hostname or "", proxies.get("no", "")):
+    if is_local_url(address) or _goes_directly(parts.hostname or "", proxies.get("no", "")):
         return None
     return proxies.get(parts.scheme) or None
 
@@ -106,7 +101,7 @@ def credential_for(
     login = Logins(environment).find(address)
     if login is not None and not login.has_ended(time.time()):
         return _logged_in(login)
-    own = _own_token(start) if is_local(address) else None
+    own = _own_token(start) if is_local_url(address) else None
     if own is not None or login is None:
         return own
     return _logged_in(login)  # to be told by its server that it has ended, and not that nothing was shown

@@ -49,11 +49,6 @@ def line_from(cls: type[T], shown: Json) -> T:
     return cls(**{**known, "problems": tuple(each["message"] for each in shown["problems"])})
 
 
-def start_query(*, model_key: str | None, network_allowed: bool, encrypt: bool) -> "dict[str, Any]":
-    """Return the query that starts an agent or a workflow without waiting for it."""
-    return {"wait": False, "model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
-
-
 def started_run(answer: Json) -> RunId:
     """Return the id of the run that an answer is about."""
     return run_id_from(answer["run_id"])

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent_fabric.client.transport import Resource, segment
-from agent_fabric.client.wire import json_from, line_from, start_query, started_run
-from agent_fabric.domain.errors import DefinitionNotFound, RunNotFound
+from agent_fabric.client.definitions import Definitions
+from agent_fabric.client.transport import segment
+from agent_fabric.client.wire import json_from, line_from, started_run
+from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.wire.shape import Json, status_from
-
-BASE = "/api/v1/workflows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,58 +28,28 @@ class WorkflowLine:
     """What is wrong with it."""
 
 
-class Workflows(Resource):
+class Workflows(Definitions):
     """The workflows of a server, and their runs. What they take and give differs, so results are open objects."""
+
+    kind, command, verb, listed = "workflow", "workflow", "execute", ("workflows",)
 
     async def list(self) -> Sequence[WorkflowLine]:
         """Return every workflow, also those that cannot be used."""
-        return await self._get(lambda value: [line_from(WorkflowLine, each) for each in value["workflows"]], BASE)
+        return await self._get(lambda value: [line_from(WorkflowLine, each) for each in value["workflows"]], self.base)
 
-    async def everything(self) -> Json:
-        """Return all that `fabric workflow list --json` prints."""
-        return await self._get(json_from("workflows"), BASE)
-
-    async def validate(self, text: str | None = None, *, file: str = "workflow.yaml", name: str | None = None) -> Json:
+    async def validate(self, text: str | None = None, *, file: str = "", name: str | None = None) -> Json:
         """Return what is wrong with a workflow's text, or with the server's own: one of them, or all.
 
-        `text` is what stands in a file; `file` is only how problems call it.
+        `file` is only how problems call the text.
 
         Raises:
             DefinitionNotFound: there is none of this name.
         """
-        wish = {"text": text, "file": file, "name": name}
-        body = {key: value for key, value in wish.items() if value is not None}
-        return await self._post(json_from("valid", "files", "problems"), f"{BASE}/validate", body)
-
-    async def show(self, name: str) -> Json:
-        """Return everything about a workflow: what it takes, what it gives, its definition.
-
-        Raises:
-            DefinitionNotFound: there is none of this name.
-        """
-        return await self._get(json_from(), _named(name))
-
-    async def start(
-        self,
-        name: str,
-        inputs: Mapping[str, Any] | None = None,
-        *,
-        model_key: str | None = None,
-        network_allowed: bool = True,
-        encrypt: bool = False,
-    ) -> RunId:
-        """Start a workflow and do not wait for it.
-
-        Raises:
-            DefinitionNotFound: there is none of this name.
-            InvalidInputs: the inputs do not fit what it takes.
-        """
-        query = start_query(model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
-        return await self._post(started_run, f"{_named(name)}/execute", dict(inputs or {}), query)
+        return await self._validate(text=text, file=file or "workflow.yaml", name=name)
 
     async def execute(self, name: str, inputs: Mapping[str, Any] | None = None) -> Json:
         """Run a workflow; return its result when it has ended, or waits for somebody: `_meta.status` shows which."""
-        path = f"{_named(name)}/execute"
+        path = f"{self._path(name)}/execute"
         return await self._post(json_from(), path, dict(inputs or {}), timeout_s=math.inf)
 
     async def run(self, run_id: str) -> Json:
@@ -128,11 +97,6 @@ class Workflows(Resource):
         return await self._post(json_from(), _of_run(run_id, "/cancel"), {"reason": reason})
 
 
-def _named(name: str) -> str:
-    missing = DefinitionNotFound(f"There is no workflow {name!r}", hint="See them with `fabric workflow list`.")
-    return f"{BASE}/{segment(name, missing)}"
-
-
 def _of_run(run_id: str, what: str = "") -> str:
     missing = RunNotFound(f"There is no run {run_id!r}", hint="See all runs with `fabric logs list`.")
-    return f"{BASE}/runs/{segment(run_id, missing)}{what}"
+    return f"/api/v1/workflows/runs/{segment(run_id, missing)}{what}"

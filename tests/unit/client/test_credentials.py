@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.client.credentials import credential_for, is_local, proxy_for, server_address
+from agent_fabric.client.credentials import credential_for, proxy_for, server_address
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
 
 pytestmark = pytest.mark.proves("A33-010")
@@ -39,7 +40,7 @@ def test_what_is_given_counts_more_than_the_environment_and_that_more_than_the_f
 
 @pytest.mark.parametrize("address", ["http://localhost:1", "https://127.9.9.9", "http://[::1]:8", "http://LOCALHOST."])
 def test_the_folders_token_is_shown_to_this_machine(folder: Path, address: str) -> None:
-    assert is_local(address)
+    assert is_local_url(address)
     assert credential_for(address, environment={}, start=folder) is not None
 
 

@@ -7,11 +7,10 @@ import asyncio
 import heapq
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from types import TracebackType
 from urllib.parse import urlsplit
 
 from agent_fabric.application.ports.clock import Clock
@@ -66,10 +65,6 @@ class ServerQueue:
         """Requests that wait for their turn."""
         return sum(not waiter.admitted.done() for waiters in self._classes for waiter in waiters.values())
 
-    def place(self, priority: Priority, notice: Notice) -> AbstractAsyncContextManager[None]:
-        """Wait for our turn, which lasts as long as the context is open; `notice` hears how many are ahead."""
-        return _Place(self, priority, notice)
-
     def resize(self, slots: int | None) -> None:
         """Serve more or fewer from now on; who is being served goes on."""
         if slots != self._slots:
@@ -88,7 +83,7 @@ class ServerQueue:
         self._admit()
 
     async def enter(self, priority: Priority, notice: Notice) -> None:
-        """Take a slot, which `leave` gives back; `place` does both."""
+        """Wait for a slot, which `leave` gives back; `notice` hears how many are ahead."""
         if self._is_free():
             self._running += 1
             return
@@ -167,23 +162,6 @@ def _tell(waiter: _Waiter, ahead: int) -> None:
     # A view that fails must not cost anybody a turn.
     with suppress(Exception):
         waiter.notice(f"queued behind {ahead}" if ahead else "waiting for the model server")
-
-
-@dataclass(slots=True)
-class _Place:
-    """A context manager by hand: a generator would cost more than the whole queue when nobody waits."""
-
-    queue: ServerQueue
-    priority: Priority
-    notice: Notice
-
-    async def __aenter__(self) -> None:
-        await self.queue.enter(self.priority, self.notice)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.queue.leave()
 
 
 class Queues:

@@ -5,12 +5,12 @@ import json
 import random
 import ssl
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import aiohttp
 
 from agent_fabric.config.schema.secrets import VaultConfig
-from agent_fabric.domain.addresses import is_loopback
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
@@ -50,7 +50,7 @@ async def read_secret(vault: VaultConfig, path: str, token: str) -> VaultAnswer:
     headers = {"X-Vault-Token": token, "X-Vault-Request": "true", "Accept": "application/json"}
     if vault.namespace is not None:
         headers["X-Vault-Namespace"] = vault.namespace
-    here = is_loopback(urlsplit(vault.url).hostname or "")
+    here = is_local_url(vault.url)
     # Secrets are asked for rarely, so connections are not kept: then nobody has to remember to close them.
     async with aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=vault.timeout_s),

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from agent_fabric.client.credentials import is_local, server_address
+from agent_fabric.client.credentials import server_address
 from agent_fabric.client.logins import Logins
+from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.identity_options import PasswordStdin, read_password
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -39,7 +40,7 @@ def login(
     """Log in to a server; the password is asked for. Commands that work on this server need nothing more."""
     require_a_person()
     address = named_server(server)
-    if not (insecure or is_local(address) or address.startswith("https://")):
+    if not (insecure or is_local_url(address) or address.startswith("https://")):
         raise ConfigError(
             f"The password would go to {address} in the clear",
             hint="Use its https:// address; or --insecure, if the network between is private.",

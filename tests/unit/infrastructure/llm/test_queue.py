@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_fabric.application.ports.llm import Notice
 from agent_fabric.domain.runs.task import Priority
 from agent_fabric.infrastructure.llm.queue import Queues, ServerQueue
 from agent_fabric.testing.fakes import FrozenClock
@@ -18,6 +20,16 @@ AGEING_S = 10.0
 
 class Broken(Exception):
     """What a request dies of in these tests."""
+
+
+@contextlib.asynccontextmanager
+async def slot_of(queue: ServerQueue, priority: Priority, notice: Notice) -> AsyncIterator[None]:
+    """Have a slot for the time of a block."""
+    await queue.enter(priority, notice)
+    try:
+        yield
+    finally:
+        queue.leave()
 
 
 async def settle() -> None:
@@ -56,7 +68,7 @@ class Counter:
         return request
 
     async def _serve(self, request: Request) -> None:
-        async with self.queue.place(request.priority, request.notices.append):
+        async with slot_of(self.queue, request.priority, request.notices.append):
             self.inside.append(request)
             self.served.append(request.name)
             self.most_inside = max(self.most_inside, len(self.inside))
@@ -155,7 +167,7 @@ async def test_view_that_fails_costs_nobody_a_turn() -> None:
         raise Broken
 
     async def one() -> None:
-        async with queue.place(INTERACTIVE, broken):
+        async with slot_of(queue, INTERACTIVE, broken):
             await asyncio.sleep(0)
 
     async with asyncio.timeout(5):

@@ -9,44 +9,38 @@ from agent_fabric.infrastructure.llm.embeddings.server import EmbeddingServer, s
 from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only
 
 
-class OllamaEmbedder:
+class OllamaEmbedder(EmbeddingServer):
     """Asks `/api/embed`, and servers from before 2024, which lack it, one text at a time."""
 
     def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
-        self._server = EmbeddingServer(address, model, resolve)
+        super().__init__(address, model, resolve)
         self._is_old = False
         self.name = f"ollama/{model if ':' in model else f'{model}:latest'}"
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers a vector has; 0 before the first answer."""
-        return self._server.dimensions
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         if not texts:
             return []
         try:
-            return self._server.vectors(await self._rows(sent(texts)), texts)
+            return self.vectors(await self._rows(sent(texts)), texts)
         except ModelRefused as problem:
             if _says_missing(problem):
                 raise ModelRefused(
-                    f"Ollama at {self._server.base_url} has no model {self._server.model!r}",
-                    hint=f"Get it with: ollama pull {self._server.model}",
+                    f"Ollama at {self.base_url} has no model {self.model!r}",
+                    hint=f"Get it with: ollama pull {self.model}",
                 ) from problem
             raise
 
     async def _rows(self, texts: list[str]) -> object:
-        model, ask = self._server.model, self._server.ask
         if not self._is_old:
             try:
-                answer = await ask("/api/embed", {"model": model, "input": texts, "truncate": True})
+                answer = await self.ask("/api/embed", {"model": self.model, "input": texts, "truncate": True})
             except ModelRefused as problem:
                 if _says_missing(problem) or "answered 404" not in problem.message:
                     raise
                 self._is_old = True
             else:
                 return answer.get("embeddings") if isinstance(answer, dict) else None
-        answers = [await ask("/api/embeddings", {"model": model, "prompt": text}) for text in texts]
+        answers = [await self.ask("/api/embeddings", {"model": self.model, "prompt": text}) for text in texts]
         return [answer.get("embedding") if isinstance(answer, dict) else None for answer in answers]
 
 

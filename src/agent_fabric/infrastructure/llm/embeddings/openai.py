@@ -9,26 +9,21 @@ from agent_fabric.infrastructure.llm.embeddings.server import EmbeddingServer, s
 from agent_fabric.infrastructure.llm.model_http import ServerAddress, environment_only
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(EmbeddingServer):
     """Asks `/embeddings` under the base address, which usually ends in `/v1`."""
 
     def __init__(self, address: ServerAddress, model: str, resolve: Resolve = environment_only) -> None:
-        self._server = EmbeddingServer(address, model, resolve)
+        super().__init__(address, model, resolve)
         # The address belongs to it: two servers may call different models by one name.
         self.name = f"openai/{model}@{address.base_url}"
-
-    @property
-    def dimensions(self) -> int:
-        """How many numbers a vector has; 0 before the first answer."""
-        return self._server.dimensions
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         if not texts:
             return []
-        body = {"model": self._server.model, "input": sent(texts), "encoding_format": "float"}
-        answer = await self._server.ask("/embeddings", body)
+        body = {"model": self.model, "input": sent(texts), "encoding_format": "float"}
+        answer = await self.ask("/embeddings", body)
         try:
             rows = [row["embedding"] for row in sorted(answer["data"], key=itemgetter("index"))]
         except (TypeError, KeyError):
-            raise self._server.unusable("it lacks `data` with `index` and `embedding`") from None
-        return self._server.vectors(rows, texts)
+            raise self.unusable("it lacks `data` with `index` and `embedding`") from None
+        return self.vectors(rows, texts)

@@ -25,6 +25,7 @@ class EmbeddingServer:
         self.model = model
         self.base_url = address.base_url
         self.dimensions = 0
+        """How many numbers a vector has; 0 before the first answer."""
         self._address = address
         self._resolve = resolve
 

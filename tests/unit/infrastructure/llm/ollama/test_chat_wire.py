@@ -11,7 +11,7 @@ from agent_fabric.domain.errors import ModelAnswerUnusable
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect, Usage
 from agent_fabric.domain.tools import Effect, ToolSpec
-from agent_fabric.infrastructure.llm.ollama.chat_wire import ChatOptions, StreamedChat, encode_chat, parse_chat
+from agent_fabric.infrastructure.llm.ollama.chat_wire import OllamaOptions, StreamedChat, encode_chat, parse_chat
 from agent_fabric.testing.ollama_wire import native_lines
 from agent_fabric.testing.scripted_answers import Call, Calls, Empty, Say
 
@@ -21,7 +21,7 @@ LOOK = ToolSpec(
     parameters={"type": "object", "properties": {"at": {"type": "string"}}},
     effect=Effect.READS,
 )
-OPTIONS = ChatOptions(temperature=0.1, top_p=0.9, max_tokens=64, window=8192)
+OPTIONS = OllamaOptions(temperature=0.1, top_p=0.9, max_tokens=64, window=8192)
 CONVERSATION = (
     Message(Role.SYSTEM, "You look."),
     Message(Role.USER, "Look at it."),
@@ -30,7 +30,7 @@ CONVERSATION = (
 )
 
 
-def sent(dialect: ToolDialect = ToolDialect.NATIVE, options: ChatOptions = OPTIONS) -> dict[str, object]:
+def sent(dialect: ToolDialect = ToolDialect.NATIVE, options: OllamaOptions = OPTIONS) -> dict[str, object]:
     body: dict[str, object] = json.loads(
         encode_chat(shape_request(dialect, CONVERSATION, [LOOK]), "m", options, stream=False)
     )
@@ -77,10 +77,10 @@ def test_schema_dialect_holds_the_answer_to_a_schema() -> None:
 
 
 def test_window_and_loading_time_are_left_to_the_server_unless_they_are_set() -> None:
-    body = sent(options=ChatOptions(temperature=0, top_p=1, max_tokens=1, window=None))
+    body = sent(options=OllamaOptions(temperature=0, top_p=1, max_tokens=1, window=None))
     assert body["options"] == {"temperature": 0, "top_p": 1, "num_predict": 1}
     assert "keep_alive" not in body
-    kept = sent(options=ChatOptions(temperature=0, top_p=1, max_tokens=1, window=None, keep_alive="10m"))
+    kept = sent(options=OllamaOptions(temperature=0, top_p=1, max_tokens=1, window=None, keep_alive="10m"))
     assert kept["keep_alive"] == "10m"
 
 
