@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.application.ports.identity import ApiKeyRepository, UserChange, UserRepository
-from agent_fabric.domain.accounts import ApiKey, User
+from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
+from agent_fabric.domain.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity import Role, Scope
 

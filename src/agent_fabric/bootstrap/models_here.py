@@ -76,7 +76,7 @@ def listing(config: FabricConfig, stack: ModelStack) -> ListModels:
     """Return the use case that looks around once; unlike a run it starts nothing and asks no other machine."""
     here = LoopbackServers(session=stack.session, start_cmd=config.local_llm_start_cmd, resolve=stack.resolve)
     return ListModels(
-        chooser=replace(stack.chooser, generic=here, ollama=here),
+        chooser=replace(stack.chooser, ollama=here, offline=True),  # what is on another machine is not asked
         survey=MachineSurvey(
             here=here, folder=stack.embedded.weights.folder, servers=stack.embedded.servers, cards=stack.cards
         ),

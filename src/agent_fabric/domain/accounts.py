@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 from agent_fabric.domain.errors import Forbidden, InvalidInputs
 from agent_fabric.domain.identity import (
@@ -26,6 +26,18 @@ _KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserChange:
+    """What becomes different about a user; None: it stays as it is."""
+
+    role: Role | None = None
+    extra: frozenset[AnyScope] | None = None
+    disabled: bool | None = None
+    password: str | None = None
+    """What recognises the new one."""
+    tokens_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """A person who can log in."""
 
@@ -44,6 +56,18 @@ class User:
     def scopes(self) -> frozenset[AnyScope]:
         """All scopes, with implied ones."""
         return widened(SCOPES_OF[self.role] | self.extra)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether they may do everything, now."""
+        return Scope.ADMIN in self.scopes and not self.disabled
+
+    def changed(self, change: UserChange) -> "User":
+        """Return them after a change."""
+        wanted = {each.name: getattr(change, each.name) for each in fields(change)}
+        after = replace(self, **{name: value for name, value in wanted.items() if value is not None})
+        # Never back: what has been voided stays so, whatever the machine's clock says.
+        return replace(after, tokens_after=max(self.tokens_after, after.tokens_after))
 
     @property
     def has_password(self) -> bool:

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_fabric.application.ports.identity import UserChange
-from agent_fabric.domain.accounts import ApiKey, User
+from agent_fabric.domain.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
-from agent_fabric.domain.identity import Scope
 
 
 @dataclass
@@ -48,22 +46,15 @@ class MemoryUsers:
 
     async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
         before = self._get(name)
-        after = replace(
-            before,
-            role=before.role if change.role is None else change.role,
-            extra=before.extra if change.extra is None else change.extra,
-            disabled=before.disabled if change.disabled is None else change.disabled,
-            password=before.password if change.password is None else change.password,
-            tokens_after=max(before.tokens_after, change.tokens_after or 0.0),
-        )
-        if keep_an_admin and _is_admin(before) and not _is_admin(after):
+        after = before.changed(change)
+        if keep_an_admin and before.is_admin and not after.is_admin:
             self._require_another_admin(name)
         self.users[name] = after
         self.acts.keep(act)
         return after
 
     async def remove(self, name: str, *, keep_an_admin: bool, act: Act | None) -> None:
-        if _is_admin(self._get(name)) and keep_an_admin:
+        if self._get(name).is_admin and keep_an_admin:
             self._require_another_admin(name)
         del self.users[name]
         self.acts.keep(act)
@@ -74,7 +65,7 @@ class MemoryUsers:
         return self.users[name]
 
     def _require_another_admin(self, name: str) -> None:
-        if not any(_is_admin(user) for user in self.users.values() if user.name != name):
+        if not any(user.is_admin for user in self.users.values() if user.name != name):
             raise LastAdmin(f"{name} is the last admin")
 
 
@@ -125,7 +116,3 @@ class PlainPasswords:
     async def match(self, hashed: str, password: str) -> bool:
         self.asked += 1
         return hashed == f"plain:{password}"
-
-
-def _is_admin(user: User) -> bool:
-    return Scope.ADMIN in user.scopes and not user.disabled

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_fabric.application.ports.identity import UserChange
+from agent_fabric.domain.accounts import UserChange
 from agent_fabric.domain.audit_key import UNKEYED
 from agent_fabric.domain.errors import NameTaken
 from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository

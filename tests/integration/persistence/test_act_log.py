@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from agent_fabric.application.ports.audit import ChainReport
-from agent_fabric.application.ports.identity import UserChange
+from agent_fabric.domain.accounts import UserChange
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import FabricError, StoreUnavailable

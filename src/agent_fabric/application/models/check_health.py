@@ -24,7 +24,7 @@ class Level(StrEnum):
     """No task can run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HealthFinding:
     """One line of a diagnosis."""
 
@@ -90,20 +90,20 @@ class CheckHealth:
                 continue
             needed = (extra == "embedded" and _is_embedded(models)) or (extra == "telemetry" and self.traces_wanted)
             yield HealthFinding(
-                about=f"extra {extra}",
-                level=Level.WARN if needed else Level.OK,
-                text=f"not installed; {'needed' if needed else 'only needed'} for {_NEEDED_FOR[extra]}",
-                fix=f'pip install "agent-fabric[{extra}]"',
+                f"extra {extra}",
+                Level.WARN if needed else Level.OK,
+                f"not installed; {'needed' if needed else 'only needed'} for {_NEEDED_FOR[extra]}",
+                f'pip install "agent-fabric[{extra}]"',
             )
 
     def _folder(self) -> HealthFinding:
         if self.machine.may_write(self.root):
             return _ok("fabric folder", self.root)
         return HealthFinding(
-            about="fabric folder",
-            level=Level.FAIL,
-            text=f"{self.root} cannot be written to",
-            fix="Work in a folder of your own, or name one: --workspace DIR",
+            "fabric folder",
+            Level.FAIL,
+            f"{self.root} cannot be written to",
+            "Work in a folder of your own, or name one: --workspace DIR",
         )
 
     def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[HealthFinding]:
@@ -111,10 +111,10 @@ class CheckHealth:
         bad = Level.FAIL if used else Level.OK
         if facts.has_avx2 is False:
             yield HealthFinding(
-                about="processor",
-                level=bad,
-                text=f"{facts.platform}, without AVX2, which the embedded model needs",
-                fix="Use Ollama or another server: fabric models use http://HOST:PORT/v1",
+                "processor",
+                bad,
+                f"{facts.platform}, without AVX2, which the embedded model needs",
+                "Use Ollama or another server: fabric models use http://HOST:PORT/v1",
             )
         else:
             yield _ok("processor", facts.platform + (", with AVX2" if facts.has_avx2 else ""))
@@ -145,10 +145,10 @@ class CheckHealth:
             yield _ok("privacy", "all configured models are on this machine; conversations stay here")
         if self.egress.fallback is not None and not self.egress.offline:
             yield HealthFinding(
-                about="privacy",
-                level=Level.WARN,
-                text=f"a second model may be sent conversations: {self.egress.fallback}",
-                fix="Remove `cloud_fallback`, or set `offline: true`",
+                "privacy",
+                Level.WARN,
+                f"a second model may be sent conversations: {self.egress.fallback}",
+                "Remove `cloud_fallback`, or set `offline: true`",
             )
         if self.egress.traces is not None:
             yield _ok("privacy", f"traces go to {self.egress.traces}")
@@ -168,7 +168,7 @@ def can_run(findings: list[HealthFinding]) -> bool:
 
 
 def _ok(about: str, text: str) -> HealthFinding:
-    return HealthFinding(about=about, level=Level.OK, text=text)
+    return HealthFinding(about, Level.OK, text)
 
 
 def _is_embedded(models: ModelList) -> bool:
@@ -180,18 +180,18 @@ def _meaning(models: ModelList, key: str) -> HealthFinding:
     meant = models.meant_by(key)
     about = f"model {key}"
     if meant.settings is None:
-        return HealthFinding(about=about, level=_bad(models, key), text=meant.note, fix=meant.fix)
+        return HealthFinding(about, _bad(models, key), meant.note, meant.fix)
     where = "" if meant.settings.is_ours else f" at {meant.settings.base_url}"
     text = f"{meant.settings.model}{where} ({meant.why})"
     match meant.standing:
         case ModelAvailability.READY:
             return _ok(about, text)
         case ModelAvailability.LATER:
-            return HealthFinding(about=about, level=Level.WARN, text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about, Level.WARN, f"{text}; {meant.note}", meant.fix)
         case ModelAvailability.ELSEWHERE:
-            return HealthFinding(about=about, level=Level.OK, text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about, Level.OK, f"{text}; {meant.note}", meant.fix)
         case ModelAvailability.BLOCKED:
-            return HealthFinding(about=about, level=_bad(models, key), text=f"{text}; {meant.note}", fix=meant.fix)
+            return HealthFinding(about, _bad(models, key), f"{text}; {meant.note}", meant.fix)
 
 
 def _bad(models: ModelList, key: str) -> Level:
@@ -210,9 +210,7 @@ def _ollama(models: ModelList) -> Iterator[HealthFinding]:
         if able:
             yield _ok("ollama", f"{head}; these can call tools: {', '.join(able[:8])}")
         else:
-            yield HealthFinding(
-                about="ollama", level=Level.WARN, text=f"{head}, none that can call tools", fix="ollama pull qwen2.5:7b"
-            )
+            yield HealthFinding("ollama", Level.WARN, f"{head}, none that can call tools", "ollama pull qwen2.5:7b")
 
 
 def _weights(entry: CatalogueEntry, *, needed: bool) -> HealthFinding:
@@ -222,15 +220,11 @@ def _weights(entry: CatalogueEntry, *, needed: bool) -> HealthFinding:
         case Stored.CHECKED:
             return _ok(about, f"{entry.name} is here, and its SHA-256 is right")
         case Stored.UNCHECKED:
-            return HealthFinding(
-                about=about, level=Level.WARN, text=f"{entry.name} is here, but was not checked yet", fix=pull
-            )
+            return HealthFinding(about, Level.WARN, f"{entry.name} is here, but was not checked yet", pull)
         case Stored.BEGUN | Stored.MISSING:
             begun = f"; {entry.begun_bytes / 1e6:,.0f} MB of it are here" if entry.begun_bytes else ""
             level = Level.WARN if needed else Level.OK
-            return HealthFinding(
-                about=about, level=level, text=f"{entry.name} is not downloaded ({size}){begun}", fix=pull
-            )
+            return HealthFinding(about, level, f"{entry.name} is not downloaded ({size}){begun}", pull)
 
 
 def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> HealthFinding:
@@ -241,10 +235,10 @@ def _disk(entry: CatalogueEntry, free: int | None, folder: str, bad: Level) -> H
     if free >= needed:
         return _ok("disk", f"{_gb(free)} free for models in {folder}")
     return HealthFinding(
-        about="disk",
-        level=bad,
-        text=f"only {_gb(free)} free in {folder}, and {entry.name} needs {_gb(needed)}",
-        fix="Free some space, or keep models on another disk: export FABRIC_MODELS_DIR=/some/path",
+        "disk",
+        bad,
+        f"only {_gb(free)} free in {folder}, and {entry.name} needs {_gb(needed)}",
+        "Free some space, or keep models on another disk: export FABRIC_MODELS_DIR=/some/path",
     )
 
 
@@ -257,10 +251,10 @@ def _memory(entry: CatalogueEntry, facts: MachineFacts, *, loaded: bool, used: b
     if loaded or free >= needed or not used:
         return _ok("memory", f"{head}; {entry.name} needs {_gb(needed)}")
     return HealthFinding(
-        about="memory",
-        level=Level.WARN if facts.memory_bytes >= needed else Level.FAIL,
-        text=f"{head}, but {entry.name} needs about {_gb(needed)}",
-        fix="Close other programs, or take the smaller one: fabric models use fast",
+        "memory",
+        Level.WARN if facts.memory_bytes >= needed else Level.FAIL,
+        f"{head}, but {entry.name} needs about {_gb(needed)}",
+        "Close other programs, or take the smaller one: fabric models use fast",
     )
 
 
@@ -275,10 +269,10 @@ def _sandbox(box: SandboxStatus) -> HealthFinding:
     if box.level != "C":
         return _ok("sandbox", f"level {box.level}. {box.means} {why}".strip())
     return HealthFinding(
-        about="sandbox",
-        level=Level.WARN,
-        text=f"level C. {box.means} {why}".strip(),
-        fix="Install bubblewrap; for tasks that you do not trust, use a container or a user of its own",
+        "sandbox",
+        Level.WARN,
+        f"level C. {box.means} {why}".strip(),
+        "Install bubblewrap; for tasks that you do not trust, use a container or a user of its own",
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from agent_fabric.domain.accounts import ApiKey, User
+from agent_fabric.domain.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import Unauthenticated
-from agent_fabric.domain.identity import AnyScope, Principal, Role
+from agent_fabric.domain.identity import AnyScope, Principal
 
 _LOG_IN: Final = "Log in again, or ask for a new key."
 
@@ -115,18 +115,6 @@ class KeyHasher(Protocol):
     def made(self, hashed: bytes) -> bool:
         """Tell whether a hash was made with the secret that is in use here: else no key can match it."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserChange:
-    """What becomes different about a user; None: it stays as it is."""
-
-    role: Role | None = None
-    extra: frozenset[AnyScope] | None = None
-    disabled: bool | None = None
-    password: str | None = None
-    """What recognises the new one."""
-    tokens_after: float | None = None
 
 
 class UserRepository(Protocol):

@@ -22,14 +22,13 @@ from agent_fabric.application.ports.models import (
 )
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.domain.addresses import is_local_url
-from agent_fabric.domain.errors import ConfigError, ModelError, ModelUnreachable
+from agent_fabric.domain.errors import ModelError, ModelUnreachable
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard, find_model
 from agent_fabric.infrastructure.llm.cards import CardFile
 from agent_fabric.infrastructure.llm.embedded import embedded_card
 from agent_fabric.infrastructure.llm.model_http import ModelHttp, ServerAddress, environment_only
 from agent_fabric.infrastructure.llm.ollama.server import OllamaServer, native_root
-from agent_fabric.infrastructure.llm.openai_wire import listed_models
 from agent_fabric.infrastructure.llm.servers.llama_servers import LlamaServers
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel
 from agent_fabric.infrastructure.llm.weights.folder import InstalledModel, ModelFolder
@@ -44,7 +43,7 @@ CARDS_S: Final = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class LoopbackServers:
-    """OllamaModels and ServerModels that only look, only at this machine, and at each server once."""
+    """OllamaModels that only look, only at this machine, and at each server once."""
 
     session: Callable[[], aiohttp.ClientSession]
     start_cmd: Sequence[str]
@@ -61,15 +60,6 @@ class LoopbackServers:
     ) -> Sequence[ModelCard] | None:
         found = await self.ollama(base_url, address)
         return found.models if found.running else None
-
-    async def listed(self, address: ServerAddress) -> Sequence[ModelCard] | None:
-        if not is_local_url(address.base_url):
-            return None
-        try:
-            http = ModelHttp(self.session(), address, self.resolve)
-            return listed_models(await http.get(f"{address.base_url.rstrip('/')}/models", timeout_s=LOOK_S))
-        except (ModelError, ConfigError):  # the call itself will say what is wrong
-            return None
 
     async def ollama(self, base_url: str, address: ServerAddress | None = None) -> OllamaFound:
         """Return what is at an address; with `address`, by the key that it takes to be let in."""

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from agent_fabric.application.ports.identity import UserChange
-from agent_fabric.domain.accounts import User
+from agent_fabric.domain.accounts import User, UserChange
 from agent_fabric.domain.acts import Act
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
-from agent_fabric.domain.identity import Role, Scope, known_scopes
+from agent_fabric.domain.identity import Role, known_scopes
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.act_log import add_act
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
@@ -46,17 +45,8 @@ class SqlUserRepository:
     async def change(self, name: str, change: UserChange, *, keep_an_admin: bool, act: Act | None) -> User:
         def write(connection: SqlConnection) -> User:
             before = _require(connection, name)
-            after = User(
-                name=name,
-                role=before.role if change.role is None else change.role,
-                extra=before.extra if change.extra is None else change.extra,
-                disabled=before.disabled if change.disabled is None else change.disabled,
-                # Never back: what has been voided stays so, whatever the machine's clock says.
-                tokens_after=max(before.tokens_after, change.tokens_after or 0.0),
-                created_at=before.created_at,
-                password=before.password if change.password is None else change.password,
-            )
-            if keep_an_admin and _is_admin(before) and not _is_admin(after):
+            after = before.changed(change)
+            if keep_an_admin and before.is_admin and not after.is_admin:
                 _require_another_admin(connection, name)
             _put(connection, after)
             add_act(connection, self._chain, act)
@@ -66,7 +56,7 @@ class SqlUserRepository:
 
     async def remove(self, name: str, *, keep_an_admin: bool, act: Act | None) -> None:
         def write(connection: SqlConnection) -> None:
-            if _is_admin(_require(connection, name)) and keep_an_admin:
+            if _require(connection, name).is_admin and keep_an_admin:
                 _require_another_admin(connection, name)
             connection.execute("DELETE FROM users WHERE name = ?", (name,))
             add_act(connection, self._chain, act)
@@ -86,13 +76,9 @@ def _require(connection: SqlConnection, name: str) -> User:
     return user
 
 
-def _is_admin(user: User) -> bool:
-    return Scope.ADMIN in user.scopes and not user.disabled
-
-
 def _require_another_admin(connection: SqlConnection, name: str) -> None:
     others = connection.execute(f"{_SELECT} WHERE name <> ?", (name,))
-    if not any(_is_admin(_user(row)) for row in others):
+    if not any(_user(row).is_admin for row in others):
         raise LastAdmin(
             f"{name} is the last user with the scope 'admin'",
             hint="Make another user an admin first. On the server's own machine, `fabric users` can do it anyway: "
