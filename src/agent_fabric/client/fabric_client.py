@@ -4,7 +4,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from types import TracebackType
 from typing import Self
 
 from agent_fabric.client.agents import Agents
@@ -97,9 +96,7 @@ class FabricClient:
         await self._transport.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._transport.aclose()
 
     async def run(

@@ -9,6 +9,7 @@ from typing import Any
 from agent_fabric.application.ports.alerts import SUBJECT, AlertPost
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.alerts import (
     Alert,
@@ -22,7 +23,7 @@ from agent_fabric.domain.alerts import (
     after_silence,
 )
 from agent_fabric.domain.events import Event, ModelFailed, RunCancelled, RunCompleted, RunFailed
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 
 EVERY_S = 15.0
 WINDOW_S = 600.0
@@ -42,7 +43,7 @@ MEANINGS: Mapping[str, str] = {
 
 
 @dataclass(slots=True)
-class RaiseAlerts:
+class RaiseAlerts(EventsOnly):
     """Use case: tell once that something is wrong, and once that it is over. Also an EventSink.
 
     The log and the bus hear of it at once. Addresses outside have a line of their own each: one that does not answer
@@ -102,12 +103,6 @@ class RaiseAlerts:
                 for rule in self._about[event.body.kind]:
                     alert = self._alerts.get(rule.name, Alert())
                     self._note(rule, after_event(alert, self.clock.monotonic()), run_id=run_id)
-
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        """Let it pass."""
-
-    def notice(self, run_id: RunId, text: str) -> None:
-        """Let it pass."""
 
     def standing(self) -> list[tuple[AlertRule, Alert, float | None]]:
         """Return each rule with how it stands, and when that last changed; seconds since 1970."""

@@ -38,3 +38,15 @@ class LogMirrors(Protocol):
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them."""
         ...
+
+
+class EventsOnly:
+    """The part of an EventSink that reads events and lets everything else pass."""
+
+    wants_deltas = False
+
+    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
+        """Let it pass."""
+
+    def notice(self, run_id: RunId, text: str) -> None:
+        """Let it pass."""

@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_fabric.application.ports.bus import AGENT_INVOKED, WORKFLOW_COMPLETED, WORKFLOW_STARTED, Bus
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.workflow_events import StepStarted
 
 
-class RunMessages:
+class RunMessages(EventsOnly):
     """EventSink that publishes the messages that other systems know."""
-
-    wants_deltas = False
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -36,12 +35,6 @@ class RunMessages:
                     self._ended(run_id, event.ts, {}, "cancelled", error=reason)
                 case _:
                     pass
-
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        """Not for the bus."""
-
-    def notice(self, run_id: RunId, text: str) -> None:
-        """Not for the bus."""
 
     def _created(self, run_id: RunId, at: float, body: RunCreated) -> None:
         if body.workflow is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Protocol
 
 from agent_fabric.application.ports.llm import ChatClient, Notice
@@ -58,7 +57,5 @@ class _Turn:
         await self.queue.enter(self.priority, self.notice)
         return client
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.queue.leave()

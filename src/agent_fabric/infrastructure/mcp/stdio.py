@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import Final
 
 import anyio
@@ -94,9 +93,7 @@ class ProgramTransport:
         self._streams = (incoming, to_session, from_session, outgoing)
         return to_session, from_session
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         with anyio.CancelScope(shield=True):
             try:
                 await self._end()

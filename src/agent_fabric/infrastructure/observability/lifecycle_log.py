@@ -3,6 +3,7 @@
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.application.ports.operations import OperationsLog
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.events import (
@@ -19,18 +20,16 @@ from agent_fabric.domain.events import (
     SecurityViolated,
     SpecialistsRecruited,
 )
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.observability.operations_log import bind, bound
 
 
-class RunLifecycleLog:
+class RunLifecycleLog(EventsOnly):
     """EventSink that writes one line for each turning point of a run: never a prompt, an answer or a tool's output.
 
     From a run's beginning on, its id is on everything else that is logged in the same task, too. A run that works for
     another one may do so in that one's task: then the id changes whenever one of the two records something.
     """
-
-    wants_deltas = False
 
     def __init__(self, log: OperationsLog) -> None:
         self._log = log
@@ -48,12 +47,6 @@ class RunLifecycleLog:
                 if run_id in self.discreet_about:
                     fields = {name: "(encrypted)" if name in _TEXTS else value for name, value in fields.items()}
                 getattr(self._log, level)(event.body.kind, run_id=run_id, **_lane(event), **fields)
-
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        """Let it pass."""
-
-    def notice(self, run_id: RunId, text: str) -> None:
-        """Signs of life say nothing that lasts."""
 
 
 _ENTRIES: Final[Mapping[type, tuple[str, str]]] = {

@@ -20,6 +20,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 
 from agent_fabric import __version__
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
@@ -39,7 +40,7 @@ from agent_fabric.domain.events import (
     ToolErred,
     ToolReturned,
 )
-from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.workflow_events import StepFinished
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
@@ -59,10 +60,8 @@ class Reading(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-class RunMetrics:
+class RunMetrics(EventsOnly):
     """EventSink that counts; one event costs about two microseconds."""
-
-    wants_deltas = False
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -120,12 +119,6 @@ class RunMetrics:
             take = takers.get(type(event.body))
             if take is not None:
                 take(event.body)
-
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        """Let it pass."""
-
-    def notice(self, run_id: RunId, text: str) -> None:
-        """Signs of life say nothing that lasts."""
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer over HTTP; `route` is how the path was written in the program, not what a client sent."""

@@ -30,6 +30,7 @@ from opentelemetry.trace import (
 
 from agent_fabric import __version__
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.events import EventsOnly
 from agent_fabric.domain.context_events import ContextCompacted
 from agent_fabric.domain.events import (
     Event,
@@ -69,13 +70,11 @@ _STEP: Final = "\0step"
 """Stands for a lane's step, in the same place."""
 
 
-class RunSpans:
+class RunSpans(EventsOnly):
     """EventSink that makes spans: one for each drive of a run, and in it one for each step, model call and tool call.
 
     They tell names, counts and times, never what was said or done.
     """
-
-    wants_deltas = False
 
     def __init__(self, processor: SpanProcessor, clock: Clock, *, on_late: Callable[[], None] = lambda: None) -> None:
         self._clock = clock
@@ -91,12 +90,6 @@ class RunSpans:
     def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
         for event in events:
             self._take(run_id, event)
-
-    def delta(self, run_id: RunId, lane: LaneId, text: str) -> None:
-        """Let it pass."""
-
-    def notice(self, run_id: RunId, text: str) -> None:
-        """Signs of life say nothing that lasts."""
 
     async def aclose(self) -> None:
         """End what is open and deliver it, for two seconds at most."""

@@ -4,7 +4,6 @@ import re
 import shutil
 import sys
 import time
-from types import TracebackType
 from typing import Self, TextIO
 
 from agent_fabric.interfaces.cli.output import capable, plain, shortened
@@ -40,9 +39,7 @@ class Notices:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._clear()
 
     def _clear(self) -> None:
