@@ -45,6 +45,25 @@ async def test_serve_tells_its_address_answers_and_ends_when_told(tmp_path: Path
 
 
 @pytest.mark.proves("AF-022")
+async def test_serve_listens_where_it_is_told_and_else_at_127_0_0_1_8787(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        free = probe.getsockname()[1]
+    for options, port in ((("--host", "127.0.0.1", "--port", str(free)), free), ((), 8787)):
+        fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
+        started = await fabric.start("serve", *options)
+        assert started.process.stdout is not None
+        line = (await asyncio.wait_for(started.process.stdout.readline(), PATIENCE_S)).decode()
+        if line:
+            assert line.startswith(f"fabric serve: http://127.0.0.1:{port} ")
+            async with httpx2.AsyncClient() as client:
+                assert (await client.get(f"http://127.0.0.1:{port}/health")).json()["ok"] is True
+            started.process.terminate()
+            assert (await started.ended()).code == 0
+        else:  # another program of this machine listens there
+            assert f"127.0.0.1:{port}" in (await started.ended()).err
+
+
+@pytest.mark.proves("AF-022")
 async def test_serve_tells_people_the_address_in_one_line(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:1/v1"))
     started = await fabric.start("serve", "--port", "0", "--host", "localhost", "--max-running", "3")

@@ -367,7 +367,6 @@ async def test_a_run_that_another_process_drives_is_left_to_it(tmp_path: Path) -
         await process.ended()
 
 
-@pytest.mark.proves("AF-037")
 async def test_the_server_answers_while_tools_block_their_threads(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         for _ in range(8):

@@ -93,7 +93,7 @@ class ConfiguredModels:
             case "ollama":
                 return await self._ollama(key, config, notice)
             case "embedded":
-                return self._embedded(key, config, config.model, "configured")
+                return await self._embedded(key, config, config.model, "configured")
             case "managed":
                 return await self._managed(key, config)
             case "custom":
@@ -154,8 +154,8 @@ class ConfiguredModels:
         card = self.cards.improve(chosen, base_url)
         return ChosenModel(_settings(key, config, "ollama", base_url, card), why)
 
-    def _embedded(self, key: str, config: ModelConfig, model: str | None, why: str) -> ChosenModel:
-        card = self.cards.improve(embedded_card(model, key), EMBEDDED_URL)
+    async def _embedded(self, key: str, config: ModelConfig, model: str | None, why: str) -> ChosenModel:
+        card = self.cards.improve(await embedded_card(model, key), EMBEDDED_URL)
         window = config.context_window or self.embedded_window
         window = min(window, card.context_window or window)
         settings = _settings(
@@ -194,8 +194,8 @@ class ConfiguredModels:
         why = f"embedded; {lack}"
         leading = self._leading(key, config)
         if leading is not None:
-            return self._embedded(self.default_key, leading, leading.model, f"{why}; one model serves all")
-        return self._embedded(key, config, config.model, why)
+            return await self._embedded(self.default_key, leading, leading.model, f"{why}; one model serves all")
+        return await self._embedded(key, config, config.model, why)
 
 
 def backend_of(config: ModelConfig) -> str:

@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, find
 from agent_fabric.infrastructure.llm.weights.download import Weights
 from agent_fabric.infrastructure.llm.weights.folder import ModelFolder, models_folder
 from agent_fabric.infrastructure.llm.weights.gguf import card_of_file
+from agent_fabric.infrastructure.threads import on_own_thread
 
 
 def is_path(name: str) -> bool:
@@ -24,16 +25,16 @@ def is_path(name: str) -> bool:
     return "/" in name or "\\" in name
 
 
-def embedded_card(name: str | None, key: str) -> ModelCard:
+async def embedded_card(name: str | None, key: str) -> ModelCard:
     """Return the card of a model by its name in the catalogue or the path of its file, else the key's own.
+
+    A file is read on a thread: its disk may be slow.
 
     Raises:
         ConfigError: there is no such model.
     """
     if name is not None and is_path(name):
-        path = Path(name).expanduser()
-        # llama.cpp can hold any model to a schema, and small ones need it.
-        return replace(card_of_file(path), name=str(path), dialect=ToolDialect.SCHEMA)
+        return await on_own_thread(lambda: _card_of_file(name))
     model = find(name) if name else next((each for each in CATALOGUE if each.profile == key), CATALOGUE[0])
     return ModelCard(
         name=model.name,
@@ -43,6 +44,12 @@ def embedded_card(name: str | None, key: str) -> ModelCard:
         context_window=model.context_window,
         compact=True,
     )
+
+
+def _card_of_file(name: str) -> ModelCard:
+    path = Path(name).expanduser()
+    # llama.cpp can hold any model to a schema, and small ones need it.
+    return replace(card_of_file(path), name=str(path), dialect=ToolDialect.SCHEMA)
 
 
 @dataclass(kw_only=True)

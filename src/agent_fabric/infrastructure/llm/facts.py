@@ -31,7 +31,7 @@ class ServerFacts:
 
     async def card(self, settings: ModelSettings) -> ModelCard:
         if settings.backend == "embedded":
-            return embedded_card(settings.model, settings.key)
+            return await embedded_card(settings.model, settings.key)
         if settings.backend == "ollama":
             try:
                 found = await self.ollama.server(ServerAddress.of(settings)).card(settings.model)

@@ -125,7 +125,7 @@ class MachineSurvey:
     async def _card(self, settings: ModelSettings) -> ModelCard:
         """Return the card under whose name a probe of this model was kept."""
         if settings.backend == "embedded":
-            return embedded_card(settings.model, settings.key)
+            return await embedded_card(settings.model, settings.key)
         named = ModelCard(name=settings.model)
         if settings.backend != "ollama":
             return named

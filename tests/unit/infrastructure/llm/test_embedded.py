@@ -26,18 +26,18 @@ def backend(folder: Path, *, ensure: bool = True, download: bool = True) -> Embe
     ("name", "key", "size"),
     [(None, "quality", 1.5), (None, "fast", 0.5), (None, "other", 1.5), ("0.5b", "quality", 0.5)],
 )
-def test_a_key_or_a_name_means_a_model_of_the_catalogue(name: str | None, key: str, size: float) -> None:
-    card = embedded_card(name, key)
+async def test_a_key_or_a_name_means_a_model_of_the_catalogue(name: str | None, key: str, size: float) -> None:
+    card = await embedded_card(name, key)
     assert card.parameters_b == size
     assert (card.dialect, card.compact, card.context_window) == (ToolDialect.SCHEMA, True, 32_768)
     assert len(card.digest) == 64
 
 
-def test_a_file_that_is_no_model_is_explained(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_model_is_explained(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"GGUF but not really")
     for name in (str(tmp_path / "a.gguf"), str(tmp_path / "missing.gguf")):
         with pytest.raises(ConfigError) as caught:
-            embedded_card(name, "quality")
+            await embedded_card(name, "quality")
         assert caught.value.hint
 
 
