@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_fabric.domain.addresses import is_loopback
 from agent_fabric.domain.messages import ModelPrice, Usage
 from agent_fabric.domain.models import (
     ModelCard,
     find_model,
-    is_loopback,
     parameters_from,
     parameters_in_name,
     same_model,
