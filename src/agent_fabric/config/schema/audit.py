@@ -2,16 +2,14 @@
 
 from typing import Self
 
-from pydantic import BaseModel, model_validator
+from pydantic import model_validator
 
 from agent_fabric.config.problems import ConfigProblem
-from agent_fabric.config.schema.values import SETTINGS, SecretReference, Texts
+from agent_fabric.config.schema.values import SecretReference, Settings, Texts
 
 
-class AuditConfig(BaseModel):
+class AuditConfig(Settings):
     """Where the head of the audit chain goes besides your own data folder."""
-
-    model_config = SETTINGS
 
     head_to: Texts = ()
     """Places that get each new head: `syslog`, addresses of webhooks (`https://…`), and absolute paths of files that
