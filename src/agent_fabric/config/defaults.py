@@ -5,6 +5,10 @@ from typing import Any
 from agent_fabric.config.schema.fabric import FabricConfig
 
 
+def _words(text: str) -> list[str]:
+    return text.split(", ")
+
+
 def default_settings() -> dict[str, Any]:
     """Return the built-in entries in the shape of a file, for other layers to be merged over."""
     return {
@@ -15,98 +19,32 @@ def default_settings() -> dict[str, Any]:
         "specialists": {
             "engineering": {
                 "description": "Builds, tests, repairs and reviews software in the run's workspace.",
-                "keywords": [
-                    "build",
-                    "code",
-                    "implement",
-                    "develop",
-                    "program",
-                    "script",
-                    "function",
-                    "class",
-                    "module",
-                    "library",
-                    "api",
-                    "endpoint",
-                    "cli",
-                    "test",
-                    "bug",
-                    "fix",
-                    "debug",
-                    "error",
-                    "traceback",
-                    "refactor",
-                    "compile",
-                    "deploy",
-                    "git",
-                    "repository",
-                    "database",
-                    "sql",
-                    "python",
-                    "javascript",
-                    "typescript",
-                    "rust",
-                ],
+                "keywords": _words(
+                    "build, code, implement, develop, program, script, function, class, module, library, api, "
+                    "endpoint, cli, test, bug, fix, debug, error, traceback, refactor, compile, deploy, git, "
+                    "repository, database, sql, python, javascript, typescript, rust"
+                ),
                 "capabilities": ["software"],
                 "workflow": ["plan", "implement", "test", "review", "iterate"],
             },
             "research": {
                 "description": "Searches the web, reads sources and writes reports whose citations can be checked.",
-                "keywords": [
-                    "research",
-                    "literature",
-                    "systematic review",
-                    "literature review",
-                    "meta analysis",
-                    "survey",
-                    "study",
-                    "studies",
-                    "evidence",
-                    "cite",
-                    "citation",
-                    "sources",
-                    "primary source",
-                    "paper",
-                    "publication",
-                    "compare",
-                    "comparison",
-                    "summarize",
-                    "summarise",
-                    "overview",
-                    "state of the art",
-                    "find out",
-                    "fact check",
-                    "on the web",
-                    "search the web",
-                    "what is known",
-                ],
+                "keywords": _words(
+                    "research, literature, systematic review, literature review, meta analysis, survey, study, "
+                    "studies, evidence, cite, citation, sources, primary source, paper, publication, compare, "
+                    "comparison, summarize, summarise, overview, state of the art, find out, fact check, on the web, "
+                    "search the web, what is known"
+                ),
                 "capabilities": ["web_research"],
                 "workflow": ["scope", "search", "screen", "extract", "synthesize"],
             },
             "enterprise_research": {
                 "description": "Research that begins with what earlier runs of this installation have found.",
-                "keywords": [
-                    "previous run",
-                    "earlier run",
-                    "past run",
-                    "across runs",
-                    "cross run",
-                    "run history",
-                    "previous result",
-                    "earlier result",
-                    "previous findings",
-                    "what did we",
-                    "what do we know",
-                    "have we",
-                    "did we",
-                    "last time",
-                    "our own",
-                    "our company",
-                    "our knowledge",
-                    "internal knowledge",
-                    "institutional",
-                    "in house",
-                ],
+                "keywords": _words(
+                    "previous run, earlier run, past run, across runs, cross run, run history, previous result, "
+                    "earlier result, previous findings, what did we, what do we know, have we, did we, last time, our "
+                    "own, our company, our knowledge, internal knowledge, institutional, in house"
+                ),
                 "capabilities": ["web_research", "recall"],
                 "workflow": ["recall", "scope", "search", "screen", "extract", "synthesize"],
             },

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +27,16 @@ from agent_fabric.interfaces.cli.foreground import Job, OnCreated, local_job
 from agent_fabric.interfaces.cli.inputs import Inputs, typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, USAGE
-from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    Encrypt,
+    Here,
+    NetworkAllowed,
+    Verbose,
+    Workspace,
+    configuration,
+    fabric_root,
+)
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.cli.run import project_here
@@ -133,10 +142,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     name: Name,
     inputs: Inputs = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
-    network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
-    here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
-    ] = False,
+    network_allowed: NetworkAllowed = True,
+    here: Here = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
@@ -155,8 +162,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     url = server_of(workspace, server, local_only=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
-        wish = AgentWish(name, inputs or (), model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
-        return drive_in_foreground(_there(url, wish), verbose=verbose, as_json=as_json)
+        options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
+        return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root)
     agent = open_agents(root, loaded.config).get(name)
@@ -177,18 +184,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return drive_in_foreground(local_job(root, loaded, work), verbose=verbose, as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentWish:
-    """An agent to be run, as it was typed."""
-
-    name: str
-    inputs: Sequence[str]
-    model_key: str | None
-    network_allowed: bool
-    encrypt: bool
-
-
-def _there(url: str, wish: AgentWish) -> Job:
+def _there(url: str, name: str, inputs: Sequence[str], options: dict[str, Any]) -> Job:
     """Let a server run the agent; what fails for now is tried again as often as the agent says, as here."""
     from agent_fabric.interfaces.cli.foreground_remote import (  # noqa: PLC0415 - aiohttp takes its time
         RemoteForeground,
@@ -197,21 +193,14 @@ def _there(url: str, wish: AgentWish) -> Job:
 
     async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
         agents = there.client.agents
-        found = await agents.show(wish.name)
+        found = await agents.show(name)
         given: dict[str, Any] = {}
         if found["usable"]:  # if not, the server says why
-            declared = {name: Parameter.from_plain(each) for name, each in found["inputs"].items()}
-            given = typed_inputs(wish.inputs, declared, of=f"The agent {found['name']!r}")
+            declared = {key: Parameter.from_plain(each) for key, each in found["inputs"].items()}
+            given = typed_inputs(inputs, declared, of=f"The agent {found['name']!r}")
 
         async def attempt() -> RunResult:
-            started = agents.start(
-                wish.name,
-                given,
-                model_key=wish.model_key,
-                network_allowed=wish.network_allowed,
-                encrypt=wish.encrypt,
-            )
-            return await there.begin(started, on_created)
+            return await there.begin(agents.start(name, given, **options), on_created)
 
         result = await attempt()
         for _ in range(found["constraints"]["retries"] if found["usable"] else 0):

@@ -188,11 +188,8 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
     root = fabric_root(workspace)
     if not Layout(root).database.exists():
         return []
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         return list(asyncio.run(records.storage.acts.recent(limit=limit)))
-    finally:
-        records.close()
 
 
 async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[AuditEntry]:

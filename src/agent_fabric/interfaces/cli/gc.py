@@ -49,10 +49,8 @@ def gc(
 
 
 def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:
-    records = open_records(own_root(workspace))
-    try:
+    with open_records(own_root(workspace)) as records:
         collect = collect_garbage(records)
-        done = asyncio.run(collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run))
-    finally:
-        records.close()
-    return COLLECTED.dump(done)
+        return COLLECTED.dump(
+            asyncio.run(collect(older_than_s=older_than_s, by=this_person(), keep=keep, dry_run=dry_run))
+        )

@@ -5,6 +5,7 @@ import getpass
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -48,16 +49,10 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
     """Do something with the people and keys of a fabric folder; a server that runs there sees it at once."""
     root = fabric_root(workspace)
     config = configuration(root).config
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-        identity = open_identity(records.layout.root, config.identity, records.storage, resolve, at_once=False)
-        try:
+        with closing(open_identity(root, config.identity, records.storage, resolve, at_once=False)) as identity:
             return asyncio.run(work(identity))
-        finally:
-            identity.close()
-    finally:
-        records.close()
 
 
 def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:

@@ -21,6 +21,8 @@ Workspace = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value to standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the model says and what tools print.")]
 Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, whatever `encryption` says.")]
+Here = Annotated[bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")]
+NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the network.")]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
 
 

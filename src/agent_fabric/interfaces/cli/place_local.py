@@ -45,11 +45,8 @@ def local_place(workspace: str | None) -> "AbstractAsyncContextManager[LocalPlac
 
 @asynccontextmanager
 async def _opened(root: Path) -> "AsyncIterator[LocalPlace]":
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         yield LocalPlace(records)
-    finally:
-        records.close()
 
 
 class LocalPlace:

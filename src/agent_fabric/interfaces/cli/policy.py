@@ -141,11 +141,8 @@ async def _simulated(workspace: str | None, text: str, file: Path, since: float)
         root = existing_root(workspace)
     except RunNotFound:
         return Simulation(0, 0, ())
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         return await SimulatePolicy(records.catalogue, records.runs)(before, after, since=since)
-    finally:
-        records.close()
 
 
 def _policy(workspace: str | None) -> RulePolicy:

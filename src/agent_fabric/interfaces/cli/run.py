@@ -18,7 +18,16 @@ from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.interfaces.cli.driving import drive_in_foreground
 from agent_fabric.interfaces.cli.foreground import Job, local_job
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.options import AsJson, Encrypt, Verbose, Workspace, configuration, fabric_root
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    Encrypt,
+    Here,
+    NetworkAllowed,
+    Verbose,
+    Workspace,
+    configuration,
+    fabric_root,
+)
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 
 app = new_app("Run a task.")
@@ -32,7 +41,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         typer.Option(metavar="NAME[,NAME…]", help="The specialist, or several; chosen automatically by default."),
     ] = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
-    network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
+    network_allowed: NetworkAllowed = True,
     verbose: Verbose = False,
     max_steps: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Maximum number of model answers of a specialist.")
@@ -44,9 +53,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     explain_routing: Annotated[
         bool, typer.Option("--explain-routing", help="Explain why these specialists were chosen.")
     ] = False,
-    here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
-    ] = False,
+    here: Here = False,
     encrypt: Encrypt = False,
     workspace: Workspace = None,
     server: Server = None,

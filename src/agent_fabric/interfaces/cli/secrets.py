@@ -169,20 +169,14 @@ def _tell_rotated(done: Json, place: str, *, as_json: bool) -> int:
 
 
 async def _rotated(root: Path, secrets: Secrets, *, drop_old: bool) -> Rotation:
-    records = open_records(root)
     change = drop_old_keys if drop_old else rotate
-    try:
+    with open_records(root) as records:
         return await change(secrets, records.storage, by=owner_here())
-    finally:
-        records.close()
 
 
 def _changed(root: Path, change: Callable[[ChangeSecrets], Coroutine[Any, Any, bool]]) -> bool:
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         return asyncio.run(change(change_secrets(_secrets(root), records)))
-    finally:
-        records.close()
 
 
 def _root(workspace: str | None) -> Path:

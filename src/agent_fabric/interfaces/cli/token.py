@@ -56,13 +56,10 @@ def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
     require_a_person()
     root = fabric_root(workspace)
     require_ours(root, audit_key(os.environ))
-    records = open_records(root)
-    try:
+    with open_records(root) as records:
         rotate_local_token(root)
         act = Act.of(owner_here(), Deed.LOCAL_TOKEN_ROTATED, at=time.time())
         asyncio.run(records.storage.acts.record(act))
-    finally:
-        records.close()
     if as_json:
         print_json({"path": str(token_file(root)), "rotated": True})
     else:

@@ -23,6 +23,8 @@ from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
     AsJson,
     Encrypt,
+    Here,
+    NetworkAllowed,
     RunIdArgument,
     Verbose,
     Workspace,
@@ -55,10 +57,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that agents use.")] = None,
-    network_allowed: Annotated[bool, typer.Option(help="Whether tools may use the network.")] = True,
-    here: Annotated[
-        bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")
-    ] = False,
+    network_allowed: NetworkAllowed = True,
+    here: Here = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
@@ -250,8 +250,5 @@ async def _state(records: Records, run_id: RunId) -> RunState:
 
 
 def _with_records(workspace: str | None, work: Callable[[Records], Coroutine[Any, Any, T]]) -> T:
-    records = open_records(existing_root(workspace))
-    try:
+    with open_records(existing_root(workspace)) as records:
         return asyncio.run(work(records))
-    finally:
-        records.close()
