@@ -6,7 +6,7 @@ import os
 import ssl
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -110,37 +110,31 @@ class Transport:
         once = {"Idempotency-Key": str(uuid.uuid4())}
         return await self._repeatedly(lambda: self._once(method, path, query, body, once, timeout_s))
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self, path: str, query: Query | None = None, headers: Mapping[str, str] | None = None
-    ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Give what comes behind a GET for Server-Sent Events, as it comes.
-
-        Raises:
-            FabricError: what the server said instead, or why it said nothing.
-        """
+    ) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
+        """Give what comes behind a GET for Server-Sent Events, as it comes; for errors see `content`."""
         asks = {"Accept": "text/event-stream", **(headers or {})}
-        timeout = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s, sock_read=SILENCE_S)
-        with _Explained(self.address, self._timeout_s):
-            async with self._request("GET", path, query, None, asks, timeout) as answer:
-                if answer.status != 200 or answer.content_type != "text/event-stream":
-                    await self._checked(answer)
-                    raise self._not_ours(answer, "it is no stream of events")
-                yield answer.content
+        return self._opened(path, query, asks, self._timeout_s, "text/event-stream")
 
-    @asynccontextmanager
-    async def content(self, path: str) -> AsyncIterator[aiohttp.StreamReader]:
+    def content(self, path: str) -> AbstractAsyncContextManager[aiohttp.StreamReader]:
         """Give a file as it comes.
 
         Raises:
             FabricError: what the server said instead, why it said nothing, or that the connection broke on the way.
         """
+        return self._opened(path, None, {"Accept": "*/*"}, SILENCE_S, "application/octet-stream")
+
+    @asynccontextmanager
+    async def _opened(
+        self, path: str, query: Query | None, headers: Mapping[str, str], limit_s: float, kind: str
+    ) -> AsyncIterator[aiohttp.StreamReader]:
         timeout = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s, sock_read=SILENCE_S)
-        with _Explained(self.address, SILENCE_S):
-            async with self._request("GET", path, None, None, {"Accept": "*/*"}, timeout) as answer:
-                if answer.status != 200 or answer.content_type != "application/octet-stream":
+        with _Explained(self.address, limit_s):
+            async with self._request("GET", path, query, None, headers, timeout) as answer:
+                if answer.status != 200 or answer.content_type != kind:
                     await self._checked(answer)
-                    raise self._not_ours(answer, "it is no file")
+                    raise self._not_ours(answer, f"it is not {kind}")
                 yield answer.content
 
     async def understood(self, read: Callable[[Any], T], value: Any) -> T:

@@ -9,6 +9,7 @@ from agent_fabric.domain.errors import InvalidInputs
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.workflow_events import StepFinished, StepStarted
 from agent_fabric.domain.workflows.definition import BuiltIn
+from agent_fabric.wire.shape import Listing, Shape
 
 _PASSING_ON = (BuiltIn.TRANSFORM, BuiltIn.VALIDATE)
 """Actions whose inputs are their outputs."""
@@ -33,6 +34,14 @@ class StepLineage:
     reused_from: str | None = None
 
 
+_LINEAGE = Listing(
+    "steps",
+    Shape(StepLineage, "step_id=lane action inputs outputs gave child_run_id reused_from"),
+    name="Lineage",
+    about="What every step of a run read and gave.",
+)
+
+
 def lineage_of(events: Iterable[Event]) -> dict[str, StepLineage]:
     """Return what every step read, in the order in which they began."""
     steps: dict[str, StepLineage] = {}
@@ -55,21 +64,7 @@ def lineage_of(events: Iterable[Event]) -> dict[str, StepLineage]:
 
 def lineage_object(run_id: str, steps: Mapping[str, StepLineage]) -> dict[str, Any]:
     """Return it as JSON."""
-    return {
-        "run_id": run_id,
-        "steps": [
-            {
-                "step_id": each.lane,
-                "action": each.action,
-                "inputs": {name: list(paths) for name, paths in each.inputs.items()},
-                "outputs": {name: list(paths) for name, paths in each.outputs.items()},
-                "gave": list(each.gave),
-                "child_run_id": each.child_run_id,
-                "reused_from": each.reused_from,
-            }
-            for each in steps.values()
-        ],
-    }
+    return {"run_id": run_id, **_LINEAGE.dump(steps.values())}
 
 
 def fed_by(steps: Mapping[str, StepLineage], path: str) -> list[str]:

@@ -13,13 +13,28 @@ from agent_fabric.infrastructure.llm.servers.supervisor import EXIT_NO_PROGRAM
 _NO_MEMORY = re.compile(
     r"cannot allocate memory|out of memory|bad_alloc|failed to allocate|unable to allocate|MemoryError", re.IGNORECASE
 )
-_BROKEN = re.compile(
-    r"invalid magic|failed to read magic|failed to read key-value|failed to read tensor|not within the file bounds"
-    r"|gguf_init_from_\w+: failed|invalid GGUF|is corrupted",
-    re.IGNORECASE,
+_CAUSES = (
+    (
+        re.compile(r"unknown model architecture|unknown pre-tokenizer|unsupported model", re.IGNORECASE),
+        "this llama.cpp does not know this kind of model",
+        'Bring it up to date: pip install --upgrade "agent-fabric[embedded]"',
+    ),
+    (
+        re.compile(
+            r"invalid magic|failed to read magic|failed to read key-value|failed to read tensor"
+            r"|not within the file bounds|gguf_init_from_\w+: failed|invalid GGUF|is corrupted",
+            re.IGNORECASE,
+        ),
+        "{model} is damaged or not a GGUF file",
+        "Remove the file and download it again: fabric models pull",
+    ),
+    (
+        re.compile(r"invalid argument|unknown argument|error while handling argument", re.IGNORECASE),
+        "the server does not take one of its arguments",
+        "Check the options and `extra_args`, or bring the server up to date.",
+    ),
 )
-_UNKNOWN = re.compile(r"unknown model architecture|unknown pre-tokenizer|unsupported model", re.IGNORECASE)
-_ARGUMENT = re.compile(r"invalid argument|unknown argument|error while handling argument", re.IGNORECASE)
+"""What the log says, what it means, and what helps."""
 _TAIL_LINES = 5
 _MAX_LINE = 300
 
@@ -53,21 +68,9 @@ def start_failure(name: str, model: Path, code: int | None, log: Sequence[str]) 
             f"{name} did not start: {why}{_memory(model)}{said}",
             hint="Close other programs, use a smaller model (fast) or a smaller context window.",
         )
-    if _UNKNOWN.search(text):
-        return ModelError(
-            f"{name} did not start: this llama.cpp does not know this kind of model{said}",
-            hint='Bring it up to date: pip install --upgrade "agent-fabric[embedded]"',
-        )
-    if _BROKEN.search(text):
-        return ModelError(
-            f"{name} did not start: {model} is damaged or not a GGUF file{said}",
-            hint="Remove the file and download it again: fabric models pull",
-        )
-    if _ARGUMENT.search(text):
-        return ModelError(
-            f"{name} did not start: the server does not take one of its arguments{said}",
-            hint="Check the options and `extra_args`, or bring the server up to date.",
-        )
+    for pattern, why, hint in _CAUSES:
+        if pattern.search(text):
+            return ModelError(f"{name} did not start: {why.format(model=model)}{said}", hint=hint)
     return ModelError(f"{name} did not start: {_ending(code)}{said}", hint="Look at the log; it is kept.")
 
 
