@@ -14,7 +14,7 @@ from agent_fabric.application.ports.audit import HeadPlace
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.infrastructure.audit_head_places import HeadLines, HeadWebhook, Syslog
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.memory_storage import MemoryStorage
+from memory_storage import MemoryStorage
 
 ACT = Act(at=1.0, by="ada", credential="local", deed=Deed.BACKUP_MADE)
 

@@ -4,8 +4,8 @@ import pytest
 
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.memory_storage import MemoryStorage
 from contract.storage_contract import StorageContract
+from memory_storage import MemoryStorage
 
 
 class TestMemoryStorage(StorageContract):

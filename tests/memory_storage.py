@@ -273,10 +273,10 @@ class NoEncryption:
 
     driven: Container[RunId] = frozenset()
 
-    def cipher_of(self, run_id: RunId) -> Cipher | None:  # noqa: ARG002 - the port's
+    def cipher_of(self, run_id: RunId) -> Cipher | None:
         return None
 
-    async def reseal(self, keyring: KeySealer) -> int:  # noqa: ARG002 - the port's
+    async def reseal(self, keyring: KeySealer) -> int:
         return 0
 
 
@@ -303,7 +303,7 @@ class MemoryVectors:
     async def keep(self, embedder: str, texts: Sequence[RunText], vectors: Sequence[Vector]) -> None:
         self.kept.update({(embedder, text.number): vector for text, vector in zip(texts, vectors, strict=True)})
 
-    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:  # noqa: ARG002 - the port's
+    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
         known = [(number, vector) for (name, number), vector in self.kept.items() if name == embedder]
         scores = similarities([vector for _, vector in known], question)
         best = sorted(zip(scores, (number for number, _ in known), strict=True), reverse=True)[:limit]
@@ -328,7 +328,7 @@ class MemoryIdempotency:
         self.claims[who, key] = (now, request, claim)
         return claim
 
-    async def keep(self, who: str, key: str, answer: KeptAnswer, *, about: Sequence[str] = ()) -> None:  # noqa: ARG002 - the port's
+    async def keep(self, who: str, key: str, answer: KeptAnswer, *, about: Sequence[str] = ()) -> None:
         at, request, claim = self.claims[who, key]
         self.claims[who, key] = (at, request, replace(claim, answer=answer))
 
@@ -413,7 +413,7 @@ class MemoryRetention:
         kin = parent | set(self.runs.children(run_id))
         return any([not (await self.runs.status(each)).settled for each in kin & set(self.runs.logs)])
 
-    async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:  # noqa: ARG002 - the port's
+    async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
         size = len(repr(await self.runs.read(run_id)))
         if run_id in self.runs.held:
             raise RunHeld(f"Run {run_id} is being driven")
@@ -471,7 +471,7 @@ class MemoryGauge:
 class NoCopies:
     """StoreCopies of what cannot be copied."""
 
-    def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:  # noqa: ARG002 - the port's
+    def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
         raise StoreUnavailable("A store in memory cannot be copied")
 
     def check(self, copy: Path) -> int:
