@@ -1,13 +1,15 @@
 """Builds the per-caller limits of the server."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.limits import Counters, Limiter, Rate
+from agent_fabric.application.ports.limits import Counters, Limiter, QuotaState, Rate
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
+from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.limits import RunCaps
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
@@ -36,6 +38,24 @@ class Limits:
     def hold_for(self, principal: Principal) -> bool:
         """Tell whether a caller is limited."""
         return principal.kind is not Kind.LOCAL or self.settings.local
+
+    async def count_start(self, who: str) -> QuotaState | None:
+        """Count one more run that a caller starts or resumes, through whichever door; None: that is not limited.
+
+        Raises:
+            TooManyRequests: it may not start now.
+        """
+        if self.starts is None:
+            return None
+        state = await self.known.hit(f"{who} runs", self.starts)
+        if not state.allowed:
+            seconds = max(1, math.ceil(state.reset_s))
+            raise TooManyRequests(
+                f"You have started too many runs for now: {self.settings.starts} is the limit",
+                hint=f"Ask again in {seconds} seconds. The limit is `limits.starts`.",
+                retry_after_s=state.reset_s,
+            )
+        return state
 
     async def aclose(self) -> None:
         """Keep what is to be kept."""

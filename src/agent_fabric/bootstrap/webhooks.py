@@ -76,6 +76,7 @@ class _StartWorkflow:
         async with self._lock:  # files are looked at by one at a time: they remember what they have read
             task = await asyncio.to_thread(self._task, source, workflow, inputs)
         create = partial(self.local.execute_task.create, task, run_id=run_id)
+        await self.limits.count_start(f"webhook:{source}")
         try:
             if self.limits.runs is None:
                 await self.dispatch(create)

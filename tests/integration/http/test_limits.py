@@ -36,9 +36,11 @@ async def test_runs_are_started_only_so_often_however_they_are_started(tmp_path:
     async with served(tmp_path, also={"limits": {"local": True, "starts": "2/minute"}}) as server:
         assert (await server.client.post("/run", json=task())).status_code == 200
         assert (await server.client.post("/api/v1/run", json=task())).status_code == 200
-        refused = await server.client.post("/api/v1/agents/nobody/run", json={})
+        refused = await server.client.post("/runs", json=task())
         assert refused.status_code == 429
         assert "started too many runs" in refused.json()["detail"]
+        assert "limits.starts" in refused.json()["hint"]
+        assert int(refused.headers["retry-after"]) >= 1
         assert (await server.client.get("/runs")).status_code == 200
 
 

@@ -82,7 +82,7 @@ class LimitsConfig(Settings):
     requests: RateText | None = "600/minute"
     """Requests of one user or key that read, and as many that change something; null: any number."""
     starts: RateText | None = "60/minute"
-    """Runs that one user or key may start or resume; null: any number."""
+    """Runs that one user, key or webhook may start or resume, through whichever door; null: any number."""
     endpoints: Mapping[Endpoint, RateText] = {}
     """Further rates for single endpoints, counted for each user or key and endpoint: `"POST /run": 10/minute`,
     `"GET /runs/{run_id}/events": 100/minute`. They hold beside `requests` and `starts`."""

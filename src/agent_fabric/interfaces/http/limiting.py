@@ -25,8 +25,6 @@ UNAUTHENTICATED: Final = 401
 STREAM_RETRY_AFTER_S: Final = 5.0
 """Suggested wait; the end of a stream is not known."""
 _STREAM: Final = b"text/event-stream"
-_STARTING: Final = ("/execute", "/run", "/resume", "/run/stream")
-"""How the paths end below which runs are started or continue."""
 
 
 class FailureLimit:
@@ -75,7 +73,7 @@ class _EndpointRate(NamedTuple):
 
 
 class Limiting:
-    """Limits requests, started runs and open streams per caller, after authentication."""
+    """Limits requests and open streams per caller, after authentication. Started runs are counted where they start."""
 
     def __init__(self, app: ASGIApp, *, limits: Limits, addresses: Addresses) -> None:
         self._app = app
@@ -116,8 +114,8 @@ class Limiting:
         await self._app(scope, receive, watched)
 
     async def _limited(self, who: str, scope: Scope, receive: Receive, send: Send) -> None:
-        group = group_of(scope["method"], scope["path"])
-        rate = self._limits.starts if group == "runs" else self._limits.requests
+        group = _group_of(scope["method"])
+        rate = self._limits.requests
         told: list[tuple[bytes, bytes]] = []
         endpoint = self._endpoint(scope)
         if endpoint is not None:
@@ -130,8 +128,7 @@ class Limiting:
         if rate is not None:
             standing = await self._limits.known.hit(f"{who} {group}", rate)
             if not standing.allowed:
-                what = "started too many runs" if group == "runs" else "asked too often"
-                await _refuse(f"You have {what} for now", standing, scope, receive, send, rate=rate)
+                await _refuse("You have asked too often for now", standing, scope, receive, send, rate=rate)
                 return
             told = told or _headers(rate, standing)
         most = self._limits.settings.streams
@@ -149,7 +146,9 @@ class Limiting:
         async def telling(message: Message) -> None:
             nonlocal streams
             if message["type"] == "http.response.start":
-                message["headers"] = headers = [*message.get("headers", ()), *told]
+                started, starts = scope["state"].get("starts_left"), self._limits.starts
+                shown = told if started is None or starts is None else _headers(starts, started)
+                message["headers"] = headers = [*message.get("headers", ()), *shown]
                 if streams != _is_stream(headers):  # some only turn out to be one, and some not to be
                     self._streams[who] += -1 if streams else 1
                     streams = not streams
@@ -187,13 +186,11 @@ def _shows_something(scope: Scope) -> bool:
     return scope["path"] == LOGIN or any(name in {b"authorization", b"x-api-key"} for name, _ in scope["headers"])
 
 
-def group_of(method: str, path: str) -> str:
-    """Return which requests count together: those that start runs, that read, or that change something."""
+def _group_of(method: str) -> str:
+    """Return which requests count together: those that read, or that change something."""
     if method in {"GET", "HEAD"}:
         return "read"
-    if method != "POST":
-        return "write" if method in {"PUT", "PATCH", "DELETE"} else "other"
-    return "runs" if path.endswith(_STARTING) or path.startswith("/v1/") else "write"
+    return "write" if method in {"POST", "PUT", "PATCH", "DELETE"} else "other"
 
 
 def _wants_stream(scope: Scope) -> bool:

@@ -44,7 +44,7 @@ async def begun(
 
     Raises:
         InvalidInputs: they asked for more than they may.
-        TooManyRequests: they have too many runs under way.
+        TooManyRequests: they have started too many runs, or have too many under way.
         ServerBusy, ServerStopping, StoreUnavailable: nothing was started.
     """
     principal = who_asks(request)
@@ -62,6 +62,8 @@ async def begun(
             state["is_attached"] = True
             return found
     fabric.require_store()
+    if limits is not None:
+        state["starts_left"] = await limits.count_start(principal.id)
     create = partial(fabric.execute_task.create, task, then=then, copy_of=copy_of, run_id=run_id)
     try:
         if limits is None or limits.runs is None:
@@ -79,15 +81,16 @@ async def resumed(fabric: ServerFabric, request: Request, run_id: RunId) -> Driv
     """Resume a run for whoever sent a request; one that has settled just tells its result.
 
     Raises:
-        TooManyRequests: they have too many runs under way.
+        TooManyRequests: they have started too many runs, or have too many under way.
         FabricError: it cannot be driven.
     """
     principal = who_asks(request)
     resume = partial(fabric.dispatch.resume, run_id, partial(fabric.resume_run.take, run_id, by="person"))
-    quota = fabric.limits.runs if fabric.limits.hold_for(principal) else None
-    if quota is None or fabric.dispatch.find(run_id) is not None:  # what is driven already is not one more
-        return await resume()
-    return await quota(principal.id, resume)
+    if not fabric.limits.hold_for(principal) or fabric.dispatch.find(run_id) is not None:
+        return await resume()  # what is driven already is not one more
+    request.scope["state"]["starts_left"] = await fabric.limits.count_start(principal.id)
+    quota = fabric.limits.runs
+    return await (resume() if quota is None else quota(principal.id, resume))
 
 
 async def existing(fabric: ServerFabric, run_id: RunId) -> Drive | RunResult | None:

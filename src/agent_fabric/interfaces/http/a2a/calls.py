@@ -42,7 +42,7 @@ class Method(StrEnum):
     CARD = "GetExtendedAgentCard"
 
 
-_METHODS: Mapping[str, tuple[Method, Version]] = {
+METHODS: Mapping[str, tuple[Method, Version]] = {
     **{method.value: (method, Version.V1) for method in Method if method is not Method.PUSH},
     "CreateTaskPushNotificationConfig": (Method.PUSH, Version.V1),
     "GetTaskPushNotificationConfig": (Method.PUSH, Version.V1),
@@ -111,10 +111,8 @@ def call_in(body: Any, version: str = "") -> Call:
     if version.strip() and version.strip().partition(".")[0] not in ("0", "1"):
         shown = version.strip()[:20]
         raise RpcError(VERSION_NOT_SUPPORTED, f"Version {shown!r} of A2A is not spoken here", hint="1.0 and 0.3 are.")
-    if name not in _METHODS:
-        raise RpcError(
-            METHOD_NOT_FOUND, f"There is no method {name[:100]!r}", hint=f"There are: {', '.join(_METHODS)}."
-        )
+    if name not in METHODS:
+        raise RpcError(METHOD_NOT_FOUND, f"There is no method {name[:100]!r}", hint=f"There are: {', '.join(METHODS)}.")
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object")
-    return Call(rpc_id, *_METHODS[name], params)
+    return Call(rpc_id, *METHODS[name], params)

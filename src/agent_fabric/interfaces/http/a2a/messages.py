@@ -9,7 +9,7 @@ from fastapi import Request
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision
-from agent_fabric.domain.errors import FabricError, RunNotFound, TooManyRequests
+from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import filled_in
@@ -69,7 +69,6 @@ class Messages:
         task = await self.models.task(skill, asked, principal)
         secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
         task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
-        await self._require_rate(principal)
         started = await begun(self.fabric, request, task)
         if not request.scope["state"].get("is_attached"):
             self.contexts.remember(task.conversation, started.run_id)
@@ -163,13 +162,3 @@ class Messages:
                 hint=f'Give data: {{"approval": ID, "decision": "approve"}}, with one of: {", ".join(approvals)}',
             )
         return await self.fabric.records.approvals.find(chosen[0])
-
-    async def _require_rate(self, principal: Principal) -> None:
-        """Count a run that is started; the gate counts these requests as any others, because few of them start one."""
-        limits = self.fabric.limits
-        if limits.starts is None or not limits.hold_for(principal):
-            return
-        found = await limits.known.hit(f"{principal.id} runs", limits.starts)
-        if not found.allowed:
-            hint = f"Ask again in {max(1, round(found.reset_s))} seconds."
-            raise TooManyRequests("You have started too many runs for now", hint=hint, retry_after_s=found.reset_s)
