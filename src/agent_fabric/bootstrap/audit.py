@@ -3,6 +3,7 @@
 No model, no network, no configuration.
 """
 
+from functools import partial
 from pathlib import Path
 
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
@@ -12,6 +13,7 @@ from agent_fabric.bootstrap.local import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.threads import on_own_thread
 
@@ -23,8 +25,15 @@ def verify_run(records: Records) -> VerifyRun:
         logs=records.storage.logs,
         snapshots_for=records.snapshots_for,
         # Files are only read, and nothing runs: no box is needed.
-        sandbox_for=lambda run_id, workspace: UnconfinedSandbox(_today(records, run_id, Path(workspace)), run_id),
+        sandbox_for=partial(_files_of, records),
     )
+
+
+def _files_of(records: Records, run_id: RunId, workspace: str) -> UnconfinedSandbox:
+    folder = _today(records, run_id, Path(workspace))
+    records.layout.own_run_dir(run_id)
+    require_workspace_unlinked(str(folder))
+    return UnconfinedSandbox(folder, run_id)
 
 
 def _today(records: Records, run_id: RunId, recorded: Path) -> Path:

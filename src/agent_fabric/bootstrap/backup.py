@@ -24,6 +24,7 @@ from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.links import require_unlinked
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: 
 
 def back_up_here(root: Path, *, by: Principal, workspaces: bool, kept: int | None = None) -> Backup:
     """Make a backup inside a fabric folder; with `kept`, only so many of the newest stay there."""
+    require_unlinked(root, BACKUPS)
     folder = root / BACKUPS
     folder.mkdir(mode=0o700, exist_ok=True)
     made = back_up(root, folder, by=by, workspaces=workspaces, tell=lambda _: None)
@@ -73,7 +75,12 @@ def back_up_here(root: Path, *, by: Principal, workspaces: bool, kept: int | Non
 
 
 def backups_here(root: Path) -> list[Path]:
-    """Return the backups inside a fabric folder, newest first."""
+    """Return the backups inside a fabric folder, newest first.
+
+    Raises:
+        FolderLinked: their folder has become a link.
+    """
+    require_unlinked(root, BACKUPS)
     return sorted((root / BACKUPS).glob(f"fabric-*{SUFFIX}"), reverse=True)
 
 

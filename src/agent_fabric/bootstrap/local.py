@@ -159,7 +159,7 @@ def open_records(root: Path) -> Records:
         layout.root,
         clock=SystemClock(),
         ids=RandomIds(),
-        run_dir=layout.run_dir,
+        run_dir=layout.own_run_dir,
         audit_key=key,
         audit_heads=audit_head_file(layout.root, key, os.environ),
         open_keyring=_keyring,

@@ -12,6 +12,7 @@ FabricError                       anything we can explain to a person
 ├── RunNotFound                   no run has this id
 ├── RunFileNotFound               the run has no such file
 ├── RunFilesWithheld              the run's files cannot be handed out: not only its own, or gone
+│   └── FolderLinked              a folder of the fabric folder, or a workspace, has become a link
 ├── RunHeld                       another living process drives this run
 ├── RunUndrivable                 the run is there, but this program or machine cannot continue it
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
@@ -121,6 +122,12 @@ class RunFilesWithheld(FabricError):
     """The run's files cannot be handed out: they lie in a person's project, or are gone."""
 
     code = "run_files_withheld"
+
+
+class FolderLinked(RunFilesWithheld):
+    """A folder of the fabric folder, or the workspace of a run, has become a symbolic link."""
+
+    code = "folder_linked"
 
 
 class RunHeld(FabricError):

@@ -36,4 +36,6 @@ class ApplyRetention:
         except FabricError as problem:
             self.log.warning("retention_failed", code=problem.code, message=problem.message)
             return
+        for sentence in done.refused:
+            self.log.warning("retention_refused", message=sentence)
         self.log.info("retention_applied", removed=len(done.runs), freed_bytes=done.freed_bytes)

@@ -1,12 +1,11 @@
 """Deletes old runs; each leaves a tombstone."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.audit import RetentionStore
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.domain.errors import FolderHeld, RunHeld, RunNotFound
+from agent_fabric.domain.errors import FolderHeld, FolderLinked, RunHeld, RunNotFound
 from agent_fabric.domain.ids import RunId
 
 
@@ -17,6 +16,8 @@ class Collected:
     runs: Sequence[RunId]
     freed_bytes: int
     dry_run: bool
+    refused: Sequence[str] = ()
+    """What was left alone because a folder has become a link, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,22 @@ class CollectGarbage:
         if dry_run:
             return Collected(chosen, 0, dry_run=True)
         removed: list[RunId] = []
+        refused: list[str] = []
         freed = 0
         for run_id in chosen:
             try:
                 freed += await self.attic.remove(run_id, by=by, reason="old")
             except (RunHeld, RunNotFound):
                 continue  # in use, or already deleted
+            except FolderLinked as problem:
+                refused.append(f"Run {run_id} stays: {problem.message}. {problem.hint}")
+                continue
             removed.append(run_id)
         freed += await self.attic.sweep()
-        with suppress(FolderHeld):  # a run works in a project folder: the next collection prunes
+        try:
             freed += await self.prune_changes()
-        return Collected(removed, freed, dry_run=False)
+        except FolderHeld:
+            pass  # a run works in a project folder: the next collection prunes
+        except FolderLinked as problem:
+            refused.append(f"What is kept for undo stays: {problem.message}. {problem.hint}")
+        return Collected(removed, freed, dry_run=False, refused=refused)

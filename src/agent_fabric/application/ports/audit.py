@@ -175,6 +175,7 @@ class RetentionStore(Protocol):
         Raises:
             RunNotFound: there is none with this id.
             RunHeld: a process drives it.
+            FolderLinked: its folder has become a link; nothing was removed.
         """
         ...
 

@@ -319,6 +319,7 @@ class Workspaces(Protocol):
 
         Raises:
             StoreUnavailable: it cannot be made.
+            FolderLinked: a folder on the way has become a link.
         """
         ...
 
@@ -339,5 +340,9 @@ class Workspaces(Protocol):
         ...
 
     def usable(self, workspace: str) -> bool:
-        """Tell whether this machine can open the workspace."""
+        """Tell whether this machine can open the workspace.
+
+        Raises:
+            FolderLinked: it, or a folder on the way to it, has become a link.
+        """
         ...

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from agent_fabric.infrastructure.runlog.links import require_unlinked
+
 DATABASE: Final = "fabric.db"
 MANIFEST: Final = "manifest.json"
 BACKUPS: Final = "backups"
@@ -30,6 +32,9 @@ class Found(NamedTuple):
 def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
     """Find what lies beside the store and belongs to it: settings, the files of runs, copies for undo.
 
+    Raises:
+        FolderLinked: a folder has become a link; it would be missing from the backup.
+
     Named are those that are wanted, not those that are not: a token or a key that somebody puts there one day must
     not find its way into a backup.
     """
@@ -37,7 +42,8 @@ def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
         if entry.name in _ALSO or entry.name.endswith(_SETTINGS):
             if entry.is_file(follow_symlinks=False):
                 yield Found(entry.name, stat.S_IFREG)
-        elif entry.name in _FOLDERS and entry.is_dir(follow_symlinks=False):
+        elif entry.name in _FOLDERS:
+            require_unlinked(root, entry.name)
             yield from _below(Path(entry.path), entry.name, workspaces=workspaces)
 
 
@@ -68,6 +74,8 @@ def _below(folder: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
             kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
         except OSError:
             continue  # gone meanwhile
+        if kind == stat.S_IFLNK and not is_in_workspace(inner):
+            require_unlinked(folder, entry.name)
         if kind == stat.S_IFDIR:
             if workspaces or not is_in_workspace(f"{inner}/x"):
                 yield from _below(Path(entry.path), inner, workspaces=workspaces)

@@ -28,6 +28,7 @@ class FolderUndo:
         self._recorder = recorder
 
     def records(self, run_id: RunId) -> list[UndoRecord]:
+        self._recorder.require_unlinked(run_id)
         found: dict[int, UndoRecord] = {}
         lines: list[str] = []
         with suppress(FileNotFoundError):
@@ -44,6 +45,7 @@ class FolderUndo:
 
     def carry_out(self, run_id: RunId, folder: str, steps: Sequence[UndoStep], record: UndoRecord) -> list[str]:
         root = Path(folder)
+        self._recorder.require_unlinked(run_id, folder)
         with self._recorder.locks.hold(root, f"An undo of run {run_id}"):
             try:
                 left = self._keep(root, steps)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from agent_fabric.infrastructure.runlog.links import require_unlinked
+
 PACKED_BYTES = 512 * 1024
 """Larger contents get a file of their own."""
 
@@ -52,7 +54,7 @@ class Objects:
         Raises:
             OSError: it cannot be written.
         """
-        path = self._root / digest[:2] / digest[2:]
+        path = self._file(digest)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_whole(path, data)
 
@@ -64,7 +66,7 @@ class Objects:
         with suppress(OSError, ValueError):
             place = self._places.get(digest)
             if place is None:
-                data = (self._root / digest[:2] / digest[2:]).read_bytes()
+                data = self._file(digest).read_bytes()
             else:
                 with (self._root / _PACKS / f"{place.pack}.pack").open("rb") as pack:
                     data = os.pread(pack.fileno(), place.length, place.offset)
@@ -83,7 +85,7 @@ class Objects:
         wanted = set(wanted)
         self._read_indexes()
         needed = {place.pack for digest, place in self._places.items() if digest in wanted}
-        unused = [self._root / name[:2] / name[2:] for name in self._loose() - wanted]
+        unused = [self._file(name) for name in self._loose() - wanted]
         unused += [path for path in (self._root / _PACKS).glob("*") if path.stem not in needed]
         freed = 0
         for path in unused:
@@ -95,10 +97,20 @@ class Objects:
         self._read &= needed
         return freed
 
+    def _file(self, digest: str) -> Path:
+        """Return the file of a content.
+
+        Raises:
+            FolderLinked: it, or its folder, has become a link.
+        """
+        require_unlinked(self._root, digest[:2], digest[2:])
+        return self._root / digest[:2] / digest[2:]
+
     def _loose(self) -> set[str]:
         found: set[str] = set()
         with suppress(FileNotFoundError):
             for folder in os.listdir(self._root):  # noqa: PTH208 - names only
+                require_unlinked(self._root, folder)
                 if folder != _PACKS:
                     with suppress(NotADirectoryError):
                         found.update(folder + rest for rest in os.listdir(self._root / folder))  # noqa: PTH208 - as above

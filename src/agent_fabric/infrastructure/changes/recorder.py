@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_fabric.application.ports.changes import RecordedDrive
 from agent_fabric.domain.changes import Entry, FolderSnapshot
-from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks
@@ -29,6 +29,7 @@ from agent_fabric.infrastructure.changes.folder_snapshots import (
 from agent_fabric.infrastructure.changes.nested_repositories import Orders, nested_repositories, put_back_orders
 from agent_fabric.infrastructure.changes.objects import Objects
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 
 _MAX_NAMED = 3
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
@@ -65,6 +66,7 @@ class ChangeRecorder:
             ConfigError: there are too many files.
             StoreFull, StoreUnavailable: the picture cannot be kept.
         """
+        self.require_unlinked(run_id, str(folder))
         hold = self.locks.hold(folder, f"Run {run_id}")
         try:
             before = SnapshotTaker(self.objects, self._latest(folder))(folder)
@@ -92,6 +94,7 @@ class ChangeRecorder:
             StoreFull, StoreUnavailable: it cannot be kept; the folder is free all the same.
         """
         try:
+            self.require_unlinked(stretch.run_id, str(stretch.folder))
             if stat.S_IMODE(stretch.folder.stat().st_mode) != stretch.mode:
                 stretch.folder.chmod(stretch.mode)  # or the run could lock its owner out
             refused = put_back_orders(stretch.folder, stretch.repositories)
@@ -110,7 +113,8 @@ class ChangeRecorder:
 
     def abandon(self, stretch: OpenStretch) -> None:
         """Forget a drive that did not come about."""
-        with suppress(OSError):
+        with suppress(OSError, FolderLinked):
+            self.require_unlinked(stretch.run_id)
             (self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-before.z").unlink()
         stretch.hold.release()
 
@@ -121,6 +125,7 @@ class ChangeRecorder:
             StoreUnavailable: it cannot be read.
             ConfigError: there are too many files.
         """
+        require_workspace_unlinked(folder)
         try:
             return SnapshotTaker(None, self._latest(Path(folder)))(Path(folder))
         except FileNotFoundError:
@@ -136,6 +141,7 @@ class ChangeRecorder:
         Raises:
             StoreUnavailable: a picture is damaged.
         """
+        self.require_unlinked(run_id)
         found: list[RecordedDrive] = []
         for before in sorted(self._layout.changes_of(run_id).glob("[0-9]*-before.z")):
             after = before.with_name(f"{before.name[:4]}-after.z")
@@ -144,6 +150,7 @@ class ChangeRecorder:
 
     def content(self, folder: str, path: str, entry: Entry) -> bytes | None:
         """Return what a file held when an entry was made: as it was kept, or as it still is; None if it is gone."""
+        require_workspace_unlinked(folder)
         data = self.objects.get(entry.digest) if entry.digest else None
         if data is None and entry.digest:
             with suppress(OSError), open_folder(Path(folder), path) as (inside, name):
@@ -158,13 +165,29 @@ class ChangeRecorder:
             FolderHeld: a run works in some project folder, so that its picture may not be written yet.
             StoreUnavailable: a picture is damaged; nothing was removed.
         """
+        self.require_unlinked()
         with self.locks.hold(Path("/"), "Cleaning up"):  # which is around every project folder
             runs = self._layout.root / "runs"
+            for run in runs.iterdir() if runs.is_dir() else ():
+                self.require_unlinked(RunId(run.name))
             pictures = [*runs.glob("*/changes/*.z"), *(self._layout.changes / "folders").glob("*")]
             wanted = {entry.digest for path in pictures for entry in _load(path).entries.values()}
             for undos in runs.glob("*/changes/undos.jsonl"):
                 wanted.update(_DIGEST.findall(undos.read_text(encoding="utf-8")))
             return self.objects.forget_all_but(wanted)
+
+    def require_unlinked(self, run_id: RunId | None = None, folder: str | None = None) -> None:
+        """Check that everything is still in the fabric folder, and a project folder where it was.
+
+        Raises:
+            FolderLinked: something has become a link.
+        """
+        for inside in ("locks", "folders", "objects", "objects/packs"):
+            self._layout.own("changes", *inside.split("/"))
+        if run_id is not None:
+            self._layout.own("runs", run_id, "changes", "undos.jsonl")
+        if folder is not None:
+            require_workspace_unlinked(folder)
 
     def _latest(self, folder: Path) -> FolderSnapshot:
         with suppress(OSError, ValueError):

@@ -15,6 +15,7 @@ from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 from agent_fabric.infrastructure.threads import on_own_thread
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class WatchedRuns:
         if body.parent is not None and body.workspace.startswith(f"{self.layout.root}/"):
             return None  # the workspace of the workflow that it works for
         folder = Path(body.workspace)
+        require_workspace_unlinked(body.workspace)
         if not folder.is_dir():  # noqa: ASYNC240 - one look
             return None  # whoever drives the run says so, in better words
         beginning = asyncio.ensure_future(on_own_thread(lambda: self._recorder.begin(run_id, folder)))

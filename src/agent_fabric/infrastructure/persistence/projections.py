@@ -69,7 +69,7 @@ class Projection:
         )
         ((status, wake_at, created_at, parent),) = connection.execute(query, (number,)).fetchall()
         if status != self._status:
-            yield f"the table of runs says {status!r}, and its log {self._status.value!r}"
+            yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
         if wake_at != self._wake_at:
             yield f"the table of runs has another time at which it goes on ({wake_at}) than its log ({self._wake_at})"
         if self._created_at is not None and not abs(created_at - self._created_at) <= CREATION_S:

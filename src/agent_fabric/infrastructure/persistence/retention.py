@@ -56,10 +56,11 @@ class SqlRetentionStore:
         if not self._database.locks.acquire(number):
             raise RunHeld(f"Run {run_id} is being driven", hint="Try again when it has ended.")
         try:
+            folder = Path(self._folder_of(run_id))  # before anything is removed: it may be refused
             note = f"{reason}, by {by}"
             freed = await self._database.write(lambda connection: self._forget(connection, number, run_id, note))
             self._removed_keys = self._removed_keys or key is not None
-            return freed + await asyncio.to_thread(_remove_folder, Path(self._folder_of(run_id)))
+            return freed + await asyncio.to_thread(_remove_folder, folder)
         finally:
             self._database.locks.release(number)
 

@@ -56,7 +56,7 @@ def open_storage(
         folder: The fabric folder.
         clock: The time.
         ids: Names for runs that an idempotency key reserves.
-        run_dir: The folder of a run, which retention deletes with it.
+        run_dir: The folder of a run, which retention deletes with it; raises FolderLinked for one that must not be.
         audit_key: The key of the audit chain.
         audit_heads: Where the head of the chain is kept outside of the database.
         open_keyring: The user's keyring; called when the first encrypted run needs it.

@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_fabric.domain.errors import FolderLinked
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
@@ -42,20 +43,26 @@ class JsonlRunLog:
             self.flush(run_id)
 
     def flush(self, run_id: RunId) -> None:
-        _append(self._layout.runlog(run_id), self._held_back.pop(run_id, []))
+        lines = self._held_back.pop(run_id, [])
+        if lines:
+            _append(self._file(run_id), lines)
 
     def catch_up(self, run_id: RunId, events: Sequence[Event]) -> None:
         if is_encrypted(events):
             return
-        path = Path(self._layout.runlog(run_id))
+        path = self._file(run_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._held_back.pop(run_id, None)
         missing = events[_repair(path) + 1 :]
         _append(path, [dump_json(line_of(run_id, event)) for event in missing])
 
     def export(self, run_id: RunId, events: Sequence[Event]) -> Path:
-        """Write the whole file anew, and return its path."""
-        path = Path(self._layout.runlog(run_id))
+        """Write the whole file anew, and return its path.
+
+        Raises:
+            FolderLinked: the run's folder has become a link.
+        """
+        path = self._layout.own("runs", run_id) / "runlog.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".jsonl.new")
         fresh.unlink(missing_ok=True)
@@ -63,12 +70,23 @@ class JsonlRunLog:
         fresh.replace(path)
         return path
 
+    def _file(self, run_id: RunId) -> Path:
+        """Return the file of a run.
 
-def _append(path: str | Path, lines: Sequence[bytes]) -> None:
+        Raises:
+            OSError: the run's folder has become a link.
+        """
+        try:
+            return self._layout.own("runs", run_id) / "runlog.jsonl"
+        except FolderLinked as problem:
+            raise OSError(errno.ELOOP, problem.message) from None
+
+
+def _append(path: Path, lines: Sequence[bytes]) -> None:
     if not lines:
         return
     data = b"\n".join(lines) + b"\n"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         written = os.write(descriptor, data)
         if written < len(data):
@@ -81,20 +99,19 @@ def _append(path: str | Path, lines: Sequence[bytes]) -> None:
 def _repair(path: Path) -> int:
     """Cut off a torn last line; return the sequence number of the last whole one, -1 if there is none."""
     try:
-        data = path.read_bytes()
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return -1
-    good = end = 0
-    last = -1
-    for line in data.splitlines(keepends=True):
-        end += len(line)
-        try:
-            seq = load_json(line)["seq"]
-        except (ValueError, KeyError, TypeError):
-            break
-        if not line.endswith(b"\n") or seq != last + 1:
-            break
-        last, good = seq, end
-    if good < len(data):
-        os.truncate(path, good)
+    good, last = 0, -1
+    with os.fdopen(descriptor, "rb") as file:
+        for line in file:
+            try:
+                seq = load_json(line)["seq"]
+            except (ValueError, KeyError, TypeError):
+                break
+            if not line.endswith(b"\n") or seq != last + 1:
+                break
+            last, good = seq, good + len(line)
+        if good < os.fstat(descriptor).st_size:
+            os.ftruncate(descriptor, good)
     return last

@@ -19,11 +19,14 @@ import errno
 import os
 import shutil
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.domain.errors import ConfigError, StoreFull, StoreUnavailable
+from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.atomic_files import write_new
+from agent_fabric.infrastructure.runlog.links import require_unlinked, require_workspace_unlinked
 
 FOLDER = ".fabric"
 
@@ -72,12 +75,32 @@ class Layout:
         """How the run's project folder stood before and after."""
         return self.root / "runs" / run_id / "changes"
 
+    def own(self, *names: str) -> Path:
+        """Return a path below the folder that leads through no link.
+
+        Raises:
+            FolderLinked: one of the names has become a link.
+        """
+        require_unlinked(self.root, *names)
+        return self.root.joinpath(*names)
+
+    def own_run_dir(self, run_id: RunId) -> str:
+        """Return the run's folder, if neither it nor a folder in it has become a link.
+
+        Raises:
+            FolderLinked: one has.
+        """
+        for inside in ("workspace", "snapshots", "changes"):
+            self.own("runs", run_id, inside)
+        return self.run_dir(run_id)
+
     async def prepare(self, run_id: RunId, *, at: str = "") -> bool:
         return await asyncio.to_thread(self._make_run_dir, run_id, at)
 
     def _make_run_dir(self, run_id: RunId, at: str) -> bool:
         made = False
         workspace = self.run_dir(run_id) if at else self.workspace(run_id)
+        self.own("runs", run_id, "workspace")
         try:
             try:  # on the way of every run: nothing is asked that is almost always so
                 os.mkdir(f"{self.root}/runs/{run_id}")  # noqa: PTH102 - pathlib takes twice as long
@@ -95,13 +118,16 @@ class Layout:
         return made
 
     async def discard(self, run_id: RunId) -> None:
-        await asyncio.to_thread(shutil.rmtree, self.run_dir(run_id), ignore_errors=True)
+        with suppress(FolderLinked):  # then nothing of it is ours
+            await asyncio.to_thread(shutil.rmtree, self.own("runs", run_id), ignore_errors=True)
 
     async def copy(self, workspace: str, run_id: RunId) -> None:
         await asyncio.to_thread(self._copy, workspace, run_id)
 
     def _copy(self, workspace: str, run_id: RunId) -> None:
         target = self.workspace(run_id)
+        require_workspace_unlinked(workspace)
+        self.own("runs", run_id, "workspace")
         try:
             shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)
         except (OSError, shutil.Error) as problem:
@@ -112,6 +138,7 @@ class Layout:
             ) from None
 
     def usable(self, workspace: str) -> bool:
+        require_workspace_unlinked(workspace)
         return Path(workspace).is_dir() and os.access(workspace, os.R_OK | os.W_OK | os.X_OK)
 
     def make(self) -> None:
@@ -122,9 +149,8 @@ class Layout:
         """
         try:
             (self.root / "runs").mkdir(parents=True, exist_ok=True)
-            ignore = self.root / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n")
+            with suppress(FileExistsError):
+                write_new(self.root / ".gitignore", b"*\n", mode=0o644, durable=False)
         except OSError as problem:
             if problem.errno == errno.ENOSPC:
                 raise StoreFull(

@@ -87,6 +87,7 @@ class RunFiles:
                 f"Run {run_id} worked in a project folder, whose files are not only its own",
                 hint=f"See what it changed there: fabric diff {run_id} (GET /runs/{run_id}/diff).",
             )
+        self._layout.own(*own.parts[-3:])
         # Without openat2 no link is followed at all, so that the names asked for are the real ones.
         files = Beneath(own, use_openat2=False)
         real = os.path.join(os.path.realpath(self._layout.root), *own.parts[-3:])  # noqa: PTH118 - as it is compared

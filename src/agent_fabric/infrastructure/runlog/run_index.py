@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_fabric.application.ports.encryption import ENCRYPTED
+from agent_fabric.domain.errors import FolderLinked
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.lines import is_encrypted
@@ -42,13 +44,12 @@ class RunIndex:
         entries = [
             entry for run_id, events in runs if events and (entry := _entry(run_id, events, events[-1])) is not None
         ]
-        fresh = self._layout.run_index.with_suffix(".jsonl.new")
-        fresh.write_bytes(b"".join(dump_json(entry) + b"\n" for entry in entries))
-        fresh.replace(self._layout.run_index)
+        write_atomically(self._layout.run_index, b"".join(dump_json(entry) + b"\n" for entry in entries))
 
     def _append(self, entry: dict[str, Any]) -> None:
         data = dump_json(entry) + b"\n"
-        descriptor = os.open(self._layout.run_index, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._layout.run_index, flags, 0o600)
         try:
             # A line that a crash tore off is ended here; readers skip what is not JSON.
             size = os.fstat(descriptor).st_size
@@ -59,8 +60,8 @@ class RunIndex:
 
     def _known(self) -> set[str]:
         try:
-            lines = self._layout.run_index.read_bytes().splitlines()
-        except OSError:
+            lines = self._layout.own("run_index.jsonl").read_bytes().splitlines()
+        except (OSError, FolderLinked):
             return set()
         known: set[str] = set()
         for line in lines:

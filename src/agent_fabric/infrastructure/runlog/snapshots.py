@@ -30,6 +30,7 @@ from agent_fabric.domain.citations import same_address
 from agent_fabric.domain.sources import Source
 from agent_fabric.infrastructure.atomic_files import write_atomically
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
+from agent_fabric.infrastructure.runlog.links import require_unlinked
 
 MAX_TEXT_CHARS = 500_000
 """How much of a page's text is kept and recorded."""
@@ -92,6 +93,7 @@ class SnapshotFolder:
             sha256=hashlib.sha256(page.body).hexdigest(),
             text=text.decode(),
         )
+        self._require_unlinked()
         self._folder.mkdir(exist_ok=True)
         text_sha256 = hashlib.sha256(text).hexdigest()
         self._write(_name_of_bytes(source), page.body)
@@ -116,7 +118,16 @@ class SnapshotFolder:
             if entry not in entries:
                 self._write("index.jsonl", b"".join(dump_json(each) + b"\n" for each in (*entries, entry)))
 
+    def _require_unlinked(self) -> None:
+        """Check that the pages are still in the run's own folder.
+
+        Raises:
+            FolderLinked: a folder on the way has become a link.
+        """
+        require_unlinked(self._folder.parents[2], *self._folder.parts[-3:])
+
     def _path(self, name: str) -> Path:
+        self._require_unlinked()
         if self._cipher is None:
             return self._folder / name
         return self._folder / f"{self._cipher.address(_place(name).encode()).hex()[-_SEALED_NAME_CHARS:]}.sealed"

@@ -10,9 +10,9 @@ from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.local import open_records, this_person
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
@@ -29,7 +29,10 @@ def gc(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`."""
+    """Delete runs that settled long ago, with their files; each leaves a tombstone for `fabric audit verify`.
+
+    Exit codes: 0 done, 1 something was left alone, since its folder has become a link.
+    """
     age = seconds_in(older_than)
     url = server_of(workspace, server)
     if url is None:
@@ -45,7 +48,10 @@ def gc(
         sys.stdout.write("".join(f"{plain(run_id)}\n" for run_id in runs) + f"{len(runs)} runs would be removed.\n")
     else:
         sys.stdout.write(f"{len(runs)} runs removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
-    return COMPLETED
+    refused = done.get("refused", [])
+    for sentence in refused:
+        print_warning(sentence)
+    return FAILED if refused else COMPLETED
 
 
 def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:

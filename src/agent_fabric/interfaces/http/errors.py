@@ -45,6 +45,7 @@ STATUSES: Mapping[str, int] = {
     "run_not_found": 404,
     "run_file_not_found": 404,
     "run_files_withheld": 409,
+    "folder_linked": 409,
     "run_held": 409,
     "run_settled": 409,
     "run_undrivable": 409,
