@@ -8,49 +8,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent_fabric.client.agents import AgentLine
-    from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
-    from agent_fabric.client.fabric_client import FabricClient
-    from agent_fabric.client.following import Delta, Happening, Notice
-    from agent_fabric.client.models import ModelLine
-    from agent_fabric.client.runs import RunDetails
-    from agent_fabric.client.tasks import TaskRequest, TaskWish
-    from agent_fabric.client.workflows import WorkflowLine
-    from agent_fabric.wire.operations import Health
-
-__all__ = [
-    "AgentLine",
-    "AnswerUnusable",
-    "Delta",
-    "FabricClient",
-    "Happening",
-    "Health",
-    "ModelLine",
-    "Notice",
-    "RunDetails",
-    "ServerTimedOut",
-    "ServerUnreachable",
-    "TaskRequest",
-    "TaskWish",
-    "WorkflowLine",
-]
+    from agent_fabric.client.agents import AgentLine as AgentLine
+    from agent_fabric.client.errors import AnswerUnusable as AnswerUnusable
+    from agent_fabric.client.errors import ServerTimedOut as ServerTimedOut
+    from agent_fabric.client.errors import ServerUnreachable as ServerUnreachable
+    from agent_fabric.client.fabric_client import FabricClient as FabricClient
+    from agent_fabric.client.following import Delta as Delta
+    from agent_fabric.client.following import Happening as Happening
+    from agent_fabric.client.following import Notice as Notice
+    from agent_fabric.client.models import ModelLine as ModelLine
+    from agent_fabric.client.runs import RunDetails as RunDetails
+    from agent_fabric.client.tasks import TaskRequest as TaskRequest
+    from agent_fabric.client.tasks import TaskWish as TaskWish
+    from agent_fabric.client.workflows import WorkflowLine as WorkflowLine
+    from agent_fabric.wire.operations import Health as Health
 
 _HOMES = {
+    **dict.fromkeys(("AnswerUnusable", "ServerTimedOut", "ServerUnreachable"), "errors"),
+    **dict.fromkeys(("Delta", "Happening", "Notice"), "following"),
+    **dict.fromkeys(("FabricClient", "Health"), "fabric_client"),
+    **dict.fromkeys(("TaskRequest", "TaskWish"), "tasks"),
     "AgentLine": "agents",
-    "AnswerUnusable": "errors",
-    "Delta": "following",
-    "FabricClient": "fabric_client",
-    "Happening": "following",
-    "Health": "fabric_client",
     "ModelLine": "models",
-    "Notice": "following",
     "RunDetails": "runs",
-    "ServerTimedOut": "errors",
-    "ServerUnreachable": "errors",
-    "TaskRequest": "tasks",
-    "TaskWish": "tasks",
     "WorkflowLine": "workflows",
 }
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - read from the table
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """The changes of a run to a folder, computed from snapshots.
 
-A run may be driven several times, with people at work in between. Each drive is a *stretch* with a snapshot of the
-folder at its beginning and at its end; only differences within stretches are changes of the run.
+A run may be driven several times, with people at work in between. Each drive has a snapshot of the folder at its
+beginning and at its end; only differences within drives are changes of the run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,13 +91,13 @@ class FolderSnapshot:
         return sorted(path for path, entry in self.entries.items() if entry.kind is EntryKind.FILE and not entry.kept)
 
 
-class Stretch(NamedTuple):
-    """One drive of a run."""
+class DriveSnapshots(NamedTuple):
+    """The folder before and after one drive of a run."""
 
     before: FolderSnapshot
     after: FolderSnapshot
     sure_until_ns: int | None = None
-    """The last sign of life of a driver whose end nobody saw: what changed later may be somebody else's."""
+    """The last event of a driver that was killed: later changes may not be the run's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,18 +157,18 @@ def compare(before: FolderSnapshot, after: FolderSnapshot) -> list[FileChange]:
     return sorted(found, key=lambda change: change.path)
 
 
-def changes_of(stretches: Sequence[Stretch]) -> list[FileChange]:
-    """Return what a run changed in all its stretches together; what it took back itself is no change."""
+def changes_of(drives: Sequence[DriveSnapshots]) -> list[FileChange]:
+    """Return what a run changed in all its drives together; what it took back itself is no change."""
     together: dict[str, FileChange] = {}
-    for stretch in stretches:
-        for change in compare(stretch.before, stretch.after):
+    for drive in drives:
+        for change in compare(drive.before, drive.after):
             earlier = together.get(change.path)
             together[change.path] = FileChange(
                 path=change.path,
                 before=change.before if earlier is None else earlier.before,
                 after=change.after,
                 mixed=earlier is not None and (earlier.mixed or not same(earlier.after, change.before)),
-                doubtful=_in_doubt(change.after, stretch.sure_until_ns) or (earlier is not None and earlier.doubtful),
+                doubtful=_in_doubt(change.after, drive.sure_until_ns) or (earlier is not None and earlier.doubtful),
             )
     return sorted(
         (change for change in together.values() if not same(change.before, change.after)),

@@ -12,7 +12,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, RunStatus
-from agent_fabric.interfaces.cli.place_remote import RemotePlace
+from agent_fabric.interfaces.cli.place_remote import ServerRuns
 from agent_fabric.testing.scripted_model import Calls, Slow
 from integration.embeddings.embedding_server import MODEL, embedding_server
 from integration.http.served import DONE, LOOK, SCRIPT, Served, served
@@ -138,7 +138,7 @@ async def test_runs_are_found_by_meaning(tmp_path: Path) -> None:
             (found,), unread = await client.runs.search_by_meaning("all done", limit=5_000)
             assert (found.record.run_id, unread) == (result.run_id, 0)
             told: list[tuple[int, int]] = []
-            place = RemotePlace(client)
+            place = ServerRuns(client)
             runs = await place.search_by_meaning("all done", limit=3, on_progress=lambda *each: told.append(each))
             assert [each.record.run_id for each in runs] == [result.run_id]
             assert told == []

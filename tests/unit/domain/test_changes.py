@@ -7,7 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnapshot, Stretch, changes_of, compare, same
+from agent_fabric.domain.changes import (
+    DriveSnapshots,
+    Entry,
+    EntryKind,
+    FileChange,
+    FolderSnapshot,
+    changes_of,
+    compare,
+    same,
+)
 from agent_fabric.domain.undo import plan_undo
 from agent_fabric.domain.unified_diff import file_diff, quoted
 
@@ -52,7 +61,7 @@ def test_a_picture_with_its_changes_is_the_next_picture(before: FolderSnapshot, 
 def test_drives_without_anybody_between_add_up_to_the_first_and_the_last_picture(
     pictures: list[FolderSnapshot],
 ) -> None:
-    together = changes_of([Stretch(one, other) for one, other in pairwise(pictures)])
+    together = changes_of([DriveSnapshots(one, other) for one, other in pairwise(pictures)])
     whole = compare(pictures[0], pictures[-1])
     assert [change.path for change in together] == [change.path for change in whole]
     assert not any(change.mixed or change.doubtful for change in together)
@@ -62,7 +71,7 @@ def test_drives_without_anybody_between_add_up_to_the_first_and_the_last_picture
 def test_an_undo_touches_only_what_is_as_the_run_left_it(
     before: FolderSnapshot, after: FolderSnapshot, now: FolderSnapshot
 ) -> None:
-    changes = changes_of([Stretch(before, after)])
+    changes = changes_of([DriveSnapshots(before, after)])
     plan = plan_undo(changes, now)
     for step in plan.steps:
         assert same(step.current, after.entries.get(step.path))
@@ -72,18 +81,18 @@ def test_an_undo_touches_only_what_is_as_the_run_left_it(
 
 
 def test_what_a_person_changed_between_two_drives_is_not_the_runs() -> None:
-    first = Stretch(
+    first = DriveSnapshots(
         FolderSnapshot(entries={"p": a_file("1")}), FolderSnapshot(entries={"p": a_file("1"), "r": a_file("run")})
     )
-    second = Stretch(
+    second = DriveSnapshots(
         FolderSnapshot(entries={"p": a_file("2"), "r": a_file("run")}), FolderSnapshot(entries={"p": a_file("2")})
     )
     assert changes_of([first, second]) == []
 
 
 def test_a_file_that_a_person_changed_between_two_changes_of_the_run_is_not_taken_back() -> None:
-    first = Stretch(FolderSnapshot(entries={"p": a_file("1")}), FolderSnapshot(entries={"p": a_file("2")}))
-    second = Stretch(FolderSnapshot(entries={"p": a_file("3")}), FolderSnapshot(entries={"p": a_file("4")}))
+    first = DriveSnapshots(FolderSnapshot(entries={"p": a_file("1")}), FolderSnapshot(entries={"p": a_file("2")}))
+    second = DriveSnapshots(FolderSnapshot(entries={"p": a_file("3")}), FolderSnapshot(entries={"p": a_file("4")}))
     plan = plan_undo(changes_of([first, second]), FolderSnapshot(entries={"p": a_file("4")}))
     assert plan.blocked
     assert not plan.steps
@@ -91,11 +100,11 @@ def test_a_file_that_a_person_changed_between_two_changes_of_the_run_is_not_take
 
 def test_after_a_kill_only_what_changed_before_the_last_sign_of_life_is_surely_the_runs() -> None:
     now = FolderSnapshot(entries={"a": a_file("a", ctime_ns=10), "b": a_file("b", ctime_ns=30)})
-    plan = plan_undo(changes_of([Stretch(FolderSnapshot(), now, 20)]), now)
+    plan = plan_undo(changes_of([DriveSnapshots(FolderSnapshot(), now, 20)]), now)
     assert [step.path for step in plan.steps] == ["a"]
     assert [one.path for one in plan.refused] == ["b"]
     assert plan.blocked
-    assert len(plan_undo(changes_of([Stretch(FolderSnapshot(), now, 20)]), now, force=True).steps) == 2
+    assert len(plan_undo(changes_of([DriveSnapshots(FolderSnapshot(), now, 20)]), now, force=True).steps) == 2
 
 
 def test_what_was_not_kept_cannot_be_taken_back_by_any_force() -> None:

@@ -130,7 +130,7 @@ class ListModels:
         except ConfigError as problem:
             return _blocked(meant, problem)
         if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
-            meant = replace(meant, why="configured")  # nobody was asked or answered, so nothing speaks for this name
+            meant = replace(meant, why="configured")  # no server confirmed this name
         return replace(
             meant,
             standing=state.standing,

@@ -184,7 +184,7 @@ class ProbeModel:
         usage = answer.usage
         read = usage.prompt_tokens - usage.cached_tokens if usage else estimate_tokens(messages[0].content)
         wrote = usage.completion_tokens if usage else estimate_tokens(answer.content)
-        if len(pieces) < 2 or wrote < 2:  # it came in one piece: nobody can tell reading from writing
+        if len(pieces) < 2 or wrote < 2:  # it came in one piece: reading cannot be told from writing
             return Speed()
         return Speed(_rate(read, pieces[0] - begun), _rate(wrote - 1, ended - pieces[0]))
 
@@ -236,6 +236,6 @@ _SUM = _Question(
     lambda tool, arguments: tool == "add_numbers" and {arguments["a"], arguments["b"]} == {17, 25},
 )
 _GREETING = _Question("Say hello to me in plain words.", lambda _tool, _arguments: True)
-"""Nobody would call a tool for it: who does was held to the schema."""
+"""No tool fits it: a model that calls one was held to the schema."""
 _QUESTIONS = (_TEMPERATURE, _SUM)
 _SCHEMA_QUESTIONS = (_TEMPERATURE, _GREETING)

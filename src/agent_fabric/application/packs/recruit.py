@@ -18,7 +18,7 @@ class RecruitSpecialists:
     """Use case: settle who does a task, offline whenever the task's words are clear."""
 
     specialists: Sequence[Specialist]
-    """Everybody, in the order of the configuration."""
+    """Every specialist, in the order of the configuration."""
     capabilities: Mapping[str, Sequence[str]]
     """The words that ask for each capability."""
     ask_model: AskRoutingModel | None = None
@@ -72,7 +72,7 @@ class RecruitSpecialists:
     def _recruited(self, task: Task, choice: Recruitment) -> tuple[Body, ...]:
         who = choice.specialist_ids
         parallel = len(who) > 1 and task.task_force_mode is TaskForceMode.PARALLEL
-        if parallel:  # nobody is first, so the configuration's order is as good as any, and always the same
+        if parallel:  # none is first: the order of the configuration is deterministic
             who = tuple(each.specialist_id for each in self.specialists if each.specialist_id in who)
         recruited = SpecialistsRecruited(
             specialist_id=who[0],

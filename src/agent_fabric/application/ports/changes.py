@@ -28,7 +28,7 @@ class ChangeHistory(Protocol):
         """
         ...
 
-    def picture_of(self, folder: str) -> FolderSnapshot:
+    def take_snapshot(self, folder: str) -> FolderSnapshot:
         """Return how a folder stands now; an empty picture if it is gone.
 
         Raises:

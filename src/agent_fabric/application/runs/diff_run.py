@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.changes import FileChange, FolderSnapshot, Stretch, changes_of
+from agent_fabric.domain.changes import DriveSnapshots, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -58,21 +58,21 @@ class DiffRun:
     def _look(self, run_id: RunId, folder: str, status: RunStatus, events: Sequence[Event]) -> RunDiff:
         drives = self.history.drives(run_id)
         seen_now = not drives or drives[-1].after is None
-        now = self.history.picture_of(folder) if seen_now else FolderSnapshot()
-        stretches = [] if drives else [Stretch(FolderSnapshot(), now, _nanoseconds(events[-1]))]
+        now = self.history.take_snapshot(folder) if seen_now else FolderSnapshot()
+        snapshots = [] if drives else [DriveSnapshots(FolderSnapshot(), now, _nanoseconds(events[-1]))]
         for nth, drive in enumerate(drives):
             after, sure_until = drive.after, None
             if after is None:
                 # Killed: the next driver, or we, see the folder as it and whoever came after it left it.
                 after = drives[nth + 1].before if nth + 1 < len(drives) else now
                 sure_until = max(_nanoseconds(one) for one in events if _nanoseconds(one) <= after.taken_at_ns)
-            stretches.append(Stretch(drive.before, after, sure_until))
+            snapshots.append(DriveSnapshots(drive.before, after, sure_until))
         return RunDiff(
             run_id=run_id,
             folder=folder,
             status=status,
-            changes=changes_of(stretches),
-            left_alone=sorted({path for one in stretches for path in (*one.before.left_alone, *one.after.left_alone)}),
+            changes=changes_of(snapshots),
+            left_alone=sorted({path for one in snapshots for path in (*one.before.left_alone, *one.after.left_alone)}),
             seen_now=seen_now,
             undos=self.undoing.records(run_id),
         )

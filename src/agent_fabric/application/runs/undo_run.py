@@ -96,7 +96,7 @@ class UndoRun:
         return _undone(found, plan, plan.steps, left=left, record=record.number)
 
     def _plan(self, found: RunDiff, changes: Sequence[FileChange], paths: Sequence[str], force: bool) -> UndoPlan:
-        now = self.diff.history.picture_of(found.folder)
+        now = self.diff.history.take_snapshot(found.folder)
         half_way = {step.path for record in found.undos[-1:] if not record.finished for step in record.steps}
         return plan_undo(changes, now, paths=paths, unfinished=half_way, force=force)
 

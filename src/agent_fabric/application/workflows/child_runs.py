@@ -102,12 +102,12 @@ class ChildRuns:
         )
 
     async def outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
-        """Say how a child ended that somebody else has driven; nothing if it has not."""
+        """Return how a child ended that another process drove; nothing if it has not ended."""
         result = result_of(await fold_log(run_id, await self.runs.read(run_id)))
         return (_finished(step_id, result),) if result.status.settled else ()
 
     async def end(self, run_id: RunId, *, by: str, reason: str) -> None:
-        """End a child that nobody needs any more."""
+        """End a child that is no longer needed."""
         with suppress(RunHeld, RunNotFound):  # the request stays in its inbox; or it never came to be
             await self.cancel_run(run_id, by=by, reason=reason)
 

@@ -39,13 +39,13 @@ class SignalWorkflow:
                 f"Run {run_id} has ended ({state.status}), so it waits for no signal",
                 hint=f"See how: fabric logs show {run_id}",
             )
-        _require_somebody_to_wait(state.workflow.definition, name)
+        _require_waiting_step(state.workflow.definition, name)
         for problem in unusable_numbers(data, "The data"):
             raise InvalidInputs(problem, hint="Give it as text.")
         await self.runs.post(run_id, SIGNAL, {"name": name, "data": defused(data), "by": by})
 
 
-def _require_somebody_to_wait(definition: WorkflowDefinition, name: str) -> None:
+def _require_waiting_step(definition: WorkflowDefinition, name: str) -> None:
     waits = [str(step.inputs["event"]) for step in definition.all_steps() if _waits_for_signal(step)]
     if name in waits or any("{{" in each for each in waits):  # a name that is computed can be any
         return

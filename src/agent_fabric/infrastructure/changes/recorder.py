@@ -36,7 +36,7 @@ _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 
 
 @dataclass(slots=True)
-class OpenStretch:
+class OpenDrive:
     """A drive in progress, with its folder locked."""
 
     run_id: RunId
@@ -58,7 +58,7 @@ class ChangeRecorder:
         self.locks = FolderLocks(layout.changes / "locks")
         self.objects = Objects(layout.changes / "objects")
 
-    def begin(self, run_id: RunId, folder: Path) -> OpenStretch:
+    def begin(self, run_id: RunId, folder: Path) -> OpenDrive:
         """Lock a project folder for a run and keep what is in it. Blocks: seconds for a large folder's first time.
 
         Raises:
@@ -85,40 +85,40 @@ class ChangeRecorder:
             if isinstance(problem, TooManyFiles):
                 raise _too_many(folder) from None
             raise
-        return OpenStretch(run_id, folder, number, before, repositories, mode, hold)
+        return OpenDrive(run_id, folder, number, before, repositories, mode, hold)
 
-    def end(self, stretch: OpenStretch) -> list[str]:
+    def end(self, drive: OpenDrive) -> list[str]:
         """Keep how the run leaves the folder, then let others in; return what was put aside, since git would obey it.
 
         Raises:
             StoreFull, StoreUnavailable: it cannot be kept; the folder is free all the same.
         """
         try:
-            self.require_unlinked(stretch.run_id, str(stretch.folder))
-            if stat.S_IMODE(stretch.folder.stat().st_mode) != stretch.mode:
-                stretch.folder.chmod(stretch.mode)  # or the run could lock its owner out
-            refused = put_back_orders(stretch.folder, stretch.repositories)
-            after = SnapshotTaker(self.objects, stretch.before)(stretch.folder)
+            self.require_unlinked(drive.run_id, str(drive.folder))
+            if stat.S_IMODE(drive.folder.stat().st_mode) != drive.mode:
+                drive.folder.chmod(drive.mode)  # or the run could lock its owner out
+            refused = put_back_orders(drive.folder, drive.repositories)
+            after = SnapshotTaker(self.objects, drive.before)(drive.folder)
             data = dump_snapshot(after)
-            write_atomically(self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-after.z", data)
-            self._remember(stretch.folder, data)
+            write_atomically(self._layout.changes_of(drive.run_id) / f"{drive.number:04}-after.z", data)
+            self._remember(drive.folder, data)
         except TooManyFiles:
-            raise _too_many(stretch.folder) from None
+            raise _too_many(drive.folder) from None
         except OSError as problem:
-            raise _explained(problem, stretch.folder) from None
+            raise _explained(problem, drive.folder) from None
         else:
             return refused
         finally:
-            stretch.hold.release()
+            drive.hold.release()
 
-    def abandon(self, stretch: OpenStretch) -> None:
+    def abandon(self, drive: OpenDrive) -> None:
         """Forget a drive that did not come about."""
         with suppress(OSError, FolderLinked):
-            self.require_unlinked(stretch.run_id)
-            (self._layout.changes_of(stretch.run_id) / f"{stretch.number:04}-before.z").unlink()
-        stretch.hold.release()
+            self.require_unlinked(drive.run_id)
+            (self._layout.changes_of(drive.run_id) / f"{drive.number:04}-before.z").unlink()
+        drive.hold.release()
 
-    def picture_of(self, folder: str) -> FolderSnapshot:
+    def take_snapshot(self, folder: str) -> FolderSnapshot:
         """Return how a folder stands now; an empty picture if it is gone.
 
         Raises:

@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 from agent_fabric.infrastructure.threads import on_own_thread
 
 if TYPE_CHECKING:
-    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenStretch
+    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder, OpenDrive
 
 Notice = Callable[[RunId, str], None]
 """Tells the person behind a run what is going on."""
@@ -46,15 +46,15 @@ class WatchedRuns:
         Raises:
             FolderHeld: another run works there; none is created.
         """
-        stretch = await self._begin(run_id, events)
-        if stretch is None:
+        drive = await self._begin(run_id, events)
+        if drive is None:
             return await self.inner.create(run_id, events)
         try:
             held = await self.inner.create(run_id, events)
         except BaseException:
-            self._recorder.abandon(stretch)
+            self._recorder.abandon(drive)
             raise
-        return WatchedRun(held, self._recorder, stretch, self.notice)
+        return WatchedRun(held, self._recorder, drive, self.notice)
 
     async def take(self, run_id: RunId) -> HeldLog:
         """Hold a run as `inner` does, and lock and record its project folder.
@@ -64,13 +64,13 @@ class WatchedRuns:
         """
         taken = await self.inner.take(run_id)
         try:
-            stretch = await self._begin(run_id, taken.events)
+            drive = await self._begin(run_id, taken.events)
         except BaseException:
             await taken.held.release()
             raise
-        if stretch is None:
+        if drive is None:
             return taken
-        return taken._replace(held=WatchedRun(taken.held, self._recorder, stretch, self.notice))
+        return taken._replace(held=WatchedRun(taken.held, self._recorder, drive, self.notice))
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return await self.inner.read(run_id, after=after)
@@ -87,7 +87,7 @@ class WatchedRuns:
 
         return ChangeRecorder(self.layout)
 
-    async def _begin(self, run_id: RunId, events: Sequence[Event]) -> "OpenStretch | None":
+    async def _begin(self, run_id: RunId, events: Sequence[Event]) -> "OpenDrive | None":
         body = events[0].body
         if not isinstance(body, RunCreated) or body.workspace == self.layout.workspace(run_id):
             return None
@@ -99,7 +99,7 @@ class WatchedRuns:
             return None  # whoever drives the run says so, in better words
         beginning = asyncio.ensure_future(on_own_thread(lambda: self._recorder.begin(run_id, folder)))
         try:
-            stretch = await asyncio.shield(beginning)
+            drive = await asyncio.shield(beginning)
         except asyncio.CancelledError:
             beginning.add_done_callback(self._give_up)
             raise
@@ -109,11 +109,11 @@ class WatchedRuns:
             return None  # by its workflow, which records what its steps change
         from agent_fabric.infrastructure.changes.recorder import said_of  # noqa: PLC0415 - see above
 
-        if text := said_of(stretch.before):
+        if text := said_of(drive.before):
             self.notice(run_id, text)
-        return stretch
+        return drive
 
-    def _give_up(self, beginning: "asyncio.Future[OpenStretch]") -> None:
+    def _give_up(self, beginning: "asyncio.Future[OpenDrive]") -> None:
         if not beginning.cancelled() and beginning.exception() is None:
             self._recorder.abandon(beginning.result())
 
@@ -124,7 +124,7 @@ class WatchedRun:
 
     inner: HeldRun
     recorder: "ChangeRecorder"
-    stretch: "OpenStretch | None"
+    drive: "OpenDrive | None"
     notice: Notice
 
     @property
@@ -145,10 +145,10 @@ class WatchedRun:
     async def release(self) -> None:
         from agent_fabric.infrastructure.changes.recorder import some  # noqa: PLC0415 - see above
 
-        stretch, self.stretch = self.stretch, None
+        drive, self.drive = self.drive, None
         try:
-            if stretch is not None:
-                refused = await asyncio.shield(on_own_thread(lambda: self.recorder.end(stretch)))
+            if drive is not None:
+                refused = await asyncio.shield(on_own_thread(lambda: self.recorder.end(drive)))
                 if refused:
                     self.notice(self.run_id, f"put aside or back, since git would obey it: {some(refused)}")
         except FabricError as problem:

@@ -36,7 +36,7 @@ class Ready(NamedTuple):
 
 
 Job = Callable[[EventSink | None, bool], AbstractAsyncContextManager[Ready]]
-"""Gets ready to drive something. The sink is shown what happens; the second shows whether anybody can be asked."""
+"""Gets ready to drive something. The sink is shown what happens; the second shows whether a person can be asked."""
 
 
 def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated], Awaitable[RunResult]]) -> Job:

@@ -13,7 +13,7 @@ from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated, Ready
-from agent_fabric.interfaces.cli.place_remote import RemotePlace
+from agent_fabric.interfaces.cli.place_remote import ServerRuns
 
 TO_ITS_END_S = 2.0
 """How long the end of a step waits for the last lines about the run that worked for it."""
@@ -41,7 +41,7 @@ class RemoteForeground:
 
     def __init__(self, client: FabricClient, sink: EventSink | None, *, asks: bool) -> None:
         self.client = client
-        place = RemotePlace(client)
+        place = ServerRuns(client)
         self.events, self.run_dir, self.answer = place.events, place.run_dir, place.answer
         self.questions, self.question = place.questions, place.question
         self._sink = sink

@@ -46,7 +46,7 @@ def logout(
 
 
 async def _everywhere(address: str, kept: Login) -> None:
-    """Use this very login: the environment may hold what belongs to somebody else."""
+    """Use this very login: the environment may hold another user's."""
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
 
     async with FabricClient(address, token=kept.token) as client:

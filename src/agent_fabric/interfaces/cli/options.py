@@ -84,8 +84,8 @@ def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loa
 
     Raises:
         ConfigProblem: it is wrong.
-        ConfigError: the folder or its configuration came from somewhere else, and nobody has said that it can be
-            trusted.
+        ConfigError: the folder or its configuration came from somewhere else, and was not
+            declared trusted.
     """
     require_ours(root, audit_key(os.environ))
     loaded = load_config(overrides, fabric_folder=root, packages=installed_packs)

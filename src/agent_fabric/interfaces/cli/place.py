@@ -18,8 +18,8 @@ from agent_fabric.domain.ids import RunId
 
 if TYPE_CHECKING:
     from agent_fabric.client import FabricClient
-    from agent_fabric.interfaces.cli.place_local import LocalPlace
-    from agent_fabric.interfaces.cli.place_remote import RemotePlace
+    from agent_fabric.interfaces.cli.place_local import LocalRuns
+    from agent_fabric.interfaces.cli.place_remote import ServerRuns
 
 T = TypeVar("T")
 FABRIC_URL = "FABRIC_URL"
@@ -45,9 +45,9 @@ class Answered(NamedTuple):
     """The run to resume; None: a server continues it."""
 
 
-RunAccess: TypeAlias = "LocalPlace | RemotePlace"
+RunAccess: TypeAlias = "LocalRuns | ServerRuns"
 """The runs of a folder, or of a server. A command may call what both have."""
-Work = Callable[["LocalPlace | RemotePlace"], Coroutine[Any, Any, T]]
+Work = Callable[["LocalRuns | ServerRuns"], Coroutine[Any, Any, T]]
 
 
 def server_of(
@@ -90,13 +90,13 @@ def at_place(workspace: str | None, server: str | None, work: Work[T], *, withou
     """
     url = server_of(workspace, server)
     if url is not None:
-        from agent_fabric.interfaces.cli.place_remote import remote_place  # noqa: PLC0415 - aiohttp takes its time
+        from agent_fabric.interfaces.cli.place_remote import open_server_runs  # noqa: PLC0415 - aiohttp takes its time
 
-        return asyncio.run(_at(remote_place(url), work))
-    from agent_fabric.interfaces.cli.place_local import local_place  # noqa: PLC0415 - those at servers do not need it
+        return asyncio.run(_at(open_server_runs(url), work))
+    from agent_fabric.interfaces.cli.place_local import open_local_runs  # noqa: PLC0415 - those at servers do not need it
 
     try:
-        place = local_place(workspace)
+        place = open_local_runs(workspace)
     except RunNotFound:
         if without is None:
             raise

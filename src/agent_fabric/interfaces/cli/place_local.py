@@ -34,7 +34,7 @@ FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
 
-def local_place(workspace: str | None) -> "AbstractAsyncContextManager[LocalPlace]":
+def open_local_runs(workspace: str | None) -> "AbstractAsyncContextManager[LocalRuns]":
     """Open the runs of a fabric folder.
 
     Raises:
@@ -44,12 +44,12 @@ def local_place(workspace: str | None) -> "AbstractAsyncContextManager[LocalPlac
 
 
 @asynccontextmanager
-async def _opened(root: Path) -> "AsyncIterator[LocalPlace]":
+async def _opened(root: Path) -> "AsyncIterator[LocalRuns]":
     with open_records(root) as records:
-        yield LocalPlace(records)
+        yield LocalRuns(records)
 
 
-class LocalPlace:
+class LocalRuns:
     """The runs of a fabric folder."""
 
     def __init__(self, records: Records) -> None:

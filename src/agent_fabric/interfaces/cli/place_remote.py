@@ -26,13 +26,13 @@ PAUSE_S = 1.0
 
 
 @asynccontextmanager
-async def remote_place(url: str) -> "AsyncIterator[RemotePlace]":
+async def open_server_runs(url: str) -> "AsyncIterator[ServerRuns]":
     """Open the way to a server."""
     async with FabricClient(url) as client:
-        yield RemotePlace(client)
+        yield ServerRuns(client)
 
 
-class RemotePlace:
+class ServerRuns:
     """The runs of a server."""
 
     def __init__(self, client: FabricClient) -> None:
@@ -83,4 +83,4 @@ class RemotePlace:
                         yield (each,)
                     elif isinstance(each, RunResult) and each.status.settled:
                         return
-            await asyncio.sleep(PAUSE_S)  # nobody drives it; somebody may resume it
+            await asyncio.sleep(PAUSE_S)  # no process drives it; it may be resumed

@@ -39,7 +39,7 @@ def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = 
     """List users."""
     url = server_of(workspace, server)
     users = (
-        with_identity(workspace, _everybody) if url is None else with_client(url, lambda client: client.users.list())
+        with_identity(workspace, _list_users) if url is None else with_client(url, lambda client: client.users.list())
     )
     if as_json:
         print_json(users)
@@ -103,7 +103,7 @@ def set_(
     async def go(identity: Identity) -> Json:
         before = USER.dump(await identity.users.get(name))
         user = await identity.users.change(name, role=role, extra=extra, disabled=disabled, by=owner_here())
-        _warn_if_it_was_the_last_admin(before, await _everybody(identity))
+        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
         return USER.dump(user)
 
     async def go_there(client: "FabricClient") -> Json:
@@ -149,7 +149,7 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
     async def go(identity: Identity) -> Json:
         before = USER.dump(await identity.users.get(name))
         await identity.users.remove(name, by=owner_here())
-        _warn_if_it_was_the_last_admin(before, await _everybody(identity))
+        _warn_if_it_was_the_last_admin(before, await _list_users(identity))
         return REMOVED_USER.dump(
             RemovedUser(name, [KeyState(key, "live") for key in await identity.keys.made_by(name)])
         )
@@ -172,7 +172,7 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
     return COMPLETED
 
 
-async def _everybody(identity: Identity) -> list[Json]:
+async def _list_users(identity: Identity) -> list[Json]:
     return [USER.dump(user) for user in await identity.users.list()]
 
 
