@@ -67,6 +67,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+_MAX_NAMED_HOSTS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
     """The folder, the store and the log files of all runs."""
@@ -239,6 +242,7 @@ def build_local(
             policy.named,
             secrets.for_workflows,
             known,
+            _commands_reach(config),
             policy.limits_of,
             _altered_programs,
         ),
@@ -269,6 +273,7 @@ def build_local(
             policy_profile=policy.profile.value,
             fabric_version=__version__,
             injection_signals=injection_signals,
+            workspace_exposes=config.policy.workspace_text == "exposed",
             encrypts=partial(encrypted_by, config.encryption),
         ),
         resume_run=ResumeRun(
@@ -327,6 +332,13 @@ def _altered_programs(workspace: str) -> frozenset[str]:
     return altered_programs(workspace)
 
 
+def _commands_reach(config: FabricConfig) -> str:
+    """Name the hosts that commands in a box may reach."""
+    if config.shell.network != "allowlist":
+        return ""
+    return ", ".join((*config.egress.allow_domains, *config.egress.allow_hosts)[:_MAX_NAMED_HOSTS])
+
+
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:
     """Return the runs, with an eye on the project folders that they work in."""
     if sink is None:
@@ -376,7 +388,7 @@ def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
     Raises:
         ConfigProblem: a file or a rule cannot be used.
     """
-    return policy_from(config.policy, config.shell, folder=records.layout.root)
+    return policy_from(config.policy, config.shell, config.web, folder=records.layout.root)
 
 
 def owner_here() -> Principal:

@@ -37,6 +37,10 @@ class ApprovalRequested:
     """Hash of the exact call; an answer is good for nothing else."""
     args_hash: str
     expires_at: float
+    private: tuple[str, ...] = ()
+    """What the run has read that the world must not have."""
+    destination: str = ""
+    """Where the call would go outside this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,10 @@ class RunCreated:
     """The run that asked for it, through a tool or a command; empty: no run did."""
     encrypted: bool = False
     """Whether nothing of the run is kept in the clear."""
+    project: bool = True
+    """Whether its workspace was there before, with its owner's files. Logs before 0.6 do not say."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that it begins with and nobody vouches for."""
     conversation: str = ""
     """The conversation that it belongs to, as whoever leads it calls it."""
     policy_profile: str = ""
@@ -268,6 +272,8 @@ class ToolReturned:
     """Where it came from, when nobody vouches for it."""
     signals: tuple[str, ...] = ()
     """Signs that it tries to give instructions. Recorded, never a defence."""
+    private: str = ""
+    """Where it read what the world must not have, apart from the workspace."""
     duration_s: float = 0.0
 
 
@@ -286,6 +292,7 @@ class ToolErred:
     changed: bool = False
     origin: str = ""
     """Who wrote the message, when nobody vouches for it."""
+    private: str = ""
     rule: str = ""
     """The rule of the policy that refused it."""
     duration_s: float = 0.0

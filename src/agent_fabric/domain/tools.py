@@ -15,6 +15,8 @@ from agent_fabric.domain.sources import Source
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
+SEARCH_ENGINE = "the search engine"
+"""Where searches go; the owner has chosen it."""
 TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -77,6 +79,16 @@ class ToolSpec:
     is none."""
     trust: Trust = Trust.WORKSPACE
     """Who wrote what it gives back, unless a result says otherwise."""
+    local_arguments: tuple[str, ...] = ()
+    """Arguments that never leave this machine, though others do."""
+    sends_to: str = ""
+    """Where its arguments go outside this machine; empty: nowhere, or to its address."""
+    server: str = ""
+    """The tool server that carries it out: its name and address, as the configuration has them."""
+    private: bool = False
+    """Whether what its server answers must not reach the world."""
+    reads_once: bool = False
+    """It fetches an address once in a run; later calls read what was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +111,10 @@ class ToolResult:
     """Addresses that a file in the workspace mentions from now on, by the file's path."""
     origin: str = ""
     """Where its text came from, for people: an address, a server. Empty: the tool's name says it."""
+    exposes: str = ""
+    """Where strangers' text in it came from, though the tool's own text is vouched for; empty: there is none."""
+    private: str = ""
+    """Where it read what the world must not have, apart from the workspace; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,3 +132,5 @@ class ChildFinished:
     cost: float | None = None
     untrusted: tuple[str, ...] = ()
     """Where text came from that it has read and nobody vouches for: its result may hold some."""
+    private: tuple[str, ...] = ()
+    """What it has read that the world must not have."""

@@ -32,7 +32,7 @@ class AsksAfterReading:
     version = "testing"
 
     def judge(self, call: ProposedCall) -> Ruling:
-        asks = call.effect is Effect.LEAVES_SANDBOX and bool(call.untrusted)
+        asks = call.effect is Effect.LEAVES_SANDBOX and bool(call.flow.exposed)
         return Ruling(Verdict.ASK if asks else Verdict.ALLOW, "It has read.", "untrusted_text", call.tool)
 
 

@@ -16,6 +16,7 @@ from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.secrets import defused
 
 
@@ -70,7 +71,7 @@ class DecideApproval:
             target=card.target,
             scopes=user_scopes(state),
             limits=own_limits(state),
-            untrusted=state.untrusted,
+            flow=flow_of(state),
         )
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:

@@ -1,17 +1,22 @@
 """Decides about past calls once more, by another policy, to see what it would change."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
-from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
+from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
-from agent_fabric.domain.events import Event, PackStarted, RunCreated, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.events import Event, RunCreated, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
+from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling
+from agent_fabric.domain.runs.evolve import evolve
+from agent_fabric.domain.runs.labelling import flow_of
+from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools import FINISH_TASK, Effect, ToolSpec
 
 EVERY_RUN = -1
@@ -77,62 +82,38 @@ class SimulatePolicy:
         return Simulation(seen, calls, tuple(changes))
 
 
-@dataclass(slots=True)
-class _Seen:
-    """What a run was like when a call was made."""
-
-    sandbox: str = "C"
-    scopes: frozenset[str] = frozenset()
-    workspace: str = ""
-    limits: tuple[Allowlists, ...] = ()
-    tools: dict[tuple[LaneId | None, str], ToolSpec] = field(default_factory=dict)
-    agents: dict[LaneId | None, str] = field(default_factory=dict)
-    untrusted: list[str] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)
-
-
 def past_calls(run_id: RunId, events: Sequence[Event]) -> Iterator[PastCall]:
     """Yield the calls of a run as the policy saw them, also those that were refused or are still waiting."""
-    seen = _Seen()
+    state, sandbox = RunState(run_id), "C"
+    asked: set[str] = set()
     for event in events:
         match event.body:
-            case RunCreated(sandbox=sandbox) as created:
-                seen.scopes = frozenset(created.user_scopes)
-                seen.workspace = created.workspace
-                seen.limits = () if created.agent is None else created.agent.limits
+            case RunCreated() as created:
                 # The events of earlier versions name the level in words.
-                seen.sandbox = sandbox if sandbox in {"A", "A+", "B"} else "C"
-            case PackStarted() as started:
-                seen.agents[event.lane] = str(started.specialist_id)
-                seen.tools.update({(event.lane, tool.name): tool for tool in started.tools})
-            case ApprovalRequested() as asked:
-                seen.asked.add(asked.call_id)
-                yield PastCall(run_id, event.ts, _call(event, asked, seen))
-            case ToolCalled(tool=tool, args=args) as called if called.call_id not in seen.asked:
-                if tool == FINISH_TASK or "unparsed" in args:
-                    continue
-                yield PastCall(run_id, event.ts, _call(event, called, seen))
-            case ToolReturned(origin=origin) | ToolErred(origin=origin) if origin and origin not in seen.untrusted:
-                seen.untrusted.append(origin)
+                sandbox = created.sandbox if created.sandbox in BOXES else "C"
+            case ApprovalRequested() as body:
+                asked.add(body.call_id)
+                yield PastCall(run_id, event.ts, _call(state, event.lane, body, sandbox))
+            case ToolCalled(tool=tool, args=args) as body if body.call_id not in asked:
+                if tool != FINISH_TASK and "unparsed" not in args:
+                    yield PastCall(run_id, event.ts, _call(state, event.lane, body, sandbox))
             case _:
                 pass
+        evolve(state, event)
 
 
-def _call(event: Event, body: ToolCalled | ApprovalRequested, seen: _Seen) -> ProposedCall:
-    spec = seen.tools.get((event.lane, body.tool))
-    args = body.args
-    command, paths, url = (spec.command_argument, spec.path_arguments, spec.url_argument) if spec else ("", (), "")
-    return ProposedCall(
-        tool=body.tool,
-        args=args,
-        effect=spec.effect if spec else Effect.LEAVES_SANDBOX,
-        command=str(args.get(command, "")) if command else "",
-        paths=tuple(str(args[name]) for name in paths if name in args),
-        urls=(str(args[url]),) if url and args.get(url) else (),
-        agent=seen.agents.get(event.lane, ""),
-        sandbox=seen.sandbox,
-        scopes=seen.scopes,
-        workspace=seen.workspace,
-        limits=seen.limits,
-        untrusted=tuple(seen.untrusted),
+def _call(state: RunState, lane_id: LaneId | None, body: ToolCalled | ApprovalRequested, sandbox: str) -> ProposedCall:
+    lane = None if lane_id is None else state.lanes.get(lane_id)
+    spec = None if lane is None else lane.tools.get(body.tool)
+    site = CallSite(
+        run_id=state.run_id,
+        lane=lane_id or LaneId(""),
+        step=0,
+        agent="" if lane is None else lane.specialist_id,
+        target=state.workspace,
+        scopes=user_scopes(state),
+        limits=own_limits(state),
+        flow=flow_of(state),
     )
+    unknown = ToolSpec(name=body.tool, description="", parameters={}, effect=Effect.LEAVES_SANDBOX)
+    return proposed(spec or unknown, body.args, site, sandbox)

@@ -65,6 +65,10 @@ class ApprovalCard:
     args_hash: str
     call_id: str
     created_at: float
+    private: Sequence[str] = ()
+    """What the run has read that the world must not have."""
+    destination: str = ""
+    """Where the call would go outside this machine; empty: nowhere that is known."""
     decided_by: str = ""
     decided_at: float | None = None
     decided_because: str = ""

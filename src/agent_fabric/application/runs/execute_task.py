@@ -11,6 +11,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
@@ -35,6 +36,8 @@ class ExecuteTask:
     policy_profile: str = ""
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
+    workspace_exposes: bool = False
+    """Whether the files of a project folder are strangers' text."""
     encrypts: Callable[[Task], bool] = lambda _: False
     """Tells whether the run of a task is encrypted although the task does not ask for it."""
 
@@ -130,6 +133,8 @@ class ExecuteTask:
                 started_by=task.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
+                project=bool(task.workspace) if task.parent is None else task.parent.project,
+                untrusted=(WORKSPACE_FILES,) if task.workspace and self.workspace_exposes else (),
                 conversation=task.conversation,
             ),
         )

@@ -2,26 +2,29 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
-from agent_fabric.domain.events import (
-    Body,
-    CloudFallbackUsed,
-    ModelAnswered,
-    ModelFailed,
-    ToolCallRecovered,
+from agent_fabric.domain.events import Body, CloudFallbackUsed, ModelAnswered, ModelFailed, ToolCallRecovered
+from agent_fabric.domain.messages import (
+    LLMResponse,
+    Message,
+    ModelSettings,
+    Role,
+    ToolCallRequest,
+    Usage,
+    estimate_tokens,
 )
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, Role, Usage, estimate_tokens
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
 from agent_fabric.domain.runs.context_window import truncation_of
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.runs.task import Priority
+from agent_fabric.domain.secret_shapes import hide_shapes
 from agent_fabric.domain.tools import FINISH_TASK, ToolSpec
 
 
@@ -113,8 +116,8 @@ class ModelTurn:
         usage = response.usage or _estimated(asked.messages, response)
         price = asked.model.price
         return ModelAnswered(
-            content=response.content,
-            tool_calls=response.tool_calls,
+            content=hide_shapes(response.content),
+            tool_calls=tuple(map(_without_secrets, response.tool_calls)),
             usage=usage,
             usage_estimated=response.usage is None,
             model=response.model,
@@ -125,6 +128,11 @@ class ModelTurn:
             cost=response.cost if response.cost is not None or price is None else price.of(usage),
             egress=egress,
         ), response
+
+
+def _without_secrets(call: ToolCallRequest) -> ToolCallRequest:
+    arguments = hide_shapes(call.arguments)
+    return call if arguments == call.arguments else replace(call, arguments=arguments)
 
 
 class _Question(NamedTuple):

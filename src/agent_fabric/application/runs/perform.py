@@ -29,6 +29,7 @@ from agent_fabric.domain.runs.actions import (
 )
 from agent_fabric.domain.runs.context_window import output_limit
 from agent_fabric.domain.runs.decide import given_up
+from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.tools import ToolContext, ToolSpec
@@ -226,7 +227,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         target=state.workspace,
         scopes=user_scopes(state),
         limits=own_limits(state),
-        untrusted=state.untrusted,
+        flow=flow_of(state),
         grants=state.grants,
         asked=lane.asked,
         decided=lane.decided,

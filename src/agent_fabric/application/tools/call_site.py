@@ -8,6 +8,7 @@ from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.labels import NOTHING_READ, Flow
 from agent_fabric.domain.runs.state import RunState
 
 
@@ -25,8 +26,8 @@ class CallSite:
     agent: str
     target: str
     """Where the call would happen: the workspace, or another machine."""
-    untrusted: Sequence[str] = ()
-    """Where text came from that the run has read and nobody vouches for."""
+    flow: Flow = NOTHING_READ
+    """What the run has read so far, and sent unasked."""
     grants: Sequence[Grant] = ()
     asked: ApprovalRequested | None = None
     """What a person was asked about this call."""

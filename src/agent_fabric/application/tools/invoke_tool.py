@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.packs import SpecialistPack
@@ -19,10 +19,12 @@ from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.labels import NO_BOX, values_stand_in
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
 
@@ -33,6 +35,7 @@ MAX_KEPT_CHARS = 10_000_000
 """Of an output that is too long for the model, this much is kept for people."""
 QUICKLY_READ_CHARS = 4_000
 """So much is looked through for signs of instructions in a millisecond."""
+_LEAVE_IT = "change only other parts of the file, or read the value from the environment"
 CHANGED_BY_PERSON = "A person changed the arguments of this call before it ran; these were used"
 
 
@@ -55,6 +58,8 @@ class InvokeTool:
     """Where the values of secrets come from that calls name; None: there are none."""
     known_secrets: KnownSecrets | None = None
     """Learns each value that is used, so that no later event holds it."""
+    commands_reach: str = ""
+    """The hosts that commands in the box may reach; empty: none."""
     limits_of: Callable[[str, tuple[Allowlists, ...]], tuple[Allowlists, ...]] = lambda _, own: own
     """Returns every allowlist that holds for an agent with allowlists of its own."""
     altered_programs: Callable[[str], frozenset[str]] = lambda _: frozenset()
@@ -90,13 +95,17 @@ class InvokeTool:
         problems = problems_with(args, spec.parameters)
         if problems:
             return _refused(call, args, "BadArguments", f"{'; '.join(problems)}")
+        if spec.effect is Effect.CHANGES_WORKSPACE and (held := placeholder_in(call.arguments)):
+            return _refused(call, args, "BadArguments", f"{held} stands for a secret that you cannot see; {_LEAVE_IT}")
         sandbox = pack.sandbox_level or self.sandbox_level  # a container pack brings its own box
-        ruling = self.policy.judge(self._proposed(spec, args, site, sandbox))
+        reach = self.commands_reach if context.network_allowed else ""
+        judged = self._proposed(spec, args, site, sandbox, reach)
+        ruling = self.policy.judge(judged)
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
         agreement: Agreement | None = None
         if ruling.verdict is Verdict.ASK or site.decided is not None:
-            sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN)
+            sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN, judged.destination)
             if isinstance(sought, Agreement):
                 agreement = sought
             elif ruling.verdict is Verdict.ASK:
@@ -104,10 +113,10 @@ class InvokeTool:
 
         context = self._with_limits(context, site)
 
+        terms = _Terms(limit_chars or self.max_output_chars, site.secrets, edited, sandbox in BOXES)
+
         async def effect() -> Sequence[Body]:
-            return await self._execute(
-                call, spec, args, pack, context, limit_chars or self.max_output_chars, site.secrets, edited=edited
-            )
+            return await self._execute(call, spec, args, pack, context, terms)
 
         called = ToolCalled(
             tool=call.tool,
@@ -121,8 +130,10 @@ class InvokeTool:
         )
         return Prepared((called,), effect)
 
-    def _proposed(self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:
-        call = proposed(spec, args, site, sandbox)
+    def _proposed(
+        self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, commands_reach: str
+    ) -> ProposedCall:
+        call = proposed(spec, args, site, sandbox, commands_reach=commands_reach)
         # In a box it does not matter what a program is: the box is the boundary.
         return (
             call if sandbox in BOXES or not call.command else replace(call, altered=self.altered_programs(site.target))
@@ -174,8 +185,9 @@ class InvokeTool:
         ruling: Ruling,
         sandbox: str,
         question: Question,
+        goes_to: str = "",
     ) -> Agreement | ApprovalRequested:
-        return seek_agreement(
+        sought = seek_agreement(
             site,
             call,
             args,
@@ -185,6 +197,7 @@ class InvokeTool:
             expires_at=self.clock.now() + self.approval_timeout_s,
             question=question,
         )
+        return replace(sought, destination=goes_to) if isinstance(sought, ApprovalRequested) else sought
 
     async def _execute(
         self,
@@ -193,11 +206,9 @@ class InvokeTool:
         args: Mapping[str, Any],
         pack: SpecialistPack,
         context: ToolContext,
-        limit_chars: int,
-        secrets: frozenset[str],
-        *,
-        edited: bool,
+        terms: "_Terms",
     ) -> Sequence[Body]:
+        limit_chars, secrets, edited, boxed = terms
         started = self.clock.monotonic()
         shown = _Shown()
 
@@ -205,10 +216,11 @@ class InvokeTool:
             return ToolErred(
                 tool=call.tool,
                 error_type=error_type,
-                error_message=message,
+                error_message=hide_shapes(message),
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
-                origin="" if spec.trust.vouched_for else f"{spec.trust.value}: {spec.name}",
+                origin=_origin(spec),
+                private=_private(spec, boxed=boxed),
                 duration_s=self.clock.monotonic() - started,
             )
 
@@ -223,7 +235,8 @@ class InvokeTool:
                 return (erred("ToolFailed", result.error[:limit_chars] or "it gave no reason"),)
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
-            return (await self._returned(call, spec, result, self.clock.monotonic() - started, limit_chars),)
+            took_s = self.clock.monotonic() - started
+            return (await self._returned(call, spec, result, took_s, limit_chars, boxed=boxed),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -275,10 +288,16 @@ class InvokeTool:
         return await asyncio.to_thread(self.injection_signals, text)
 
     async def _returned(
-        self, call: ToolCallRequest, spec: ToolSpec, result: ToolResult, duration_s: float, limit_chars: int
+        self,
+        call: ToolCallRequest,
+        spec: ToolSpec,
+        result: ToolResult,
+        duration_s: float,
+        limit_chars: int,
+        *,
+        boxed: bool,
     ) -> ToolReturned:
-        output, text = plain(result.output)
-        origin = "" if spec.trust.vouched_for else f"{spec.trust.value}: {result.origin or spec.name}"
+        output, text = plain(hide_shapes(result.output))
         shown, whole = fit(output, text, limit_chars)
         return ToolReturned(
             tool=call.tool,
@@ -291,10 +310,20 @@ class InvokeTool:
             wrote=result.wrote,
             cites=result.cites,
             trust=spec.trust,
-            origin=origin,
+            origin=_origin(spec, result),
+            private=result.private or _private(spec, boxed=boxed),
             signals=await self._signs_in(words_in(output)),
             duration_s=duration_s,
         )
+
+
+class _Terms(NamedTuple):
+    """How a call is carried out and told."""
+
+    limit_chars: int
+    secrets: frozenset[str]
+    edited: bool
+    boxed: bool
 
 
 @dataclass(slots=True)
@@ -314,7 +343,24 @@ class _Shown:
         return replace(result, output=defused(result.output), error=self.text(result.error))
 
 
-def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str) -> ProposedCall:
+def _origin(spec: ToolSpec, result: ToolResult | None = None) -> str:
+    """Say where text came from that nobody vouches for; empty: the owner or the workspace wrote it."""
+    if spec.trust.vouched_for:
+        return result.exposes if result is not None else ""
+    said = spec.server or (result.origin if result is not None else "") or spec.name
+    return f"{spec.trust.value}: {said}"
+
+
+def _private(spec: ToolSpec, *, boxed: bool) -> str:
+    """Say where a call has read what the world must not have, apart from the workspace."""
+    if spec.server and spec.private:
+        return f"{spec.trust.value}: {spec.server}"
+    return NO_BOX if spec.command_argument and not boxed else ""
+
+
+def proposed(
+    spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, *, commands_reach: str = ""
+) -> ProposedCall:
     """Return a call as the policy sees it."""
     urls = (str(args[spec.url_argument]),) if args.get(spec.url_argument) else ()
     effect, sends = spec.effect, ""
@@ -323,6 +369,11 @@ def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: s
 
         url, sends = request_from(args, url_argument=spec.url_argument, method_argument=spec.method_argument)
         urls, effect = (url,), effect if sends else Effect.IDEMPOTENT
+    flow = site.flow
+    guarded = bool(flow.exposed and flow.private)
+    known = (spec.parameters.get("properties") or {}).keys()
+    local = {spec.url_argument, *spec.local_arguments}
+    carried = {name: value for name, value in args.items() if name not in local}
     return ProposedCall(
         tool=spec.name,
         args=args,
@@ -334,7 +385,13 @@ def proposed(spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: s
         agent=site.agent,
         sandbox=sandbox,
         scopes=site.scopes,
-        untrusted=tuple(site.untrusted),
+        flow=flow,
+        server=f"{spec.trust.value}: {spec.server}" if spec.server else "",
+        sends_to=spec.sends_to,
+        from_task=guarded and values_stand_in(flow.task, args, known),
+        only_address=not guarded or values_stand_in(flow.task, carried, known),
+        reads_once=spec.reads_once,
+        commands_reach=commands_reach if spec.command_argument and sandbox in BOXES else "",
         workspace=site.target,
         limits=site.limits,
     )

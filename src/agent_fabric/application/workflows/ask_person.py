@@ -48,6 +48,7 @@ def question_for(action: AskPerson, state: RunState, *, invoke_tool: InvokeTool)
         target=state.workspace,
         sandbox=invoke_tool.sandbox_level,
         untrusted=tuple(state.untrusted),
+        private=tuple(state.private),
         policy_version=version,
         binding=bound,
         args_hash=argument_hash(args),

@@ -69,7 +69,9 @@ class ForkWorkflow:
         task = replace(
             task,
             workspace="" if own else created.workspace,
-            workflow=replace(frozen, forked_from=run_id, untrusted=tuple(state.untrusted)),
+            workflow=replace(
+                frozen, forked_from=run_id, untrusted=tuple(state.untrusted), private=tuple(state.private)
+            ),
             parent=None,
         )
         return Forked(task, kept, created.workspace if own else "")

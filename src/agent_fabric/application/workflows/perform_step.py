@@ -15,6 +15,7 @@ from agent_fabric.domain.errors import FabricError, RecruitError
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.packs import STEPS
+from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.domain.workflow_events import ChildFinished
@@ -120,7 +121,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
         target=state.workspace,
         scopes=user_scopes(state),
         limits=own_limits(state),
-        untrusted=state.untrusted,
+        flow=flow_of(state),
         grants=state.grants,
         asked=made.asked,
         decided=made.decided,

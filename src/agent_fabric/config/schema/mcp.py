@@ -49,6 +49,9 @@ class MCPServerConfig(Settings):
     """Whether the program sees the run's workspace: not at all, read-only, or to work in; for `stdio`."""
     folders: Annotated[tuple[AbsolutePath, ...], Strict(strict=False)] = ()
     """Further folders that the program may read inside the sandbox; for `stdio`."""
+    private: bool = True
+    """Whether its answers must not reach the world: mail, tickets, databases. `false` for public knowledge, such as a
+    search in documentation: then its answers do not make other calls ask."""
     only_tools: Texts = ()
     """The server's tools that are offered; empty: all."""
     read_only_tools: Texts = ()

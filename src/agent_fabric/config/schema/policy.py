@@ -107,5 +107,8 @@ class PolicyConfig(Settings):
     """Allowlists for every call, a floor: agents can narrow them, never widen them."""
     agent_allowlists: Mapping[EntryKey, AllowlistConfig] = {}
     """Further allowlists for a specialist or agent, by its name. An agent's own file can have some, too."""
+    workspace_text: Literal["own", "exposed"] = "own"
+    """Whose text the files of a project folder are. `own`: yours. `exposed`: a stranger's, so that whatever a run there
+    wants to send out asks, as after reading a web page; the same as `--untrusted` for one run."""
     approval_timeout_s: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
     """How long a question to a person stays open; then the answer is no."""

@@ -72,6 +72,13 @@ class WebConfig(Settings):
     allow_hosts: AllowedHosts = ()
     """Hosts that may be read although they are on this machine or a private network: `wiki.corp`, `localhost:8080`,
     `10.1.2.3` or a network such as `10.0.0.0/8`. All other private addresses are refused."""
+    exposed_fetches: int = Field(default=20, ge=0, le=1_000)
+    """How many addresses that it found on pages and in search results a run may open without a question, once it has
+    read both untrusted text and private data. Addresses in the task do not count."""
+    exposed_searches: int = Field(default=20, ge=0, le=1_000)
+    """How many searches such a run may make without a question."""
+    exposed_query_chars: int = Field(default=200, ge=0, le=1_000)
+    """How long each of these searches may be."""
     max_bytes: int = Field(default=5_000_000, ge=1_000, le=100_000_000)
     """How much of a page is read, in bytes after decompression; the rest is left out."""
     timeout_s: float = Field(default=20.0, gt=0, le=3_600)

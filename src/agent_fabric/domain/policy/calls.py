@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_fabric.domain.allowlists import Allowlists
+from agent_fabric.domain.labels import NOTHING_READ, Flow
 from agent_fabric.domain.policy.globs import plain_path
+from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.verdicts import Ruling
 from agent_fabric.domain.tools import Effect
 
@@ -35,14 +37,31 @@ class ProposedCall:
     """Level of the box that it would run in."""
     scopes: frozenset[str] = frozenset()
     """Scopes of the user behind the run; empty: not limited."""
-    untrusted: tuple[str, ...] = ()
-    """Sources of untrusted text that the run has read, such as web pages."""
+    flow: Flow = NOTHING_READ
+    """What the run has read so far, and sent unasked."""
+    server: str = ""
+    """The tool server that carries it out, as `Flow` names it as a source."""
+    sends_to: str = ""
+    """Where its arguments go outside this machine: a tool server, the search engine. Empty: nowhere, or to `urls`."""
+    from_task: bool = False
+    """Every value of its arguments stands verbatim in the task."""
+    only_address: bool = True
+    """Nothing but its address leaves the machine, apart from values that stand in the task."""
+    reads_once: bool = False
+    """An address is fetched once in a run; later calls read what was kept."""
+    commands_reach: str = ""
+    """The hosts that a command in its box may reach; empty: none."""
     workspace: str = ""
     """The folder that relative paths begin at."""
     altered: frozenset[str] = frozenset()
     """Programs that files of the workspace can make do something else than their name says."""
     limits: tuple[Allowlists, ...] = ()
     """The agent's own allowlists, beside those of the policy."""
+
+    @property
+    def destination(self) -> str:
+        """Where the call would go outside this machine, for people."""
+        return self.sends_to or ", ".join(dict.fromkeys(filter(None, map(host_of, self.urls)))) or self.commands_reach
 
     def from_workspace(self, path: str) -> str:
         """Return a path without what leads to the workspace, if it lies in it."""

@@ -11,13 +11,14 @@ from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.dangers import catastrophe, hidden_program, odd_place
 from agent_fabric.domain.policy.environment import poisoned
 from agent_fabric.domain.policy.globs import plain_path
+from agent_fabric.domain.policy.outgoing import rule_command, rule_outgoing
+from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.removals import Removal, names_catastrophe
-from agent_fabric.domain.policy.sending import carries_data, is_trusted, named_sources, only_from
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
 
@@ -25,7 +26,9 @@ _PLAINLY = "Write the command plainly: every program by its literal name, one co
 _AGREE = "a person has to agree"
 
 
-def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tuple[str, ...]) -> Iterator[Ruling]:
+def floors(
+    profile: Profile, call: ProposedCall, part: Part, outgoing: OutgoingLimits, trusted_domains: tuple[str, ...]
+) -> Iterator[Ruling]:
     """Yield what holds whatever the rules say."""
     subject = part.subject
     if part.problem:
@@ -37,7 +40,7 @@ def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tu
     invocation = part.invocation
     if invocation is None:
         yield from _git_floors(call, part)
-        yield from _call_floors(call, part, trusted_domains)
+        yield from rule_outgoing(call, part, outgoing, trusted_domains)
         return
     if reason := catastrophe(invocation):
         yield Ruling(Verdict.BLOCK, f"{subject!r} is never run: {reason}.", "catastrophe", subject)
@@ -53,8 +56,7 @@ def floors(profile: Profile, call: ProposedCall, part: Part, trusted_domains: tu
         yield Ruling(Verdict.ASK, reason, "poisoned_environment", subject)
     if profile is Profile.WORKSPACE:
         yield from _workspace_floors(invocation, part)
-    if call.untrusted and (effect := sends(invocation)):
-        yield _sending(call, part, effect)
+    yield from rule_command(call, part, only_reads=only_reads(invocation), effect=sends(invocation))
 
 
 def unboxed(call: ProposedCall, part: Part) -> Iterator[Ruling]:
@@ -108,28 +110,6 @@ def _workspace_floors(invocation: Invocation, part: Part) -> Iterator[Ruling]:
     if invocation.name in BECOMES_SOMEBODY_ELSE:
         reason = f"{part.subject!r} would act as another user. Do without it."
         yield Ruling(Verdict.BLOCK, reason, "other_user", part.subject)
-
-
-def _call_floors(call: ProposedCall, part: Part, trusted_domains: tuple[str, ...]) -> Iterator[Ruling]:
-    if call.untrusted:
-        for url in call.urls:
-            if reason := carries_data(url, trusted_domains):
-                yield _sending(call, part, reason)
-                return
-        if call.sends and all(is_trusted(url, trusted_domains) for url in call.urls):
-            return
-        server = call.tool.split("__")[1] if call.tool.startswith("mcp__") and call.tool.count("__") > 1 else ""
-        if call.effect is Effect.LEAVES_SANDBOX and not (server and only_from(server, call.untrusted)):
-            yield _sending(call, part, "its effect leaves the box")
-
-
-def _sending(call: ProposedCall, part: Part, effect: str) -> Ruling:
-    reason = (
-        f"{part.subject!r} could send something out ({effect}), and this run has read untrusted text: "
-        f"{named_sources(call.untrusted)}. So {_AGREE}."
-    )
-    alike = f"{part.alike}, also after untrusted text" if part.alike else ""
-    return Ruling(Verdict.ASK, reason, "untrusted_text", part.subject, alike)
 
 
 def default(profile: Profile, call: ProposedCall, part: Part, allowed_commands: frozenset[str]) -> Ruling:

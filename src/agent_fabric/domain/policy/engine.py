@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Fit, Rule
@@ -51,6 +52,9 @@ class RulePolicy:
     agent_allowlists: Mapping[str, Allowlists] = field(default_factory=dict)
     """By agent; they narrow the floor, and never widen it."""
 
+    outgoing: OutgoingLimits = USUAL_LIMITS
+    """What a run that is exposed and private may still send unasked."""
+
     @property
     def named(self) -> Allowlists:
         """Programs that need no rule, and the paths and hosts of rules that allow. They are no limit."""
@@ -82,7 +86,8 @@ class RulePolicy:
         from agent_fabric.domain.policy.listed import refuse_unlisted  # noqa: PLC0415 - see above
 
         lists = self.limits_of(call.agent, call.limits)
-        said = [*limits, *refuse_unlisted(call, part, lists), *floors(profile, call, part, self._trusted_domains())]
+        fixed = floors(profile, call, part, self.outgoing, self._trusted_domains())
+        said = [*limits, *refuse_unlisted(call, part, lists), *fixed]
         ruled = (
             [] if part.problem else [ruling for rule in self.rules for ruling in _by_rule(rule, profile, call, part)]
         )

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from agent_fabric.domain.policy.sending import MAX_QUERY_CHARS
 from agent_fabric.domain.secrets import secrets_in
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_HEADER_CHARS: Final = 200
+"""A name or a version fits in; more would carry data."""
 _OTHER_METHOD: Final = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
 """Headers by which many servers take a request for one of another method."""
 
@@ -35,7 +36,7 @@ def request_from(args: Mapping[str, Any], *, url_argument: str, method_argument:
     reads = (
         method in _READING
         and not has_body
-        and carried <= MAX_QUERY_CHARS
+        and carried <= MAX_HEADER_CHARS
         and _OTHER_METHOD.isdisjoint(str(name).strip().lower() for name in given)
         and not secrets_in(args)
     )

@@ -39,6 +39,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
+from agent_fabric.domain.runs.labelling import begin_labels, note_call, note_exposed, note_private, note_result
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
@@ -159,10 +160,8 @@ def _begin(state: RunState, body: RunCreated) -> None:
     state.task = body.task
     state.workspace = body.workspace
     state.task_force_mode = body.task_force_mode
-    if body.task.parent is not None:
-        state.untrusted.extend(body.task.parent.untrusted)
+    begin_labels(state, body)
     if body.workflow is not None:
-        state.untrusted.extend(each for each in body.workflow.untrusted if each not in state.untrusted)
         state.workflow = _begin_workflow(state.run_id, body.workflow)
 
 
@@ -179,19 +178,18 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
     if event.lane is None and not isinstance(event.body, SignalReceived | TimerFired):
         _evolve_run(state, event)
     match event.body:
-        case ToolReturned() as body:
+        case ToolCalled() as body:
+            note_call(state, body.rule)
+        case ToolReturned() | ToolErred() as body:
             state.seconds += body.duration_s
-            _note_untrusted(state, body.origin, body.signals)
-        case ToolErred() as body:
-            state.seconds += body.duration_s
-            _note_untrusted(state, body.origin)
+            note_result(state, body)
         case ChildFinished() as body:
             state.prompt_tokens += body.prompt_tokens
             state.completion_tokens += body.completion_tokens
             if body.cost is not None:
                 state.cost = (state.cost or 0.0) + body.cost
-            for source in body.untrusted:
-                _note_untrusted(state, source)
+            note_exposed(state, body.untrusted)
+            note_private(state, body.private)
         case ApprovalDecided() as body:
             asked = next((each for each in workflow.asked if each.approval_id == body.approval_id), None)
             if asked is not None:
@@ -223,6 +221,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.attempt = body.attempt
             lane.began_with = body.args
             lane.worked = lane.worked or body.tool != FINISH_TASK
+            note_call(state, body.rule)
         case ToolReturned() as body:
             _take_result(state, lane, body)
         case ToolErred() as body:
@@ -329,13 +328,6 @@ def _note_egress(state: RunState, host: str) -> None:
         state.egress.append(host)
 
 
-def _note_untrusted(state: RunState, origin: str, signals: tuple[str, ...] = ()) -> None:
-    """Remember where text came from that nobody vouches for, and what was odd about it, for whoever is asked later."""
-    source = f"{origin} (signs of instructions: {', '.join(signals)})" if origin and signals else origin
-    if source and source not in state.untrusted:
-        state.untrusted.append(source)
-
-
 def _count(state: RunState, body: ModelAnswered) -> None:
     _note_egress(state, body.egress)
     state.prompt_tokens += body.usage.prompt_tokens
@@ -395,7 +387,7 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
         lane.wrote.update(body.wrote)
     if body.cites:
         state.cited_in_files.update(body.cites)
-    _note_untrusted(state, body.origin, body.signals)
+    note_result(state, body)
     _answer_call(lane, body.call_id, shown_result(body), body.repeated)
 
 
@@ -409,7 +401,7 @@ def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
     lane.idle_finishes += body.error_type == NO_WORK_DONE
     if body.proposal:
         lane.proposals.append(body.proposal)
-    _note_untrusted(state, body.origin)
+    note_result(state, body)
     # A call in doubt has not finished, so making it again is no repeat.
     forget = body.error_type == IN_DOUBT
     _answer_call(lane, body.call_id, shown_error(body), repeated=False, forget=forget)

@@ -147,6 +147,14 @@ class RunState:
     """What a person has agreed to until the run ends."""
     untrusted: list[str] = field(default_factory=list)
     """Where text came from that the run has read and nobody vouches for."""
+    private: list[str] = field(default_factory=list)
+    """What the run has read that the world must not have."""
+    addresses: set[str] = field(default_factory=set)
+    """Addresses that stood in what the run has read from outside."""
+    fetches: int = 0
+    """Calls that went unasked to one of them while the run was exposed and private."""
+    searches: int = 0
+    """Searches that went unasked while it was."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -216,4 +224,5 @@ def result_of(state: RunState) -> RunResult:
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,
         untrusted=tuple(state.untrusted),
+        private=tuple(state.private),
     )

@@ -101,6 +101,10 @@ class Parent:
     """How many runs are above."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
+    private: tuple[str, ...] = ()
+    """What the workflow had read by then that the world must not have."""
+    project: bool = True
+    """Whether the workspace was there before, with its owner's files."""
     root: RunId | None = None
     """The run above all others; None: the parent, as in logs before 0.5."""
 
@@ -120,6 +124,8 @@ class FrozenWorkflow:
     """The run whose results this one began with."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that nobody vouches for and that these results may hold."""
+    private: tuple[str, ...] = ()
+    """Where private data came from that these results may hold."""
     workflows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Definitions of the workflows that its steps call, and those of the ones that these call, by name."""
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -213,6 +219,8 @@ class RunResult:
     """The approvals that it waits for."""
     untrusted: tuple[str, ...] = ()
     """Where text came from that it has read and nobody vouches for."""
+    private: tuple[str, ...] = ()
+    """What it has read that the world must not have."""
 
 
 def root_of(parent: Parent | None) -> RunId | None:

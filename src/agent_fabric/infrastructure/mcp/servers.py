@@ -132,7 +132,7 @@ class ConnectedTools:
         listed, spec = self._offered[name]
         answer = answer_from(await self._sent(listed, spec, args, context))
         output, wrote = await self._with_files(answer, context)
-        return ToolResult(output=output, wrote=wrote, origin=self._server.name)
+        return ToolResult(output=output, wrote=wrote)
 
     async def release(self) -> None:
         """Give the connection back."""

@@ -21,6 +21,7 @@ _MAX_PROPERTIES: Final = 100
 _MAX_CHOICES: Final = 200
 _MAX_NOTE_CHARS: Final = 1_000
 _HASH_CHARS: Final = 6
+_MAX_COMMAND_CHARS: Final = 80
 
 _ODD_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _TYPES: Final = frozenset(("object", "array", "string", "boolean", "integer", "number", "null"))
@@ -61,6 +62,7 @@ def tool_spec(server: MCPServerConfig, tool: ListedTool) -> ToolSpec:
         effect = Effect.READS
     else:
         effect = Effect(server.effects.get(tool.name, Effect.LEAVES_SANDBOX))
+    identity = f"{server.name} ({server.url or ' '.join(server.command)[:_MAX_COMMAND_CHARS]})"
     return ToolSpec(
         name=tool_name(server.name, tool.name),
         description=clean_text(tool.description, MAX_DESCRIPTION_CHARS) or f"The tool {tool.name!r} of {server.name}.",
@@ -69,7 +71,15 @@ def tool_spec(server: MCPServerConfig, tool: ListedTool) -> ToolSpec:
         timeout_s=server.call_timeout_s,
         url_argument=_url_argument(parameters),
         trust=Trust.MCP,
+        server=identity,
+        sends_to=f"the tool server {identity}" if _reaches_out(server) else "",
+        private=server.private,
     )
+
+
+def _reaches_out(server: MCPServerConfig) -> bool:
+    """Tell whether what a server is told may leave this machine; a program in its box without network keeps it."""
+    return server.transport != "stdio" or server.trusted or server.network
 
 
 def clean_text(text: str, limit: int) -> str:

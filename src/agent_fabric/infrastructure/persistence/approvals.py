@@ -27,7 +27,10 @@ _WORDS = {
     ApprovalStatus.EXPIRED: "expired",
     ApprovalStatus.CANCELLED: "cancelled with its run",
 }
-_ON_THE_CARD = ("question", "reason", "rule", "subject", "alike", "agent", "target", "sandbox", "untrusted")
+_ON_THE_CARD = (
+    *("question", "reason", "rule", "subject", "alike", "agent", "target", "sandbox"),
+    *("untrusted", "private", "destination"),
+)
 _ALSO = ("policy_version", "args_hash")
 
 
@@ -247,5 +250,7 @@ _UNREADABLE: Mapping[str, Any] = {
     "question": Question.MAY_IT_RUN,
     "alike": "",
     "untrusted": (),
+    "private": (),
+    "destination": "",
 }
 """What is shown of a question if the key of its run is not here."""

@@ -16,8 +16,10 @@ from agent_fabric.config.files import user_folder
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import AllowlistConfig, PolicyConfig
 from agent_fabric.config.schema.shell import ShellConfig
+from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
 from agent_fabric.domain.policy.rules import Rule
@@ -28,7 +30,12 @@ BUILT_IN = "builtin-2"
 
 
 def policy_from(
-    policy: PolicyConfig, shell: ShellConfig, *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+    policy: PolicyConfig,
+    shell: ShellConfig,
+    web: WebConfig,
+    *,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> RulePolicy:
     """Return the policy in force; relative files are looked for in `folder`, the fabric folder.
 
@@ -47,6 +54,9 @@ def policy_from(
             profile=Profile(policy.profile),
             allowed_commands=base | frozenset(shell.extra_commands),
             capabilities={agent: frozenset(own) for agent, own in policy.capabilities.items()},
+            outgoing=OutgoingLimits(
+                fetches=web.exposed_fetches, searches=web.exposed_searches, query_chars=web.exposed_query_chars
+            ),
             floor=_allowlists(policy.allowlist, "the configuration"),
             agent_allowlists={
                 agent: _allowlists(each, f"the configuration for {agent}")

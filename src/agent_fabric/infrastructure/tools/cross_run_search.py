@@ -8,6 +8,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
+from agent_fabric.domain.labels import OTHER_RUNS
 from agent_fabric.domain.research import moment
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
@@ -49,7 +50,12 @@ class CrossRunSearch:
         records = [record for record in found if record.run_id != context.run_id][:limit]
         at = self.clock.now()
         sources = [await self.snapshots.keep(_page(record), fetched_at=at) for record in records]
-        return ToolResult(output={"query": query, "runs": [_shown(each) for each in records]}, sources=tuple(sources))
+        return ToolResult(
+            output={"query": query, "runs": [_shown(each) for each in records]},
+            sources=tuple(sources),
+            exposes=OTHER_RUNS if records else "",
+            private=OTHER_RUNS if records else "",
+        )
 
 
 def _shown(record: RunRecord) -> dict[str, Any]:

@@ -54,6 +54,7 @@ HTTP_REQUEST = ToolSpec(
     url_argument="url",
     method_argument="method",
     trust=Trust.WEB,
+    local_arguments=("method", "query", "timeout", "accept_status", "max_bytes"),  # the query is part of the address
 )
 
 

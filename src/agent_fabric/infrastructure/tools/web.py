@@ -16,7 +16,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.research import moment, with_evidence, with_failure, with_hits, with_page
 from agent_fabric.domain.sources import Source
-from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
+from agent_fabric.domain.tools import SEARCH_ENGINE, Effect, ToolContext, ToolResult, ToolSpec, Trust, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.tables import WorkspaceTable
 from agent_fabric.infrastructure.web.url_syntax import MAX_URL_CHARS, problem_with
@@ -39,6 +39,8 @@ WEB_SEARCH = ToolSpec(
     effect=Effect.IDEMPOTENT,
     timeout_s=30.0,
     trust=Trust.WEB,
+    local_arguments=("max_results",),
+    sends_to=SEARCH_ENGINE,
 )
 
 FETCH_URL = ToolSpec(
@@ -56,6 +58,8 @@ FETCH_URL = ToolSpec(
     timeout_s=60.0,
     url_argument="url",
     trust=Trust.WEB,
+    local_arguments=("offset", "reason"),
+    reads_once=True,
 )
 
 RECORD_EVIDENCE = ToolSpec(

@@ -32,10 +32,12 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     NetworkAllowed,
+    Untrusted,
     Verbose,
     Workspace,
     configuration,
     fabric_root,
+    strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
@@ -144,6 +146,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: NetworkAllowed = True,
     here: Here = False,
+    untrusted: Untrusted = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
@@ -160,12 +163,13 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric agents run summariser -i text=@notes.md --json
     """  # noqa: D301 - the mark makes lines stay as they are
     url = server_of(workspace, server, local_only=here)
+    overrides = strangers_text(untrusted, here=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
         return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
-    loaded = configuration(root)
+    loaded = configuration(root, overrides)
     agent = open_agents(root, loaded.config).get(name)
     task = task_for_agent(
         loaded.config,

@@ -43,8 +43,12 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, wanted by {plain(card.agent)}",
         f"  run:   {card.run_id}",
     ]
+    if card.destination:
+        lines.append(f"  to:    {plain(card.destination)}")
     if card.untrusted:
         lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
+    if card.untrusted and card.private:
+        lines.append(f"  {styled('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
     if card.status is ApprovalStatus.PENDING:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines.append(f"  until: {when(card.expires_at)}")

@@ -23,7 +23,22 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the mo
 Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, whatever `encryption` says.")]
 Here = Annotated[bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")]
 NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the network.")]
+Untrusted = Annotated[
+    bool,
+    typer.Option("--untrusted", help="With --here: the project is a stranger's, so what a run there sends out asks."),
+]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
+
+
+def strangers_text(untrusted: bool, *, here: bool) -> dict[str, object]:
+    """Return the settings for a run in a project whose files the owner did not write.
+
+    Raises:
+        ConfigError: the run does not work in a project.
+    """
+    if untrusted and not here:
+        raise ConfigError("--untrusted is about the files of a project", hint="Use it together with --here.")
+    return {"policy": {"workspace_text": "exposed"}} if untrusted else {}
 
 
 def require_a_person() -> None:

@@ -148,7 +148,7 @@ async def _simulated(workspace: str | None, text: str, file: Path, since: float)
 def _policy(workspace: str | None) -> RulePolicy:
     root = fabric_root(workspace)
     config = configuration(root).config
-    return policy_from(config.policy, config.shell, folder=root)
+    return policy_from(config.policy, config.shell, config.web, folder=root)
 
 
 def _print_parts(checked: Json) -> None:

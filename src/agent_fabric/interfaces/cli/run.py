@@ -23,10 +23,12 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     NetworkAllowed,
+    Untrusted,
     Verbose,
     Workspace,
     configuration,
     fabric_root,
+    strangers_text,
 )
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of
 
@@ -54,6 +56,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         bool, typer.Option("--explain-routing", help="Explain why these specialists were chosen.")
     ] = False,
     here: Here = False,
+    untrusted: Untrusted = False,
     encrypt: Encrypt = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -76,9 +79,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         priority=priority,
         encrypt=encrypt,
     )
+    overrides = strangers_text(untrusted, here=here)
     url = server_of(workspace, server, local_only=here or no_ensure)
     if url is None:
-        job = _here(wish, fabric_root(workspace), on_project=here, no_ensure=no_ensure)
+        job = _here(wish, fabric_root(workspace), overrides, on_project=here, no_ensure=no_ensure)
     else:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(no_ensure, "--no-ensure does not work with a server", hint="The server's configuration decides this.")
@@ -86,9 +90,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     return drive_in_foreground(job, verbose=verbose, as_json=as_json, explain_routing=explain_routing)
 
 
-def _here(wish: TaskRequest, root: Path, *, on_project: bool, no_ensure: bool) -> Job:
+def _here(wish: TaskRequest, root: Path, overrides: dict[str, object], *, on_project: bool, no_ensure: bool) -> Job:
     """Let this machine do the task."""
-    overrides: dict[str, object] = {}
     if wish.max_steps is not None:
         overrides["budget"] = {"max_steps": wish.max_steps}
     if wish.task_force_mode is not None:

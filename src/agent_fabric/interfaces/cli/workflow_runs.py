@@ -26,11 +26,13 @@ from agent_fabric.interfaces.cli.options import (
     Here,
     NetworkAllowed,
     RunIdArgument,
+    Untrusted,
     Verbose,
     Workspace,
     configuration,
     existing_root,
     fabric_root,
+    strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
@@ -59,6 +61,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that agents use.")] = None,
     network_allowed: NetworkAllowed = True,
     here: Here = False,
+    untrusted: Untrusted = False,
     encrypt: Encrypt = False,
     verbose: Verbose = False,
     workspace: Workspace = None,
@@ -76,6 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
       fabric workflow run ./triage.yaml --inputs inputs.json --json
     """  # noqa: D301 - the mark makes lines stay as they are
     url = server_of(workspace, server, local_only=here or is_file(name))
+    overrides = strangers_text(untrusted, here=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
         refuse_if(
@@ -92,7 +96,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         job = run_there(url, name, given, model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
         return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
-    loaded = configuration(root)
+    loaded = configuration(root, overrides)
     workflows = open_workflows(root, loaded.config)
     workflow = sound(find(workflows, name))
     definition = workflow.definition

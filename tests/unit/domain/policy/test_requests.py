@@ -7,6 +7,7 @@ import pytest
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
@@ -17,7 +18,11 @@ ALLOWED = Rule(id="hooks", verdict=Verdict.ALLOW, domains=("hooks.example.org",)
 
 
 def judged(
-    args: dict[str, Any], *rules: Rule, untrusted: tuple[str, ...] = (), profile: Profile = Profile.WORKSPACE
+    args: dict[str, Any],
+    *rules: Rule,
+    untrusted: tuple[str, ...] = (),
+    private: tuple[str, ...] = (),
+    profile: Profile = Profile.WORKSPACE,
 ) -> Ruling:
     site = CallSite(
         run_id=RunId("r"),
@@ -26,7 +31,7 @@ def judged(
         agent="workflow",
         target="/w",
         scopes=frozenset(),
-        untrusted=untrusted,
+        flow=Flow(exposed=untrusted, private=private),
     )
     call = proposed(HTTP_REQUEST, {"url": "https://api.example.org/x", **args}, site, "A")
     return RulePolicy(rules=rules, profile=profile).judge(call)
@@ -85,10 +90,11 @@ def test_a_rule_allows_to_send_to_its_hosts_and_to_no_others(args: dict[str, Any
         assert judged({**args, "url": url}, ALLOWED, untrusted=untrusted).verdict is Verdict.ASK
 
 
-def test_after_untrusted_text_an_address_must_not_carry_much() -> None:
-    much = {"query": {"data": "x" * 300}}
-    assert judged(much).verdict is Verdict.ALLOW
-    assert judged(much, untrusted=("web: x",)).verdict is Verdict.ASK
+def test_after_untrusted_text_and_private_data_a_composed_address_asks() -> None:
+    composed = {"query": {"data": "x"}}
+    assert judged(composed).verdict is Verdict.ALLOW
+    assert judged(composed, untrusted=("web: x",)).verdict is Verdict.ALLOW
+    assert judged(composed, untrusted=("web: x",), private=("files",)).rule == "private_data"
 
 
 def test_what_is_agreed_to_for_a_run_is_one_method_at_one_host() -> None:

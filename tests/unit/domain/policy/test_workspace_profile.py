@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
@@ -20,7 +21,7 @@ def judge(command: str, *, level: str = "A", policy: RulePolicy = POLICY, untrus
             effect=Effect.CHANGES_WORKSPACE,
             command=command,
             sandbox=level,
-            untrusted=untrusted,
+            flow=Flow(exposed=untrusted),
         )
     )
 

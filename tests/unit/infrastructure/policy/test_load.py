@@ -7,6 +7,7 @@ import pytest
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.policy import PolicyConfig
 from agent_fabric.config.schema.shell import ShellConfig
+from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
@@ -35,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def load(folder: Path, *, shell: ShellConfig | None = None, **settings: object) -> RulePolicy:
     environ = {"HOME": str(folder.parent.parent / "home")}
     config = PolicyConfig.model_validate(settings)
-    return policy_from(config, shell or ShellConfig(), folder=folder, environ=environ)
+    return policy_from(config, shell or ShellConfig(), WebConfig(), folder=folder, environ=environ)
 
 
 def judge(policy: RulePolicy, command: str) -> Ruling:

@@ -303,6 +303,8 @@ STEPS: dict[str, Any] = {
         "lane": "outer",
         "level": 1,
         "untrusted": (),
+        "private": (),
+        "project": True,
         "root": None,
     },
     "steps": {

@@ -1,0 +1,148 @@
+"""What may leave the machine unasked: the one rule over the two labels of `labels`.
+
+While a run is exposed and private, an outgoing call goes unasked only if it cannot carry data: its address stood
+verbatim in the task, or in what was read (a bounded number of times), or its arguments stood in the task. Everything
+that the model composed asks. What a call would *do* outside asks as soon as the run is exposed.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from agent_fabric.domain.labels import address_key, stands_in_task
+from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.globs import domain_fits
+from agent_fabric.domain.policy.hosts import host_of
+from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
+from agent_fabric.domain.policy.parts import Part
+from agent_fabric.domain.policy.rule_names import ADDRESS_READ, SEARCHED
+from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.tools import SEARCH_ENGINE, Effect
+
+_AGREE: Final = "a person has to agree"
+_PLACEHOLDER: Final = re.compile(r"\[secret(?:[: ][^\]\n]{1,200})?\]")
+
+
+def rule_outgoing(
+    call: ProposedCall, part: Part, limits: OutgoingLimits, trusted_domains: Sequence[str]
+) -> Iterator[Ruling]:
+    """Yield what holds for a call that may carry something out, whatever the rules say."""
+    if not leaves(call):
+        return
+    if found := _PLACEHOLDER.search(_text_of(call.args)):
+        reason = f"{part.subject!r} would send {found[0]}, which stands for a secret"
+        yield Ruling(Verdict.ASK, f"{reason}: {_AGREE}.", "secret_in_arguments", part.subject)
+    if not call.flow.exposed or _goes_to_trusted(call, trusted_domains):
+        return
+    if carries_data(call) and call.flow.private_beside(call.server):
+        yield _rule_on_data(call, part, limits)
+    if call.effect is Effect.LEAVES_SANDBOX and not _only_from(call.server, call.flow.exposed):
+        reason = f"{part.subject!r} has an effect outside of the box, and this run has read untrusted text"
+        yield _asking(part, f"{reason}: {named(call.flow.exposed)}", "untrusted_text")
+
+
+def leaves(call: ProposedCall) -> bool:
+    """Tell whether a call reaches outside of the box."""
+    return bool(call.urls or call.sends_to) or call.effect is Effect.LEAVES_SANDBOX
+
+
+def carries_data(call: ProposedCall) -> bool:
+    """Tell whether a call can carry something out of the machine; a tool server in a box without network cannot."""
+    return bool(call.sends_to) if call.server else leaves(call)
+
+
+def rule_command(call: ProposedCall, part: Part, *, only_reads: bool, effect: str) -> Iterator[Ruling]:
+    """Yield what holds for a command that may carry something out; `effect` says how it does, if that is known."""
+    if not call.flow.exposed:
+        return
+    if effect:
+        reason = f"{part.subject!r} could send something out ({effect}), and this run has read untrusted text"
+        yield _asking(part, f"{reason}: {named(call.flow.exposed)}", "untrusted_text")
+    elif call.commands_reach and call.flow.private and not only_reads:
+        yield _asking(part, f"{part.subject!r} could send something to {call.commands_reach}. {_read(call)}")
+
+
+def is_trusted(url: str, allowed_domains: Iterable[str]) -> bool:
+    """Tell whether a rule allows the host that an address names."""
+    host = host_of(url)
+    return bool(host) and any(domain_fits(domain, host) for domain in allowed_domains)
+
+
+def named(sources: Iterable[str], most: int = 3) -> str:
+    """Name sources in a sentence."""
+    sources = tuple(dict.fromkeys(sources))
+    shown = ", ".join(sources[:most])
+    return shown + (f" and {len(sources) - most} more" if len(sources) > most else "")
+
+
+def _rule_on_data(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Ruling:
+    """Rule on a call while both labels hold."""
+    if call.sends_to == SEARCH_ENGINE:
+        return _rule_on_search(call, part, limits)
+    if call.sends_to:
+        if call.effect is Effect.READS and call.from_task:
+            return Ruling(Verdict.ALLOW, "Its arguments stand in the task.", "arguments_in_task", part.subject)
+        return _asking(part, f"{part.subject!r} would send what the model wrote to {call.sends_to}. {_read(call)}")
+    if call.urls and not call.sends:
+        return _rule_on_addresses(call, part, limits)
+    return _asking(part, f"{part.subject!r} would send what the model wrote. {_read(call)}")
+
+
+def _rule_on_search(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Ruling:
+    size = sum(len(_text_of(value)) for value in call.args.values())
+    if size > limits.query_chars:
+        why = f"has {size} characters, more than web.exposed_query_chars ({limits.query_chars})"
+    elif call.flow.searches >= limits.searches:
+        why = f"comes after {limits.searches} others, as many as web.exposed_searches allows"
+    else:
+        return Ruling(Verdict.ALLOW, "Searches go to the engine that the owner chose.", SEARCHED, part.subject)
+    return _asking(part, f"This search {why}. {_read(call)}")
+
+
+def _rule_on_addresses(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Ruling:
+    flow, chosen = call.flow, False
+    for url in call.urls:
+        key = address_key(url)
+        if (stands_in_task(url, flow.task) and call.only_address) or (call.reads_once and key in flow.fetched):
+            continue
+        if key not in flow.addresses or not call.only_address:
+            said = "has an address that the model composed" if call.only_address else "carries more than an address"
+            return _asking(part, f"{part.subject!r} {said}: it stood neither in the task nor on a page. {_read(call)}")
+        if flow.fetches >= limits.fetches:
+            used = f"{part.subject!r} comes after {limits.fetches} pages, as many as web.exposed_fetches allows"
+            return _asking(part, f"{used}. {_read(call)}")
+        chosen = True
+    if chosen:
+        return Ruling(Verdict.ALLOW, "Its address stood in what the run has read.", ADDRESS_READ, part.subject)
+    return Ruling(Verdict.ALLOW, "Its address stands in the task.", "address_in_task", part.subject)
+
+
+def _asking(part: Part, reason: str, rule: str = "private_data") -> Ruling:
+    kind = f"{part.alike}, also after untrusted text" if part.alike else ""
+    return Ruling(Verdict.ASK, f"{reason}. So {_AGREE}.", rule, part.subject, kind)
+
+
+def _read(call: ProposedCall) -> str:
+    flow = call.flow
+    return f"This run has read private data ({named(flow.private)}) and untrusted text ({named(flow.exposed)})"
+
+
+def _goes_to_trusted(call: ProposedCall, trusted_domains: Sequence[str]) -> bool:
+    return not call.server and bool(call.urls) and all(is_trusted(url, trusted_domains) for url in call.urls)
+
+
+def _only_from(server: str, sources: Iterable[str]) -> bool:
+    """Tell whether all untrusted text came from the very server that the call goes to."""
+    return bool(server) and all(source == server or source.startswith(f"{server} (signs") for source in sources)
+
+
+def _text_of(value: object) -> str:
+    match value:
+        case str():
+            return value
+        case dict():
+            return "\n".join(f"{key}\n{_text_of(item)}" for key, item in value.items())
+        case list() | tuple():
+            return "\n".join(map(_text_of, value))
+        case _:
+            return ""
