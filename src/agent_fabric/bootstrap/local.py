@@ -38,13 +38,16 @@ from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
+from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key
+from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.policy.load import policy_from
@@ -227,6 +230,7 @@ def build_local(
 
         return performing_steps(fabric, config, watched)
 
+    files = ExposedFiles(records.layout.exposed_files)
     perform = Perform(
         registry=registry,
         recruit=recruiting(config, models, model_turn, left_out or {}),
@@ -243,6 +247,7 @@ def build_local(
             secrets.for_workflows,
             known,
             _commands_reach(config),
+            files,
             policy.limits_of,
             _altered_programs,
         ),
@@ -273,7 +278,7 @@ def build_local(
             policy_profile=policy.profile.value,
             fabric_version=__version__,
             injection_signals=injection_signals,
-            workspace_exposes=config.policy.workspace_text == "exposed",
+            untrusted_files=partial(_untrusted_files, config, files),
             encrypts=partial(encrypted_by, config.encryption),
         ),
         resume_run=ResumeRun(
@@ -337,6 +342,13 @@ def _commands_reach(config: FabricConfig) -> str:
     if config.shell.network != "allowlist":
         return ""
     return ", ".join((*config.egress.allow_domains, *config.egress.allow_hosts)[:_MAX_NAMED_HOSTS])
+
+
+def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, workspace: str) -> str:
+    """Say why a run in a project folder begins with strangers' text: all its files, or what it tells all agents."""
+    if config.policy.workspace_text == "exposed":
+        return WORKSPACE_FILES
+    return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
 
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:

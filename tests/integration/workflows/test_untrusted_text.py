@@ -33,11 +33,11 @@ def reading(at: Site, step: str = "read") -> dict[str, Any]:
 
 
 def sending(at: Site, **more: Any) -> dict[str, Any]:
-    """Return a step that carries something out, though it only reads."""
+    """Return a step that acts outside; a rule allows it, unless untrusted text was read before."""
     return {
         "id": "send",
         "action": "http-request",
-        "inputs": {"url": at.url("/page"), "query": {"q": "x" * 300}},
+        "inputs": {"url": at.url("/page"), "method": "POST"},
         **more,
     }
 
@@ -49,7 +49,8 @@ def calling(step: str, workflow: str, **more: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def _started(folder: Path, at: Site) -> AsyncIterator[tuple[LocalFabric, Workflows]]:
     async with ScriptedModel(Script(turns=())) as model:
-        configured = settings(model.base_url, web={"allow_hosts": [at.host]})
+        rules = [{"id": "requests", "verdict": "allow", "tools": ["http_request"]}]
+        configured = settings(model.base_url, web={"allow_hosts": [at.host]}, policy={"rules": rules})
         async with local_fabric(folder, configured) as fabric:
             yield fabric, open_workflows(folder / ".fabric", read_config({}, overrides=configured).config)
 

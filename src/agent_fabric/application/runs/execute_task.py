@@ -11,7 +11,6 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
@@ -36,8 +35,8 @@ class ExecuteTask:
     policy_profile: str = ""
     injection_signals: Callable[[str], tuple[str, ...]] = lambda _: ()
     """Finds signs that a task holds somebody else's instructions; a signal for the record, never the defence."""
-    workspace_exposes: bool = False
-    """Whether the files of a project folder are strangers' text."""
+    untrusted_files: Callable[[RunId, str], str] = lambda *_: ""
+    """Says why what a project tells all agents is strangers' text; empty: it is not."""
     encrypts: Callable[[Task], bool] = lambda _: False
     """Tells whether the run of a task is encrypted although the task does not ask for it."""
 
@@ -102,6 +101,9 @@ class ExecuteTask:
             return True
         return await self.workspaces.prepare(run_id, at=task.workspace)
 
+    def _untrusted(self, run_id: RunId, task: Task) -> str:
+        return self.untrusted_files(run_id, task.workspace) if task.workspace else ""
+
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""
         secrets = self.drive.secrets
@@ -134,7 +136,7 @@ class ExecuteTask:
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
                 project=bool(task.workspace) if task.parent is None else task.parent.project,
-                untrusted=(WORKSPACE_FILES,) if task.workspace and self.workspace_exposes else (),
+                untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
                 conversation=task.conversation,
             ),
         )

@@ -32,6 +32,7 @@ from agent_fabric.domain.runs.decide import given_up
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 
@@ -219,6 +220,7 @@ def _instructions(pack: SpecialistPack, *, compact: bool) -> tuple[str, tuple[To
 def _site(state: RunState, lane: Lane) -> CallSite:
     return CallSite(
         run_id=state.run_id,
+        root=root_of(state.task.parent) if state.task is not None else None,
         lane=lane.lane_id,
         step=lane.answers,
         attempt=lane.attempt,

@@ -17,6 +17,8 @@ class CallSite:
     """What the run knows about a call beside the call itself."""
 
     run_id: RunId
+    root: RunId | None = None
+    """The run above all others that it works for; None: it works for no other."""
     lane: LaneId
     step: int
     attempt: int = 0

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from agent_fabric.application.ports.clock import Clock
+from agent_fabric.application.ports.file_origins import FileOrigins
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
@@ -19,7 +20,7 @@ from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.labels import NO_BOX, values_stand_in
+from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES, values_stand_in
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.programs import BOXES
@@ -60,6 +61,8 @@ class InvokeTool:
     """Learns each value that is used, so that no later event holds it."""
     commands_reach: str = ""
     """The hosts that commands in the box may reach; empty: none."""
+    files: FileOrigins | None = None
+    """Remembers whose text the files of project folders are."""
     limits_of: Callable[[str, tuple[Allowlists, ...]], tuple[Allowlists, ...]] = lambda _, own: own
     """Returns every allowlist that holds for an agent with allowlists of its own."""
     altered_programs: Callable[[str], frozenset[str]] = lambda _: frozenset()
@@ -113,7 +116,8 @@ class InvokeTool:
 
         context = self._with_limits(context, site)
 
-        terms = _Terms(limit_chars or self.max_output_chars, site.secrets, edited, sandbox in BOXES)
+        exposes = self._note_files(spec, judged, site)
+        terms = _Terms(limit_chars or self.max_output_chars, site.secrets, edited, sandbox in BOXES, exposes)
 
         async def effect() -> Sequence[Body]:
             return await self._execute(call, spec, args, pack, context, terms)
@@ -151,6 +155,18 @@ class InvokeTool:
             domain_allowlist=next((each.domains for each in lists if each.domains), ()),
             limits=limits,
         )
+
+    def _note_files(self, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
+        """Return why the files that a call may read are strangers' text, or note that it may make them so."""
+        if self.files is None or WORKSPACE_FILES not in site.flow.private:
+            return ""
+        if not site.flow.exposed:
+            paths = [call.from_workspace(path) for path in call.paths] or ["."]
+            vouched = spec.trust.vouched_for
+            return self.files.exposing(site.target, paths, reader=site.run_id) if vouched else ""
+        if spec.effect is not Effect.READS:
+            self.files.may_write(site.target, site.run_id, site.root or site.run_id)
+        return ""
 
     async def remember_secrets(self, names: frozenset[str]) -> None:
         """Keep the values of secrets out of the log from now on, though no call uses them yet; some may be missing.
@@ -208,7 +224,7 @@ class InvokeTool:
         context: ToolContext,
         terms: "_Terms",
     ) -> Sequence[Body]:
-        limit_chars, secrets, edited, boxed = terms
+        limit_chars, secrets, edited, boxed, exposes = terms
         started = self.clock.monotonic()
         shown = _Shown()
 
@@ -219,7 +235,7 @@ class InvokeTool:
                 error_message=hide_shapes(message),
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
-                origin=_origin(spec),
+                origin=_origin(spec, exposes),
                 private=_private(spec, boxed=boxed),
                 duration_s=self.clock.monotonic() - started,
             )
@@ -236,6 +252,7 @@ class InvokeTool:
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
+            result = replace(result, exposes=result.exposes or exposes)
             return (await self._returned(call, spec, result, took_s, limit_chars, boxed=boxed),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -310,7 +327,7 @@ class InvokeTool:
             wrote=result.wrote,
             cites=result.cites,
             trust=spec.trust,
-            origin=_origin(spec, result),
+            origin=_origin(spec, result.exposes, result.origin),
             private=result.private or _private(spec, boxed=boxed),
             signals=await self._signs_in(words_in(output)),
             duration_s=duration_s,
@@ -324,6 +341,8 @@ class _Terms(NamedTuple):
     secrets: frozenset[str]
     edited: bool
     boxed: bool
+    exposes: str
+    """Why the files that it may read are strangers' text."""
 
 
 @dataclass(slots=True)
@@ -343,12 +362,9 @@ class _Shown:
         return replace(result, output=defused(result.output), error=self.text(result.error))
 
 
-def _origin(spec: ToolSpec, result: ToolResult | None = None) -> str:
+def _origin(spec: ToolSpec, exposes: str, origin: str = "") -> str:
     """Say where text came from that nobody vouches for; empty: the owner or the workspace wrote it."""
-    if spec.trust.vouched_for:
-        return result.exposes if result is not None else ""
-    said = spec.server or (result.origin if result is not None else "") or spec.name
-    return f"{spec.trust.value}: {said}"
+    return exposes if spec.trust.vouched_for else f"{spec.trust.value}: {spec.server or origin or spec.name}"
 
 
 def _private(spec: ToolSpec, *, boxed: bool) -> str:

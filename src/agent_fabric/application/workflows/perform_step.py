@@ -17,6 +17,7 @@ from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.packs import STEPS
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.domain.workflow_events import ChildFinished
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild
@@ -113,6 +114,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
     made = state.workflow.call_of(lane)
     return CallSite(
         run_id=state.run_id,
+        root=root_of(state.task.parent) if state.task is not None else None,
         lane=lane,
         step=made.number,
         attempt=made.attempt,

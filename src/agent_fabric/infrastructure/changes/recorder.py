@@ -15,6 +15,7 @@ from agent_fabric.domain.changes import Entry, FolderSnapshot
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_atomically
+from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.folder_locks import FolderHold, FolderLocks
 from agent_fabric.infrastructure.changes.folder_snapshots import (
     MAX_ENTRIES,
@@ -57,6 +58,7 @@ class ChangeRecorder:
         self._layout = layout
         self.locks = FolderLocks(layout.changes / "locks")
         self.objects = Objects(layout.changes / "objects")
+        self.exposed = ExposedFiles(layout.exposed_files)
 
     def begin(self, run_id: RunId, folder: Path) -> OpenDrive:
         """Lock a project folder for a run and keep what is in it. Blocks: seconds for a large folder's first time.
@@ -102,6 +104,7 @@ class ChangeRecorder:
             data = dump_snapshot(after)
             write_atomically(self._layout.changes_of(drive.run_id) / f"{drive.number:04}-after.z", data)
             self._remember(drive.folder, data)
+            self.exposed.wrote(str(drive.folder), drive.run_id, drive.before, after)
         except TooManyFiles:
             raise _too_many(drive.folder) from None
         except OSError as problem:

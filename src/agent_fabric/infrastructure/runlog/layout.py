@@ -71,6 +71,11 @@ class Layout:
         """What files of project folders held before runs changed them."""
         return self.root / "changes"
 
+    @property
+    def exposed_files(self) -> Path:
+        """Which files of project folders were written after untrusted text had been read."""
+        return self.changes / "exposed"
+
     def changes_of(self, run_id: RunId) -> Path:
         """How the run's project folder stood before and after."""
         return self.root / "runs" / run_id / "changes"
