@@ -88,7 +88,7 @@ class ExposedFiles:
     def _add(self, workspace: str, line: Mapping[str, Any]) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._file(workspace).open("a", encoding="utf-8") as file:
-            file.write(f"{json.dumps(line, separators=(',', ':'))}\n")
+            file.write(f"\n{json.dumps(line, separators=(',', ':'))}\n")  # a crash may have cut the line before
             file.flush()
             os.fsync(file.fileno())
 
