@@ -63,7 +63,9 @@ async def test_the_rules_in_force_are_shown_with_their_origin(tmp_path: Path) ->
     assert shown["profile"] == "node"
     assert [(rule["id"], rule["commands"]) for rule in shown["rules"]] == [("no-cat", ["cat"])]
     assert shown["rules"][0]["origin"].endswith("team.json")
-    assert "no-cat" in (await command("policy", "show")).out
+    text = (await command("policy", "show")).out
+    assert "no-cat" in text
+    assert "only reads runs without a question; everything else asks" in text
 
 
 async def test_past_calls_are_decided_once_more(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,15 @@ from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.browser.chromium import ChromiumLaunch, find_chromium
+from agent_fabric.infrastructure.browser.session import ChromiumBrowser
 from agent_fabric.infrastructure.egress.limits import EgressRefusal
+from agent_fabric.infrastructure.egress.policy import browser_policy
+from agent_fabric.infrastructure.egress.proxy import EgressProxy
 from agent_fabric.infrastructure.packs.browser_pack import BrowserParts
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from integration.browser.pages import CHROMIUM, Routes, browsing, served
-from integration.egress.wire import listening
+from integration.egress.wire import Net, listening
 
 OTTERS = """<title>Otters</title>
 <h1>Sea otters</h1>
@@ -330,3 +334,26 @@ def test_a_launch_has_a_profile_of_its_own_and_an_empty_environment() -> None:
         one.remove()
         two.remove()
     assert not one.folder.path.exists()
+
+
+async def test_the_browser_looks_up_no_host_by_itself() -> None:
+    foreign, names = asyncio.Event(), list[str]()
+
+    class Watched(Net):
+        async def lookup(self, host: str, port: int) -> Sequence[str]:
+            if host != "site.test":
+                names.append(host)
+                foreign.set()
+            return await super().lookup(host, port)
+
+    async with served({"/": "<title>Otters</title>"}) as site:
+        config = BrowserConfig(enabled=True, executable=CHROMIUM)
+        net, policy = Watched({"site.test": ["127.0.0.2"]}), browser_policy(config, (f"site.test:{site.port}",))
+        browser = ChromiumBrowser(config, lambda: EgressProxy(policy, loopback=True, lookup=net.lookup))
+        try:
+            assert (await browser.open(site.url(host="site.test"), timeout_s=30)).title == "Otters"
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(foreign.wait(), 6)  # its own requests come within the first seconds
+        finally:
+            await browser.aclose()
+    assert names == []

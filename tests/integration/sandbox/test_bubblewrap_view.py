@@ -51,6 +51,7 @@ async def test_protected_files_that_exist_can_be_read_and_not_changed(workspace:
 @pytest.mark.proves("AF-120")
 async def test_what_a_command_makes_at_a_protected_name_is_put_aside_and_told(workspace: Path) -> None:
     (workspace / ".git").mkdir()
+    (workspace / ".yarn").mkdir()
     made = [name for name in PROTECTED_AT_TOP if name != ".git/config"]
     async with box(workspace) as sandbox:
         outcome = await sandbox.run_command("; ".join(f"echo evil > {name}" for name in made), timeout_s=30)
@@ -62,6 +63,14 @@ async def test_what_a_command_makes_at_a_protected_name_is_put_aside_and_told(wo
         assert again.stderr.count(b"[undone") == 2
         assert not (workspace / ".vscode").exists()
         assert not (workspace / ".envrc").is_symlink()
+
+
+async def test_a_program_in_place_of_a_package_manager_is_put_aside_with_its_folder(workspace: Path) -> None:
+    async with box(workspace) as sandbox:
+        made = "mkdir -p .yarn/releases .yarn/cache && echo evil > .yarn/releases/yarn.cjs && echo x > .yarn/cache/x"
+        assert b"'.yarn/releases' is protected" in (await sandbox.run_command(made, timeout_s=30)).stderr
+        assert not (workspace / ".yarn/releases").exists()
+        assert (workspace / ".yarn/cache/x").exists()
 
 
 async def test_it_is_put_aside_while_a_long_command_still_runs(workspace: Path) -> None:

@@ -183,7 +183,7 @@ async def test_too_much_memory_in_all_ends_the_command_and_says_so(box: Landlock
     command = " & ".join(["/usr/bin/python3 -c '" + code + "'"] * 3)
     outcome = await box.run_command(command, timeout_s=25)
     assert outcome.exit_code == -signal.SIGKILL
-    assert b"[ended: it used more than 200 MB of memory in all]" in outcome.stderr
+    assert b"[ended: it used more than 200 MB of memory in all (sandbox.limits.total_memory_mb)]" in outcome.stderr
     assert not outcome.timed_out
 
 

@@ -8,6 +8,16 @@ from agent_fabric.domain.protected import PROTECTED_AT_TOP, is_protected
     [
         *(".git/hooks/pre-commit", ".git/config", ".GIT/Config", "sub/.git/hooks/x", ".git", ".git/", "./.git//config"),
         *(".git/modules/sub/config", ".git/info/attributes", ".bashrc", "home/.zshrc", ".envrc", ".mcp.json"),
+        *(".npmrc", "sub/.npmrc", ".yarnrc.yml", ".pnpmfile.cjs", "pip.conf", ".venv/pip.conf", ".pypirc", "uv.toml"),
+        *(
+            ".cargo/config.toml",
+            "sub/.cargo/config",
+            ".bundle/config",
+            ".gemrc",
+            ".mvn/jvm.config",
+            ".husky/pre-commit",
+        ),
+        *("sitecustomize.py", "src/sitecustomize.py", ".yarn/releases/yarn.cjs", ".yarn/plugins/x.cjs"),
         *("sub/fabric.yaml", "FABRIC.JSON", ".vscode/tasks.json", ".vscode", "a/.idea/x/y", ".fabric/fabric.db"),
     ],
 )
@@ -19,6 +29,7 @@ def test_what_other_programs_take_as_orders_is_protected(path: str) -> None:
     "path",
     [
         *("", ".", "a.py", ".gitignore", ".github/workflows/x.yml", ".git/HEAD", ".git/objects/ab/cd", ".git/index"),
+        *(".yarn/cache/x.zip", "package.json", "pyproject.toml", "Cargo.toml", "cargo/config", "gradle.properties"),
         *("git/hooks/x", "docs/config", "src/hooks/use.ts", "bashrc", "fabric.py", "vscode/tasks.json"),
     ],
 )

@@ -1,14 +1,36 @@
 """Reads YAML without the parts that could hurt: no aliases, no objects, no depth without end."""
 
+import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import yaml
 
 from agent_fabric.config.formats.syntax import SyntaxProblem, TwiceProblem
 
 _MAX_DEPTH: Final = 64
-_Loader: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_SafeLoader: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+
+
+class _Loader(_SafeLoader):  # type: ignore[valid-type,misc]  # one of two classes
+    """Reads numbers by version 1.2, as workflow files do: `0777` is 777, and `1:30` and `1_000` are text."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, form) for tag, form in forms if tag not in {_INT, _FLOAT}]
+        for first, forms in _SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(_INT, re.compile(r"[-+]?[0-9]+$"), [*"-+0123456789"])
+_Loader.add_implicit_resolver(
+    _FLOAT,
+    re.compile(
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+    ),
+    [*"-+.0123456789"],
+)
+_Loader.add_constructor(_INT, lambda _, node: int(node.value))
 
 
 def parse_yaml(text: str) -> Any:

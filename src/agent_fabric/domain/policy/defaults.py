@@ -55,7 +55,7 @@ def floors(
         reason = f"{subject!r} sets {variable}, which can make other programs run something: {_AGREE}."
         yield Ruling(Verdict.ASK, reason, "poisoned_environment", subject)
     if profile is Profile.WORKSPACE:
-        yield from _workspace_floors(invocation, part)
+        yield from _workspace_floors(call, invocation, part)
     yield from rule_command(call, part, only_reads=only_reads(invocation), effect=sends(invocation))
 
 
@@ -104,8 +104,8 @@ def _git_floors(call: ProposedCall, part: Part) -> Iterator[Ruling]:
             yield Ruling(Verdict.ASK, reason, "not_undoable", part.subject)
 
 
-def _workspace_floors(invocation: Invocation, part: Part) -> Iterator[Ruling]:
-    if reason := odd_place(invocation.program):
+def _workspace_floors(call: ProposedCall, invocation: Invocation, part: Part) -> Iterator[Ruling]:
+    if reason := odd_place(call.from_workspace(invocation.program)):
         yield Ruling(Verdict.BLOCK, reason, "program_path", part.subject)
     if invocation.name in BECOMES_SOMEBODY_ELSE:
         reason = f"{part.subject!r} would act as another user. Do without it."
@@ -120,15 +120,19 @@ def default(profile: Profile, call: ProposedCall, part: Part, allowed_commands: 
         return Ruling(Verdict.ALLOW, "Nothing forbids it.", "open_profile", part.subject, part.alike)
     if profile is Profile.NODE:
         return _node_default(call, part, part.invocation)
-    return _workspace_default(part.invocation, part, allowed_commands)
+    return _workspace_default(call, part.invocation, part, allowed_commands)
 
 
-def _workspace_default(invocation: Invocation, part: Part, allowed_commands: frozenset[str]) -> Ruling:
+def _workspace_default(
+    call: ProposedCall, invocation: Invocation, part: Part, allowed_commands: frozenset[str]
+) -> Ruling:
     subject, name = part.subject, invocation.name
     if effect := outward_effect(invocation):
         reason = f"{subject!r} {effect}: {_AGREE}."
         return Ruling(Verdict.ASK, reason, "outward_effect", subject, part.alike)
-    in_workspace = "/" in invocation.program and not invocation.program.startswith("/") and not part.elsewhere
+    program = call.from_workspace(invocation.program)
+    elsewhere = any(call.from_workspace(folder) == folder for folder in part.left_for)
+    in_workspace = "/" in invocation.program and not program.startswith("/") and not elsewhere
     if not invocation.words or in_workspace or name in SHELL_BUILTINS or name in allowed_commands:
         return Ruling(Verdict.ALLOW, f"{name!r} is allowed.", "command_allowlist", subject, part.alike)
     reason = f"{name!r} is not on the list of allowed commands: {_AGREE}. Use an allowed one if there is one."

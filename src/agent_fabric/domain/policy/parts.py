@@ -1,7 +1,9 @@
 """The parts of a call that are judged one by one: every command of a command line, or the call as a whole."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by
@@ -33,8 +35,8 @@ class Part:
     """What calls of the same kind have in common."""
     writes: bool = False
     """A redirect of it writes a file."""
-    elsewhere: bool = False
-    """The line may have left the workspace: `cd /x && ./y`."""
+    left_for: tuple[str, ...] = ()
+    """Folders that the line may have left the workspace for: `cd /x && ./y`."""
     moved: bool = False
     """The line changes the folder that relative paths begin at."""
     changed: bool = False
@@ -59,11 +61,11 @@ def _commands(command: str) -> tuple[Part, ...]:
         return (Part(subject=_short(command), problem=str(error)),)
     if len(found) > MAX_COMMANDS:
         return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
-    elsewhere, moved = any(map(_leaves, found)), any(map(changes_folder, found))
+    left_for, moved = tuple(chain.from_iterable(map(_left_for, found))), any(map(changes_folder, found))
     changed = any(map(changes_programs, found))
     parts = tuple(
         Part(
-            elsewhere=elsewhere,
+            left_for=left_for,
             moved=moved,
             changed=changed,
             removes=removes,
@@ -78,16 +80,19 @@ def _commands(command: str) -> tuple[Part, ...]:
     return parts or (Part(subject=command, invocation=Invocation()),)
 
 
-def _leaves(invocation: Invocation) -> bool:
-    """Tell whether a command may lead out of the workspace."""
+def _left_for(invocation: Invocation) -> Iterator[str]:
+    """Yield the folders outside of the workspace that a command may lead to; `~` where that is not known."""
     if invocation.name not in {"cd", "pushd", "popd"}:
-        return False
-    targets = [word for word in invocation.words[1:] if word not in {"-L", "-P", "-e", "--"}]
-    return not targets or any(
-        n in invocation.unknown or word.startswith(("/", "~", "-", "+")) or ".." in word.split("/")
-        for n, word in enumerate(invocation.words)
-        if n and word in targets
-    )
+        return
+    targets = [at for at, word in enumerate(invocation.words) if at and word not in {"-L", "-P", "-e", "--"}]
+    if not targets:
+        yield "~"
+    for at in targets:
+        word = invocation.words[at]
+        if at in invocation.unknown or word.startswith(("~", "-", "+")):
+            yield "~"
+        elif word.startswith("/") or ".." in word.split("/"):
+            yield word
 
 
 def _kind_of(invocation: Invocation) -> str:

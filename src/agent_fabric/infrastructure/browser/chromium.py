@@ -31,6 +31,8 @@ FLAGS: Final = (
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     # What a browser asks for by itself.
     "--disable-background-networking",
+    "--component-updater=url-source=http://127.0.0.1:9/",  # a port that it never dials; checks happen all the same
+    "--gaia-url=http://127.0.0.1:9/",
     "--disable-client-side-phishing-detection",
     "--disable-component-update",
     "--disable-default-apps",

@@ -192,7 +192,10 @@ class EgressProxy:
     async def _request(self, client: Streams) -> ProxyRequest:
         """Read what a client wants, and decide whether it may have it."""
         if len(self._clients) > self._limits.connections:
-            raise _Answered(503, f"more than {self._limits.connections} connections at once. Try again in a moment.")
+            raise _Answered(
+                503,
+                f"more than {self._limits.connections} connections at once (`max_connections`). Try again in a moment.",
+            )
         try:
             async with asyncio.timeout(self._limits.head_s):
                 head = await client.reader.readuntil(b"\r\n\r\n")
@@ -211,7 +214,9 @@ class EgressProxy:
         if objection := self._policy.objection(request.endpoint, self._guard):
             raise _forbidden(host, port, objection)
         if self.record.used_up:
-            raise _forbidden(host, port, f"the {self._limits.max_bytes:,} bytes that may go over the network are used.")
+            raise _forbidden(
+                host, port, f"the {self._limits.max_bytes:,} bytes that may go over the network (`max_bytes`) are used."
+            )
         return request
 
     async def _dialled(self, request: ProxyRequest) -> Streams:

@@ -294,8 +294,8 @@ class BubblewrapSandbox(WorkspaceFiles):
         if remade:
             remarks.append("the box was made anew, to protect files that have appeared: /tmp and home are empty again")
         if self._killed_for_memory() > killed_before:
-            limit = self._limits.total_memory_mb
-            remarks.append(f"ended: the commands of this run used more than {limit} MB of memory in all")
+            limit = f"{self._limits.total_memory_mb} MB of memory in all (sandbox.limits.total_memory_mb)"
+            remarks.append(f"ended: the commands of this run used more than {limit}")
         elif not ending.is_known:
             remarks.append(f"ended: {box.why_ended or 'the box ended'}; the next command gets a new box")
         return "".join(f"\n[{remark}]\n" for remark in remarks).encode()

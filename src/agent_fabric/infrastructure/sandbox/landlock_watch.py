@@ -34,7 +34,7 @@ class Watch:
         self._next = now + _LOOK_EVERY_S
         pids = _below(os.getpid())
         if sum(map(_resident, pids)) > self._memory and sum(map(_proportional, pids)) > self._memory:
-            return f"more than {self._memory // _MEGABYTE} MB of memory in all"
+            return f"more than {self._memory // _MEGABYTE} MB of memory in all (sandbox.limits.total_memory_mb)"
         return self.look_at_disk()
 
     def look_at_disk(self) -> str:

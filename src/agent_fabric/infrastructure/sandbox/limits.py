@@ -55,7 +55,7 @@ class Watch:
         pids = list(_below(self._top))
         memory = self._limits.total_memory_mb * _MEGABYTE
         if sum(map(_resident, pids)) > memory and sum(map(_proportional, pids)) > memory:
-            return f"more than {self._limits.total_memory_mb} MB of memory in all"
+            return f"more than {self._limits.total_memory_mb} MB of memory in all (sandbox.limits.total_memory_mb)"
         # Counting files is dear: only when so much less is free that it may be too much, and now and then.
         if self.free - _free(self._workspace) > self._disk_limit or time.monotonic() > self._whole_look_at:
             begun = time.monotonic()

@@ -104,7 +104,7 @@ def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_j
     for tool in found["tools"]:
         mark = "" if tool["state"] in _QUIET else f" [{plain(tool['state'])}]"
         out.append(f"  {plain(tool['name'])}{mark}  {plain(tool['digest'][:12])}")
-        out.append(f"    {shortened(tool['description'], 110)}")
+        out += [f"    {plain(line)}".rstrip() for line in tool["description"].splitlines()]
     out += [f"  {plain(gone)} is gone" for gone in found["gone"]]
     out.append(_verdict(found))
     sys.stdout.write("\n".join(out) + "\n")

@@ -12,6 +12,7 @@ from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simu
 from agent_fabric.bootstrap.local import open_records
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
@@ -31,6 +32,11 @@ app = new_app("Explain the policy: check, show, simulate.")
 _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
 MAX_SHOWN = 50
+_WITHOUT_RULE = {
+    Profile.WORKSPACE: "Where no rule fits: {programs} programs run without a question in a box; what leaves it asks.",
+    Profile.NODE: "Where no rule fits: what surely only reads runs without a question; everything else asks.",
+    Profile.OPEN: "Where no rule fits: everything runs without a question, except catastrophes.",
+}
 _FACTS = frozenset({"id", "verdict", "reason", "origin"})
 """What a rule has beside its conditions."""
 
@@ -94,9 +100,7 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
         )
     if not shown["rules"]:
         sys.stdout.write("No rules beside the built-in ones.\n")
-    sys.stdout.write(
-        f"{len(shown['allowed_commands'])} programs run without a question in a box (profile workspace).\n"
-    )
+    sys.stdout.write(_WITHOUT_RULE[Profile(shown["profile"])].format(programs=len(shown["allowed_commands"])) + "\n")
 
 
 @app.command()

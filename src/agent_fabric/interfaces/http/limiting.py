@@ -52,7 +52,8 @@ class FailureLimit:
         key = f"failures {source}"
         standing = await self._limits.strangers.look(key, rate)
         if not standing.allowed:
-            await _refuse("Too many wrong credentials have come from this address", standing, scope, receive, send)
+            message = "Too many wrong credentials have come from this address"
+            await _refuse(message, "failures", standing, scope, receive, send)
             return
 
         async def watched(message: Message) -> None:
@@ -103,7 +104,8 @@ class Limiting:
         key = f"login {self._addresses.source(scope)}"
         standing = await self._limits.strangers.hit(key, rate)
         if not standing.allowed:
-            await _refuse("Too many logins have failed from this address", standing, scope, receive, send)
+            message = "Too many logins have failed from this address"
+            await _refuse(message, "login", standing, scope, receive, send)
             return
 
         async def watched(message: Message) -> None:
@@ -123,12 +125,13 @@ class Limiting:
             told = _headers(endpoint.rate, standing)
             if not standing.allowed:
                 message = f"Too many requests to {endpoint.name} for now"
-                await _refuse(message, standing, scope, receive, send, rate=endpoint.rate)
+                await _refuse(message, "endpoints", standing, scope, receive, send, rate=endpoint.rate)
                 return
         if rate is not None:
             standing = await self._limits.known.hit(f"{who} {group}", rate)
             if not standing.allowed:
-                await _refuse("You have asked too often for now", standing, scope, receive, send, rate=rate)
+                message = "You have asked too often for now"
+                await _refuse(message, "requests", standing, scope, receive, send, rate=rate)
                 return
             told = told or _headers(rate, standing)
         most = self._limits.settings.streams
@@ -212,10 +215,18 @@ def _headers(rate: Rate, standing: QuotaState) -> list[tuple[bytes, bytes]]:
 
 
 async def _refuse(
-    message: str, standing: QuotaState, scope: Scope, receive: Receive, send: Send, *, rate: Rate | None = None
+    message: str,
+    limit: str,
+    standing: QuotaState,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    rate: Rate | None = None,
 ) -> None:
     seconds = max(1, math.ceil(standing.reset_s))
-    refused = TooManyRequests(message, hint=f"Ask again in {seconds} seconds.", retry_after_s=standing.reset_s)
+    hint = f"Ask again in {seconds} seconds. The limit is `limits.{limit}`."
+    refused = TooManyRequests(message, hint=hint, retry_after_s=standing.reset_s)
     response = problem(refused)
     if rate is not None:
         response.raw_headers.extend(_headers(rate, standing))

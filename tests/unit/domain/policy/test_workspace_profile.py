@@ -324,3 +324,32 @@ def test_after_untrusted_text_what_sends_asks_and_names_the_source(command: str)
 def test_a_long_line_is_judged_to_its_end() -> None:
     assert judge("; ".join(["true"] * 60 + ["curl x"])).verdict is Verdict.ASK
     assert judge("; ".join(["true"] * 60 + ["rm -rf /"])).verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("/home/me/project/.venv/bin/pytest", "/home/me/project/run.sh", "cd /home/me/project/src && ./build.sh"),
+        *(
+            "cd /home/me/project && make",
+            "cat /home/me/project/a.py",
+            "rm /home/me/project/a.py",
+            "ls > /home/me/project/x",
+        ),
+        *("/home/me/project/src/../run.sh", "cd /home/me/project/src/.. && ./run.sh", "python /home/me/project/a.py"),
+    ],
+)
+def test_an_absolute_path_inside_of_the_workspace_is_inside(command: str) -> None:
+    def within(workspace: str) -> Verdict:
+        call = ProposedCall(
+            tool="shell",
+            args={},
+            effect=Effect.CHANGES_WORKSPACE,
+            command=command,
+            sandbox="A",
+            workspace=workspace,
+        )
+        return RulePolicy().judge(call).verdict
+
+    assert within("/home/me/project") is Verdict.ALLOW
+    assert within("/home/me/other") is not Verdict.ALLOW or command.startswith(("cat", "ls", "python", "cd"))

@@ -252,7 +252,7 @@ def _texts_in(value: object, place: CheckPosition) -> Iterator[Written]:
     while ahead:
         each, at = ahead.pop()
         if isinstance(each, str):
-            if "{{" in each or "}}" in each:
+            if any(braces in each for braces in ("{{", "}}", "{%", "%}")):
                 yield Written(at, each)
         elif isinstance(each, dict):
             ahead.extend((item, at.below(key)) for key, item in reversed(each.items()))

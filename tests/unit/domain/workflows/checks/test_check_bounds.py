@@ -152,3 +152,39 @@ def test_nothing_is_so_strange_that_the_check_fails(plain: Any) -> None:
     assert all(problem.message for problem in found)
     if not found:
         definition_from(plain)
+
+
+BROKEN = [
+    *(
+        "{% if inputs.x %} a",
+        "{% endif %}",
+        "{% for a inputs.x %}{% endfor %}",
+        "{% fi %}",
+        "a %} {% if",
+        "{% raw %} a",
+    ),
+    *(
+        "{% if inputs.x %}{% for i in [1] %}{% endif %}{% endfor %}",
+        "{% else %}",
+        "{% if inputs.x %}a{% elif %}b{% endif %}",
+    ),
+    *("{% set a = 1 %}", "{%%}", "{% for x in %}a{% endfor %}", "{% if inputs.x %}a{% endif x %}", "{% include 'x' %}"),
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda text: {"action": "run-command", "command": f"echo {text}"},
+        lambda text: {"action": "transform", "inputs": {"a": text}},
+        lambda text: {"action": "transform", "inputs": {"a": [{"b": text}]}},
+        lambda text: {"action": "transform", "inputs": {"a": 1}, "outputs": {"o": text}},
+    ],
+)
+def test_a_template_whose_blocks_are_broken_is_refused(step: Callable[[str], dict[str, Any]], text: str) -> None:
+    plain = {"name": "w", "inputs": {"x": {"type": "string", "required": True}}, "steps": [{"id": "one", **step(text)}]}
+    found = [problem for problem in problems_in(plain) if "the expression cannot be read" in problem.message]
+    assert len(found) == 1
+    sound = {**plain, "steps": [{"id": "one", **step("{% if inputs.x %}a{% else %}b{% endif %}")}]}
+    assert problems_in(sound) == []
