@@ -3,55 +3,22 @@
 from collections.abc import Mapping
 from typing import Final
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
 CAPABILITY_KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "software": (
-        "implement",
-        "code",
-        "coding",
-        "program",
-        "script",
-        "function",
-        "module",
-        "library",
-        "api",
-        "endpoint",
-        "cli",
-        "app",
-        "prototype",
-        "unit test",
-        "bug",
-        "debug",
-        "refactor",
-        "compile",
-        "python",
-        "javascript",
-        "typescript",
-        "rust",
+    "software": _words(
+        "implement, code, coding, program, script, function, module, library, api, endpoint, cli, app, prototype, "
+        "unit test, bug, debug, refactor, compile, python, javascript, typescript, rust"
     ),
-    "web_research": (
-        "research",
-        "systematic review",
-        "literature",
-        "survey",
-        "evidence",
-        "citation",
-        "cite",
-        "sources",
-        "state of the art",
-        "find out",
-        "compare",
-        "on the web",
-        "papers",
+    "web_research": _words(
+        "research, systematic review, literature, survey, evidence, citation, cite, sources, state of the art, "
+        "find out, compare, on the web, papers"
     ),
-    "recall": (
-        "previous runs",
-        "earlier runs",
-        "past runs",
-        "cross run",
-        "what did we",
-        "last time",
-        "our knowledge",
-        "institutional",
+    "recall": _words(
+        "previous runs, earlier runs, past runs, cross run, what did we, last time, our knowledge, institutional"
     ),
 }
 """A specialist lists the capabilities it has; a task that asks for more than one of them has calls for a task force."""

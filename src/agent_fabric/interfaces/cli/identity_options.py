@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -17,6 +17,10 @@ from agent_fabric.domain.accounts import LONGEST_PASSWORD
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.place import server_of, with_client
+
+if TYPE_CHECKING:
+    from agent_fabric.client import FabricClient
 
 T = TypeVar("T")
 
@@ -53,6 +57,17 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
         resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
         with closing(open_identity(root, config.identity, records.storage, resolve, at_once=False)) as identity:
             return asyncio.run(work(identity))
+
+
+def at_identity(
+    workspace: str | None,
+    server: str | None,
+    here: Callable[[Identity], Coroutine[Any, Any, T]],
+    there: "Callable[[FabricClient], Coroutine[Any, Any, T]]",
+) -> T:
+    """Work on the people and keys of a fabric folder, or of a server."""
+    url = server_of(workspace, server)
+    return with_identity(workspace, here) if url is None else with_client(url, there)
 
 
 def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:

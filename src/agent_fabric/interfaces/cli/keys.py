@@ -10,12 +10,12 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity_options import Scopes, read_scopes, with_identity
+from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Server
 from agent_fabric.wire.identity import KEY, KeyState
 from agent_fabric.wire.shape import Json
 
@@ -41,11 +41,7 @@ def list_(
         found = await identity.keys.list(also_dead=everything)
         return [KEY.dump(KeyState.of(key, now=now, usable=identity.keys.is_usable(key))) for key in found]
 
-    url = server_of(workspace, server)
-    if url is None:
-        keys = with_identity(workspace, go)
-    else:
-        keys = with_client(url, lambda client: client.keys.list(also_dead=everything))
+    keys = at_identity(workspace, server, go, lambda client: client.keys.list(also_dead=everything))
     if as_json:
         print_json(keys)
     else:
@@ -80,8 +76,7 @@ def create(
     async def go_there(client: "FabricClient") -> Json:
         return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
 
-    url = server_of(workspace, server)
-    made = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    made = at_identity(workspace, server, go, go_there)
     if as_json:
         print_json(made)
         return COMPLETED
@@ -107,8 +102,7 @@ def revoke(
     async def go(identity: Identity) -> Json:
         return KEY.dump(KeyState.of(await identity.keys.revoke(key, by=owner_here()), now=time.time()))
 
-    url = server_of(workspace, server)
-    revoked = with_identity(workspace, go) if url is None else with_client(url, lambda client: client.keys.revoke(key))
+    revoked = at_identity(workspace, server, go, lambda client: client.keys.revoke(key))
     if as_json:
         print_json(revoked)
     else:

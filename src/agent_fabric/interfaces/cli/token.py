@@ -15,12 +15,12 @@ from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.identity.local_token import read_local_token, rotate_local_token, token_file
 from agent_fabric.infrastructure.runlog.folder_trust import require_ours
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity_options import Scopes, read_scopes, with_identity
+from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import from_here, plain, print_json
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Server
 from agent_fabric.wire.identity import TOKEN
 from agent_fabric.wire.shape import Json
 
@@ -89,8 +89,7 @@ def issue(
     async def go_there(client: "FabricClient") -> Json:
         return await client.users.issue_token(user, scopes=wanted, lifetime_s=lifetime_s)
 
-    url = server_of(workspace, server)
-    issued = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    issued = at_identity(workspace, server, go, go_there)
     if as_json:
         print_json(issued)
         return COMPLETED

@@ -13,15 +13,15 @@ from agent_fabric.domain.identity import SCOPES_OF, Role, Scope
 from agent_fabric.interfaces.cli.identity_options import (
     PasswordStdin,
     Scopes,
+    at_identity,
     read_password,
     read_scopes,
-    with_identity,
 )
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import Server
 from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
 from agent_fabric.wire.shape import Json
 
@@ -37,10 +37,7 @@ _ROLES = "; ".join(f"{role}: {', '.join(sorted(SCOPES_OF[role]))}" for role in R
 @app.command("list")
 def list_(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """List users."""
-    url = server_of(workspace, server)
-    users = (
-        with_identity(workspace, _list_users) if url is None else with_client(url, lambda client: client.users.list())
-    )
+    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
     if as_json:
         print_json(users)
     else:
@@ -71,11 +68,9 @@ def add(
     async def go(identity: Identity) -> Json:
         return USER.dump(await identity.users.add(name, password=password, role=role, extra=extra, by=owner_here()))
 
-    url = server_of(workspace, server)
-    if url is None:
-        user = with_identity(workspace, go)
-    else:
-        user = with_client(url, lambda client: client.users.add(name, password=password, role=role, scopes=extra))
+    user = at_identity(
+        workspace, server, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra)
+    )
     return _told(user, "added", as_json=as_json)
 
 
@@ -112,8 +107,7 @@ def set_(
         _warn_if_it_was_the_last_admin(before, await client.users.list())
         return user
 
-    url = server_of(workspace, server)
-    user = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    user = at_identity(workspace, server, go, go_there)
     return _told(user, "changed", as_json=as_json)
 
 
@@ -136,8 +130,7 @@ def password(
         await client.users.set_password(name, fresh)
         return await client.users.show(name)
 
-    url = server_of(workspace, server)
-    user = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    user = at_identity(workspace, server, go, go_there)
     return _told(user, "given a new password", as_json=as_json)
 
 
@@ -160,8 +153,7 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
         _warn_if_it_was_the_last_admin(before, await client.users.list())
         return removed
 
-    url = server_of(workspace, server)
-    removed = with_identity(workspace, go) if url is None else with_client(url, go_there)
+    removed = at_identity(workspace, server, go, go_there)
     if as_json:
         print_json(removed)
     else:
