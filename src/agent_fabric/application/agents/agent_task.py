@@ -8,7 +8,7 @@ from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.runs.task import Budget, Priority, Task
+from agent_fabric.domain.runs.task import Priority, Task
 
 N = TypeVar("N", int, float)
 
@@ -19,8 +19,8 @@ def task_of_agent(brief: AgentBrief, like: Task) -> Task:
         like,
         prompt=brief.prompt,
         specialist_ids=(SpecialistId(brief.name),),
-        budget=Budget(
-            max_steps=like.budget.max_steps,
+        budget=replace(
+            like.budget,
             max_tokens=_tighter(like.budget.max_tokens, brief.max_tokens),
             max_seconds=_tighter(like.budget.max_seconds, brief.timeout_s),
         ),

@@ -45,6 +45,7 @@ def task_from(
             max_steps=config.budget.max_steps,
             max_tokens=config.budget.max_tokens,
             max_seconds=config.budget.max_seconds,
+            max_calls_per_turn=config.budget.max_calls_per_turn,
         ),
         priority=priority,
         workspace="" if project is None else str(project),

@@ -34,7 +34,7 @@ from agent_fabric.domain.runs.actions import (
     Recruit,
 )
 from agent_fabric.domain.runs.compaction import compactable, near_window
-from agent_fabric.domain.runs.evolve import IN_DOUBT
+from agent_fabric.domain.runs.evolve import IN_DOUBT, TOO_MANY_CALLS
 from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload, said_in_words
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
@@ -284,12 +284,31 @@ def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Rec
 def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
     if call.tool == FINISH_TASK:
         return _answer_finish(state, lane, call)
+    assert state.task is not None
+    if lane.calls_answered >= state.task.budget.max_calls_per_turn:
+        return _refuse_rest(lane, state.task.budget.max_calls_per_turn)
     if lane.decided is not None and lane.decided.decision is not Decision.APPROVE:
         return _answer_refusal(lane, call, lane.decided)
     last = lane.last_call
     if last is not None and (last.tool, last.arguments) == (call.tool, call.arguments):
         return _answer_repeat(state, lane, call, last.shown)
     return CallTool(lane.lane_id, call, lane.attempt + 1)
+
+
+def _refuse_rest(lane: Lane, most: int) -> Record:
+    """Answer the calls of a turn that are more than it may have, all at once; none of them is run."""
+    message = (
+        f"Not run: only the first {most} tool calls of an answer are (budget.max_calls_per_turn = {most}). "
+        "Look at their results, then make the calls that are still needed."
+    )
+    bodies: list[Body] = []
+    for call in lane.pending:
+        if call.tool != FINISH_TASK:
+            bodies.append(ToolCalled(tool=call.tool, args=_shown_arguments(call), call_id=call.call_id))
+            bodies.append(
+                ToolErred(tool=call.tool, error_type=TOO_MANY_CALLS, error_message=message, call_id=call.call_id)
+            )
+    return Record(lane.lane_id, tuple(bodies))
 
 
 def _answer_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Record:

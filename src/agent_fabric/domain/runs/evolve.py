@@ -56,6 +56,8 @@ from agent_fabric.domain.workflow_events import (
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
 
+TOO_MANY_CALLS = "TooManyCalls"
+"""Error type of the calls of an answer that are more than a turn may have."""
 IN_DOUBT = "InDoubt"
 """Error type of a call that a crash left without a result."""
 NO_WORK_DONE = "NoWorkDone"
@@ -361,6 +363,7 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
     if body.tool_calls:
         lane.asked_again = 0
         lane.repaired = False
+        lane.calls_answered = 0
         lane.pending = sorted(body.tool_calls, key=lambda call: call.tool == FINISH_TASK)
         lane.phase = LanePhase.TOOLS_DUE
     else:
@@ -412,6 +415,7 @@ def _answer_call(lane: Lane, call_id: CallId, shown: str, repeated: bool, forget
     lane.messages.append(Message(Role.TOOL, shown, call_id=call_id))
     if call is not None:
         lane.pending.remove(call)
+        lane.calls_answered += 1
         if repeated:
             lane.repeats += 1
         elif call.tool != FINISH_TASK:

@@ -74,6 +74,8 @@ class Lane:
     """Arguments of the newest tool call that was begun, as they were executed."""
     pending: list[ToolCallRequest] = field(default_factory=list)
     """Calls of this turn still to be answered, `finish_task` last."""
+    calls_answered: int = 0
+    """Calls of this turn that have been answered."""
     answer: str = ""
     """Text of an answer without tool calls."""
     answer_problem: str = ""

@@ -20,6 +20,7 @@ class Profile(StrEnum):
     """By a plain answer."""
 
 
+DEFAULT_CALLS_PER_TURN = 64
 DEFAULT_STEPS: Mapping[Profile, int] = {Profile.TASK: 40, Profile.CHAT: 15}
 MAX_CHAT_STEPS = 50
 
@@ -73,6 +74,8 @@ class Budget:
     """Tokens in and out, as the server reports them."""
     max_seconds: float | None = None
     """Time spent in model and tool calls; waiting is free."""
+    max_calls_per_turn: int = DEFAULT_CALLS_PER_TURN
+    """Tool calls of one model answer that are run; the others are refused. Logs before 0.6 say nothing about it."""
 
     @classmethod
     def of(
@@ -82,12 +85,15 @@ class Budget:
         max_steps: int | None = None,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
+        max_calls_per_turn: int = DEFAULT_CALLS_PER_TURN,
     ) -> Self:
         """Fill in what the profile says when nobody else does."""
         steps = DEFAULT_STEPS[profile] if max_steps is None else max_steps
         if profile is Profile.CHAT:
             steps = min(steps, MAX_CHAT_STEPS)
-        return cls(max_steps=steps, max_tokens=max_tokens, max_seconds=max_seconds)
+        return cls(
+            max_steps=steps, max_tokens=max_tokens, max_seconds=max_seconds, max_calls_per_turn=max_calls_per_turn
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,6 +178,40 @@ def test_calls_of_one_turn_run_in_order_and_finish_is_judged_last() -> None:
     assert decide(story.state) == ()
 
 
+@pytest.mark.parametrize(("most", "made"), [(1, 2), (3, 4), (3, 1_000), (64, 65)])
+def test_calls_beyond_the_limit_of_a_turn_are_refused_together_and_none_of_them_runs(most: int, made: int) -> None:
+    calls = [("look", f'{{"at": {number}}}') for number in range(made)]
+    story = Story(max_calls_per_turn=most).begin().answer(("finish_task", '{"summary": "done"}'), *calls)
+    for number in range(most):
+        action = story.next()
+        assert isinstance(action, CallTool)
+        story.did("look", action.call.call_id)
+        assert action.call.call_id == f"c{number + 1}"
+    refused = story.next()
+    assert isinstance(refused, Record)
+    assert sum(isinstance(body, ToolErred) for body in refused.bodies) == made - most
+    told = story.follow()
+    assert isinstance(told, ToolErred)
+    assert f"budget.max_calls_per_turn = {most}" in told.error_message
+    assert fold(RUN, story.log) == story.state, "a replay comes to the same"
+    assert isinstance(story.follow(), ToolReturned), "the finish is judged all the same"
+
+
+def test_a_log_in_which_more_calls_were_run_than_may_be_continues_and_refuses_the_rest() -> None:
+    calls = [("look", f'{{"at": {number}}}') for number in range(100)]
+    story = Story().begin().answer(*calls)
+    assert story.state.task is not None
+    assert story.state.task.budget.max_calls_per_turn == 64
+    for number in range(80):  # as a version without the limit did
+        story.did("look", f"c{number}")
+    refused = story.next()
+    assert isinstance(refused, Record)
+    assert sum(isinstance(body, ToolErred) for body in refused.bodies) == 20
+    story.follow()
+    story.answer(("look", "{}"))
+    assert isinstance(story.next(), CallTool), "the next turn has its own share"
+
+
 @pytest.mark.proves("AF-058")
 def test_finishing_before_any_work_is_sent_back() -> None:
     story = Story().begin().answer(("finish_task", '{"summary": "done"}'))
