@@ -31,6 +31,10 @@ class CheckReadiness:
         """Return what is wrong, by the name of the check: nothing means that work is welcome."""
         if self.is_stopping():
             return {"stopping": "The server is stopping"}
+        try:
+            self.store.require_in_place()  # costs nothing, so that is known at once
+        except FabricError as problem:
+            return {"store": problem.message}
         async with self._looking:
             if self.clock.monotonic() - self._looked_at >= FRESH_S:
                 self._problems = tuple((await self._look()).items())

@@ -43,6 +43,45 @@ def connect(path: Path) -> apsw.Connection:
         return connection
 
 
+class OpenFiles:
+    """Recognises the files of a store that is open: what is written into a deleted one is lost.
+
+    SQLite keeps writing into files that have no name any more, and reports success.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._log = f"{path}-wal"
+        self._store: tuple[int, int] | None = None
+        self._wal: tuple[int, int] | None = None
+
+    def require_in_place(self) -> None:
+        """Check that the files are those that were first seen here; two looks at the disk.
+
+        Raises:
+            StoreUnavailable: one was deleted or replaced.
+        """
+        store, wal = _identity(self._path), _identity(self._log)
+        if self._store is None:
+            self._store = store
+        if self._wal is None:
+            self._wal = wal
+        if store is None or store != self._store or wal != self._wal:
+            raise StoreUnavailable(
+                f"{self._path} was deleted or replaced while it was in use",
+                hint="Put it back or restore a backup with `fabric db restore`, then start again. Runs that were under "
+                "way stop here; what they did since is not recorded.",
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - twice for every commit
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _keep_private(path: Path) -> None:
     """Make the file such that only its owner can read it; what SQLite keeps beside it gets the same mode.
 

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import apsw
 
 from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.database import connect, explained
+from agent_fabric.infrastructure.persistence.database import OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
@@ -45,7 +44,8 @@ class Store:
         """Protects the fields below; never held during a read."""
         self._idle: list[apsw.Connection] = []
         self._closed = False
-        self._opened: tuple[int, int] | None = None
+        self._files = OpenFiles(path)
+        self._was_opened = False
 
     @cached_property
     def writer(self) -> Writer:
@@ -91,6 +91,8 @@ class Store:
             StoreUnavailable: the file cannot be opened or read.
         """
         with explained(self.path):
+            if self._was_opened:
+                self._files.require_in_place()  # or an empty file would be made in its place
             connection = self._take_idle() or self._connect()
             try:
                 yield connection
@@ -102,10 +104,9 @@ class Store:
             return self._idle.pop() if self._idle else None
 
     def _connect(self) -> apsw.Connection:
-        if self._opened is not None:
-            self.require_in_place()  # else an empty file would be made in its place
         connection = connect(self.path)
-        self._opened = self._opened or self._identity()
+        self._files.require_in_place()
+        self._was_opened = True
         return connection
 
     def _give_back(self, connection: apsw.Connection) -> None:
@@ -131,19 +132,9 @@ class Store:
         Raises:
             StoreUnavailable: it cannot be opened, or was deleted or replaced.
         """
-        if self._opened is None:
+        if not self._was_opened:
             self.read_now(lambda _: None)
-        if self._identity() != self._opened:
-            raise StoreUnavailable(
-                f"{self.path} was deleted or replaced while it was in use", hint="Restart the server."
-            )
-
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        self._files.require_in_place()
 
     def close(self) -> None:
         """Finish every write and close the file."""

@@ -21,7 +21,7 @@ import apsw
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, connect, explained
+from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explained
 
 FAST_COMMIT_S = 0.005
 
@@ -39,6 +39,7 @@ class Writer:
         self._chain = ChainWriter() if chain is None else chain
         self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
         self._connection = connect(path)
+        self._files = OpenFiles(path)
         self._free = threading.Lock()
         """Held while the connection is in use."""
         self._beside: deque[Write] = deque()
@@ -142,6 +143,7 @@ class Writer:
         connection = self._connection
         started = time.monotonic()
         with explained(self._path):
+            self._files.require_in_place()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 while self._beside:
@@ -153,6 +155,7 @@ class Writer:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        self._files.require_in_place()  # once more: it may have been deleted meanwhile
         self._commit_s = time.monotonic() - started
         _call(partial(self._chain.committed, connection))
         return values
