@@ -111,6 +111,8 @@ class ToolResult:
     """Addresses that a file in the workspace mentions from now on, by the file's path."""
     origin: str = ""
     """Where its text came from, for people: an address, a server. Empty: the tool's name says it."""
+    unread: str = ""
+    """Text that its output was taken from, such as the source of a page. It is scanned, and not kept."""
     exposes: str = ""
     """Where strangers' text in it came from, though the tool's own text is vouched for; empty: there is none."""
     private: str = ""

@@ -30,6 +30,8 @@ class Page:
     """What a person would read on the page: its main text, without menus and footers."""
     cut: bool
     """The content was longer than allowed; `body` and `text` are its beginning."""
+    source: str = ""
+    """The content before `text` was taken from it, with comments and what is not shown; empty: it is the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
 
 TYPED_CHARS = 200
-"""A shorter task was typed by the person; in a longer one there may be text that they have only pasted."""
+"""A shorter task at this machine was typed; a longer one, or one that came over the network, may hold pasted text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,9 @@ class ExecuteTask:
                 policy_version=self.policy_version,
                 policy_profile=self.policy_profile,
                 fabric_version=self.fabric_version,
-                signals=self.injection_signals(task.prompt) if len(task.prompt) > TYPED_CHARS else (),
+                signals=self.injection_signals(task.prompt)
+                if len(task.prompt) > TYPED_CHARS or task.requested_by
+                else (),
                 agent=secrets.hide(task.agent) if secrets else task.agent,
                 workflow=secrets.hide(task.workflow) if secrets else task.workflow,
                 parent=task.parent,

@@ -329,7 +329,7 @@ class InvokeTool:
             trust=spec.trust,
             origin=_origin(spec, result.exposes, result.origin),
             private=result.private or _private(spec, boxed=boxed),
-            signals=await self._signs_in(words_in(output)),
+            signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),
             duration_s=duration_s,
         )
 

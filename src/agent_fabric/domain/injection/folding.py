@@ -46,5 +46,4 @@ def spellings(word: str) -> tuple[str, ...]:
         return (word, word.translate(_DIGITS_AS_I), word.translate(_DIGITS_AS_L))
     if any("a" <= letter <= "z" for letter in word):
         return (word, word.translate(_LOOK_ALIKES))
-    # Arabic writes "and" together with the word after it.
-    return (word, word[1:]) if word[0] == "و" and len(word) > 2 else (word,)
+    return (word,)

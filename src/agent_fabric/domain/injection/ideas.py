@@ -4,7 +4,7 @@ from enum import IntFlag, auto
 
 
 class Idea(IntFlag):
-    """What words stand for, whatever the language."""
+    """What words stand for."""
 
     IGNORE = auto()
     DEFY = auto()

@@ -7,13 +7,13 @@ from operator import or_
 from typing import NamedTuple
 
 from agent_fabric.domain.injection.ideas import Idea
-from agent_fabric.domain.injection.lexicon import lexicon, without_spaces
+from agent_fabric.domain.injection.lexicon import lexicon
 from agent_fabric.domain.injection.rules import FARTHEST, RULES, SPACED_OUT, SignalRule
 
-_PIECES = r"https?://[^\s<>\"')]*|[\w\u0900-\u0963\u0966-\u097f]+@?|[.!?؟](?=\s|$)|[。।]|\n(?:\r?\n|[-*#>|])"
+_PIECES = r"https?://[^\s<>\"')]*|\w+@?|[.!?](?=\s|$)|\n(?:\r?\n|[-*#>|])"
 """Addresses, words, and ends of sentences: simple runs, of which none is read twice."""
 _LONGEST_WORD = 40
-_BEGINS, _ENDS, _DEST, _UNSPACED = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST), -1
+_BEGINS, _ENDS, _DEST = int(Idea.BEGINS), int(Idea.ENDS), int(Idea.DEST)
 
 
 class PhraseSignals(NamedTuple):
@@ -44,45 +44,24 @@ def findings_in(plain: str) -> PhraseSignals:
 def _marks(words: list[str]) -> list[int]:
     """The ideas of each word; those of a phrase stand at its first word."""
     marks = [_ideas_of(word) if len(word) <= _LONGEST_WORD else _ideas_of_long(word) for word in words]
-    if _UNSPACED in marks:
-        words[:], marks = _with_unspaced_split(words, marks)
     for at, mark in enumerate(marks):
         if mark & _BEGINS:
             marks[at] |= lexicon().phrases_at(words, at)
     return marks
 
 
-def _with_unspaced_split(words: list[str], marks: list[int]) -> tuple[list[str], list[int]]:
-    pieces: list[str] = []
-    piece_marks: list[int] = []
-    known = lexicon()
-    for word, mark in zip(words, marks, strict=True):
-        if mark == _UNSPACED:
-            inside = known.split(word)
-            pieces += inside
-            piece_marks += [known.exact.get(piece, 0) for piece in inside]
-        else:
-            pieces.append(word)
-            piece_marks.append(mark)
-    return pieces, piece_marks
-
-
 @lru_cache(maxsize=16_384)
 def _ideas_of(word: str) -> int:
-    if word[0] in ".!?。।؟\n":
+    if word[0] in ".!?\n":
         return _ENDS
     if word[-1] == "@" or word.startswith(("http://", "https://")):
         return _DEST
-    if not word.isascii() and without_spaces(word):
-        return _UNSPACED
     return lexicon().ideas_of(word)
 
 
 def _ideas_of_long(word: str) -> int:
     """What a word is that is too long to be looked up or remembered."""
-    if word.startswith(("http://", "https://")):
-        return _DEST
-    return 0 if word.isascii() or not without_spaces(word) else _UNSPACED
+    return _DEST if word.startswith(("http://", "https://")) else 0
 
 
 def _signs_at(marks: list[int], at: int, rules: Iterable[SignalRule]) -> Iterator[str]:

@@ -1,8 +1,4 @@
-"""Which ideas, close together in one sentence, make a sign.
-
-The same rules serve all languages: words differ and so does their order, but to tell a model to ignore what it was told
-takes the same three ideas everywhere.
-"""
+"""Which ideas, close together in one sentence, make a sign."""
 
 from typing import NamedTuple
 

@@ -154,12 +154,12 @@ class PageResults:
         """Return a page from `offset` on."""
         output = _part(view, offset)
         if self.record is None or not view.url.startswith("http") or view.status >= 400:
-            return ToolResult(output=output, origin=view.url)
+            return ToolResult(output=output, origin=view.url, unread=view.html)
         source = await self.record.keep(view, run_id)
         told = (source.url, source.sha256)
         sources = () if told in self._told else (source,)
         self._told.add(told)
-        return ToolResult(output=output, origin=view.url, sources=sources)
+        return ToolResult(output=output, origin=view.url, sources=sources, unread=view.html)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,9 +140,9 @@ class FetchUrl:
         if problem := problem_with(url):
             raise ValueError(f"'url' is no web address: {problem}. Copy it again, or search for the page.")
         async with _fetching.setdefault((context.run_id, address_of(url)), asyncio.Lock()):
-            source, cut = await self.snapshots.find(url), False
+            source, cut, unread = await self.snapshots.find(url), False, ""
             if source is None:
-                source, cut = await self._fetch(url, reason, context)
+                source, cut, unread = await self._fetch(url, reason, context)
             elif refused := refuse_domain(context.limits, host_of(source.final_url)):
                 raise PermissionError(f"{url} redirects to {source.final_url}. {refused}")
         page = source
@@ -153,9 +153,9 @@ class FetchUrl:
         told = (source.url, source.sha256)
         sources = () if told in self._told else (source,)
         self._told.add(told)
-        return ToolResult(output=output, sources=sources, origin=source.final_url)
+        return ToolResult(output=output, sources=sources, origin=source.final_url, unread=unread)
 
-    async def _fetch(self, url: str, reason: str, context: ToolContext) -> tuple[Source, bool]:
+    async def _fetch(self, url: str, reason: str, context: ToolContext) -> tuple[Source, bool, str]:
         try:
             page = await self.fetcher.fetch(url, timeout_s=context.timeout_s, limits=context.limits)
         except (WebError, PermissionError) as problem:
@@ -163,7 +163,7 @@ class FetchUrl:
             await self.screening.change(context.run_id, lambda rows: with_failure(rows, url, reason, message, at))
             raise
         source = await self.snapshots.keep(page, fetched_at=self.clock.now())
-        return source, page.cut or len(source.text) < len(page.text)
+        return source, page.cut or len(source.text) < len(page.text), page.source
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import Final, NamedTuple
 
+from agent_fabric.domain.injection.folding import capped
 from agent_fabric.infrastructure.web.charsets import decode, is_wide
 
 HTML: Final = "text/html"
@@ -38,6 +39,8 @@ class ExtractedText(NamedTuple):
 
     title: str
     text: str
+    source: str = ""
+    """Of HTML: what the text was taken from, at most so much as a scan reads."""
 
 
 def kind_of(content_type: str) -> ContentKind:
@@ -71,7 +74,9 @@ def read(body: bytes, content_type: str, charset: str) -> ExtractedText:
     from agent_fabric.infrastructure.web.html_text import main_text, parsed, plain_text, title_of  # noqa: PLC0415 - heavy
 
     tree = parsed(text)
-    return ExtractedText("", "") if tree is None else ExtractedText(title_of(tree), main_text(text) or plain_text(tree))
+    if tree is None:
+        return ExtractedText("", "", capped(text))
+    return ExtractedText(title_of(tree), main_text(text) or plain_text(tree), capped(text))
 
 
 def _looks_like(body: bytes, charset: str) -> str:

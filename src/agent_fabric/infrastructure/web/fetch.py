@@ -62,6 +62,7 @@ class HttpPageFetcher:
             title=reading.title,
             text=reading.text,
             cut=answer.cut,
+            source=reading.source,
         )
 
     async def aclose(self) -> None:
