@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 WORKSPACE_FILES: Final = "files of the workspace"
 NO_BOX: Final = "commands without a box"
 OTHER_RUNS: Final = "other runs"
+DESCRIPTIONS: Final = "descriptions of tools of "
+"""Begins the name of a source: what a tool server says about its tools."""
 
 MAX_ADDRESSES: Final = 5_000
 """That a run remembers; later ones count as composed by the model."""
@@ -42,6 +44,11 @@ class Flow:
     """Calls that went unasked to one of `addresses`, while both labels held."""
     searches: int = 0
     """Searches that went unasked while both labels held."""
+
+    @property
+    def results(self) -> Sequence[str]:
+        """The sources of untrusted text that a call has brought, beside descriptions of tools."""
+        return [source for source in self.exposed if not source.startswith(DESCRIPTIONS)]
 
     def private_beside(self, destination: str) -> Sequence[str]:
         """Return the sources of private data, but for the destination itself: it knows what it said."""

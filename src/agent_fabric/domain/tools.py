@@ -85,6 +85,8 @@ class ToolSpec:
     """Where its arguments go outside this machine; empty: nowhere, or to its address."""
     server: str = ""
     """The tool server that carries it out: its name and address, as the configuration has them."""
+    described_elsewhere: bool = False
+    """Its description was written neither by the owner nor by us."""
     private: bool = False
     """Whether what its server answers must not reach the world."""
     reads_once: bool = False

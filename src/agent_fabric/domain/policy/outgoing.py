@@ -36,9 +36,9 @@ def rule_outgoing(
         return
     if carries_data(call) and call.flow.private_beside(call.server):
         yield _rule_on_data(call, part, limits)
-    if call.effect is Effect.LEAVES_SANDBOX and not _only_from(call.server, call.flow.exposed):
+    if call.effect is Effect.LEAVES_SANDBOX and not _only_from(call.server, call.flow.results):
         reason = f"{part.subject!r} has an effect outside of the box, and this run has read untrusted text"
-        yield _asking(part, f"{reason}: {named(call.flow.exposed)}", "untrusted_text")
+        yield _asking(part, f"{reason}: {named(call.flow.results)}", "untrusted_text")
 
 
 def leaves(call: ProposedCall) -> bool:
@@ -55,9 +55,9 @@ def rule_command(call: ProposedCall, part: Part, *, only_reads: bool, effect: st
     """Yield what holds for a command that may carry something out; `effect` says how it does, if that is known."""
     if not call.flow.exposed:
         return
-    if effect:
+    if effect and call.flow.results:
         reason = f"{part.subject!r} could send something out ({effect}), and this run has read untrusted text"
-        yield _asking(part, f"{reason}: {named(call.flow.exposed)}", "untrusted_text")
+        yield _asking(part, f"{reason}: {named(call.flow.results)}", "untrusted_text")
     elif call.commands_reach and call.flow.private and not only_reads:
         yield _asking(part, f"{part.subject!r} could send something to {call.commands_reach}. {_read(call)}")
 
@@ -131,9 +131,10 @@ def _goes_to_trusted(call: ProposedCall, trusted_domains: Sequence[str]) -> bool
     return not call.server and bool(call.urls) and all(is_trusted(url, trusted_domains) for url in call.urls)
 
 
-def _only_from(server: str, sources: Iterable[str]) -> bool:
+def _only_from(server: str, sources: Sequence[str]) -> bool:
     """Tell whether all untrusted text came from the very server that the call goes to."""
-    return bool(server) and all(source == server or source.startswith(f"{server} (signs") for source in sources)
+    signs = f"{server} (signs of instructions"
+    return not sources or (bool(server) and all(each == server or each.startswith(signs) for each in sources))
 
 
 def _text_of(value: object) -> str:

@@ -39,7 +39,14 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
-from agent_fabric.domain.runs.labelling import begin_labels, note_call, note_exposed, note_private, note_result
+from agent_fabric.domain.runs.labelling import (
+    begin_labels,
+    note_call,
+    note_exposed,
+    note_private,
+    note_result,
+    note_tools,
+)
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
@@ -100,6 +107,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
             state.failed[body.specialist_id] = RunError(code=body.code, message=body.message, hint=body.hint)
         case PackStarted() as body:
             _open_lane(state, body)
+            note_tools(state, body.tools)
         case RunResumed() as body:
             # Nobody died of a run that had come as far as waiting.
             fresh = body.by == "person" or state.status is RunStatus.WAITING

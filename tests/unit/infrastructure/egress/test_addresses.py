@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
-from agent_fabric.infrastructure.egress.addresses import AddressGuard, is_public, spelled_address
+from agent_fabric.infrastructure.egress.addresses import AddressGuard, is_own, is_public, spelled_address
 from agent_fabric.infrastructure.web.fetch import HttpPageFetcher
 from effort import examples
 
@@ -254,3 +254,18 @@ def test_any_text_as_a_host_is_refused_looked_up_or_explained(host: str) -> None
 
     with pytest.raises((WebError, PermissionError)):
         asyncio.run(fetch())
+
+
+def test_an_address_of_this_machine_is_refused_although_it_is_public() -> None:
+    address = ip_address("93.184.215.14")
+    guard = AddressGuard(is_own=lambda each: each == address)
+    with pytest.raises(PermissionError, match="on this machine"):
+        guard.check("example.org", 443, [address])
+    guard.check("example.org", 443, [ip_address("93.184.215.15")])
+    AddressGuard(["example.org"], is_own=lambda _: True).check("example.org", 443, [address])
+
+
+def test_own_addresses_are_known_by_binding_to_them() -> None:
+    assert is_own(ip_address("127.0.0.1"))
+    assert not is_own(ip_address("93.184.215.14"))
+    assert not is_own(ip_address("192.0.2.1"))
