@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.changes import FolderSnapshot
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
+from agent_fabric.infrastructure.changes.folder_snapshots import SnapshotTaker
 from agent_fabric.testing.scripted_model import Call, Finish, ScriptedModel
 from e2e.fabric_process import Fabric, settings
 
@@ -87,3 +91,19 @@ async def test_past_calls_are_decided_once_more(tmp_path: Path) -> None:
     assert (change["before"]["verdict"], change["after"]["rule"]) == ("allow", "no-cat")
     shown = await command("policy", "simulate", str(tmp_path / "stricter.json"), "--since", "1h")
     assert "1 of 3 calls in 1 runs would be decided otherwise" in shown.out
+
+
+async def test_a_person_vouches_for_files_that_an_exposed_run_wrote(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    notes = ExposedFiles(tmp_path / ".fabric" / "changes" / "exposed")
+    notes.may_write(str(project), RunId("w"), RunId("w"))
+    (project / "notes.md").write_text("text")
+    empty, full = FolderSnapshot(), SnapshotTaker(None, FolderSnapshot())(project)
+    notes.wrote(str(project), RunId("w"), empty, full)
+    command = Fabric(tmp_path, settings(UNREACHED), home=project, environment={"HOME": str(tmp_path)})
+    told = await command("policy", "vouch", "notes.md")
+    assert (told.code, told.out) == (0, "notes.md\n")
+    again = await command("policy", "vouch", "notes.md", "--json")
+    assert json.loads(again.out) == {"vouched": []}
+    assert not notes.exposing(str(project), (".",), reader=RunId("r"))
