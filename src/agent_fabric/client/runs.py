@@ -118,13 +118,17 @@ class Runs(Resource):
 
     async def events(self, run_id: str, *, after: int = -1) -> Sequence[Event]:
         """Return the events of a run that follow sequence number `after`, whole."""
-        found: list[Event] = []
+        return [event async for page in self.pages(run_id, after=after) for event in page]
+
+    async def pages(self, run_id: str, *, after: int = -1) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the same events, some at a time."""
         while True:
             query = {"after": after, "limit": PAGE, "full": True}
             page = await self._transport.get(_path(run_id, "/events"), query)
-            found += await self._transport.understood(_events, page)
+            found = await self._transport.understood(_events, page)
+            yield found
             if page.get("next") is None or not found:
-                return found
+                return
             after = found[-1].seq
 
     def follow(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_type_hints
 
 from agent_fabric.domain.event_versions import body_from
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.wire.shape import Json, run_id_from
 
@@ -16,6 +16,8 @@ def event_from(line: Json) -> Event:
     """Return an event of a log that was asked for in full."""
     lane = line.get("lane")
     body = body_from(str(line["kind"]), int(line.get("version", 1)), line["payload"])
+    if problem := line.get("unreadable"):
+        body = UnknownEvent(kind=str(line["kind"]), payload={}, problem=str(problem))
     return Event(int(line["seq"]), float(line["ts"]), None if lane is None else LaneId(lane), str(line["step"]), body)
 
 

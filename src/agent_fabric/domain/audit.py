@@ -44,6 +44,12 @@ class AuditEntry:
     ended_at: float | None = None
 
 
+def tells_audit(event: Event) -> bool:
+    """Tell whether an event matters to `audit_of`; most do not, and need not be kept."""
+    return isinstance(event.body, _TELLING)
+
+
+_TELLING = (RunCreated, ApprovalRequested, ApprovalDecided, ToolCalled, ToolReturned, ToolErred, RunCancelled)
 _BY_ERROR = {"Denied": AuditStatus.DENIED, "ApprovalExpired": AuditStatus.EXPIRED}
 
 

@@ -427,6 +427,8 @@ class UnknownEvent:
 
     kind: str
     payload: Mapping[str, Any]
+    problem: str = ""
+    """Why the row of this event cannot be read, if that is so: it is damaged, and not a newer program's."""
 
 
 Body = (
@@ -479,3 +481,8 @@ class Event(NamedTuple):
     step: str
     """`step_3` while a lane works, empty for what concerns the whole run."""
     body: Body
+
+
+def problem_of(event: Event) -> str:
+    """Return why an event cannot be read; empty if it can."""
+    return event.body.problem if isinstance(event.body, UnknownEvent) else ""

@@ -56,7 +56,9 @@ class EventList(NamedTuple):
     """Where the list continues; null when these were the newest ones."""
 
 
-RUN_LINE = Shape(RunRecord, "run_id status created_at updated_at specialist_ids prompt summary", name="RunLine")
+RUN_LINE = Shape(
+    RunRecord, "run_id status created_at updated_at specialist_ids prompt summary unreadable?", name="RunLine"
+)
 RUN_LIST = Shape(RunList, parts=[RUN_LINE])
 FOUND_RUN = Shape(FoundRun, "*record score", name="FoundRunLine", parts=[RUN_LINE])
 FOUND_RUNS = Shape(FoundRuns, parts=[FOUND_RUN])

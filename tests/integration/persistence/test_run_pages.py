@@ -7,7 +7,7 @@ import pytest
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.domain.errors import RunNotFound, StoreUnavailable
-from agent_fabric.domain.events import RunInterrupted, RunWaited, SpecialistsRecruited, UnknownEvent
+from agent_fabric.domain.events import RunInterrupted, RunWaited, SpecialistsRecruited, UnknownEvent, problem_of
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
@@ -87,11 +87,15 @@ async def test_events_of_a_newer_program_can_be_read(runs: SqliteRunRepository, 
     assert (await reader.newest(RUN)).body == newer.body
 
 
-async def test_a_damaged_row_is_explained(runs: SqliteRunRepository, reader: SqlRunReader, store: Store) -> None:
+async def test_a_damaged_row_says_so_to_readers_and_stops_a_driver(
+    runs: SqliteRunRepository, reader: SqlRunReader, store: Store
+) -> None:
     await (await runs.create(RUN, CREATED)).release()
     store.read_now(lambda connection: connection.execute("UPDATE events SET payload = x'7b'"))
+    (event,) = await reader.page(RUN, after=-1, limit=1)
+    assert "event 0 cannot be read" in problem_of(event)
     with pytest.raises(StoreUnavailable, match="damaged"):
-        await reader.page(RUN, after=-1, limit=1)
+        await runs.take(RUN)
 
 
 @pytest.mark.proves("AF-036", "C31")

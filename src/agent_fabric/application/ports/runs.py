@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
 
-from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited
+from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 
@@ -144,6 +144,8 @@ class RunReader(Protocol):
     async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
         """Return at most `limit` of the events that follow sequence number `after`.
 
+        A damaged one stands there as an UnknownEvent with its `problem`: the others can be read.
+
         Raises:
             RunNotFound: there is none with this id.
         """
@@ -187,6 +189,8 @@ class RunRecord:
     summary: str
     conversation: str = ""
     """The conversation that it belongs to."""
+    unreadable: str = ""
+    """Why some of it cannot be told: an event is damaged."""
 
     @classmethod
     def of(
@@ -204,6 +208,9 @@ class RunRecord:
                     told["summary"] = str(body.payload.get("summary", ""))
                 case RunFailed() as body:
                     told["summary"] = body.message
+                case UnknownEvent() as body if body.problem:
+                    told["unreadable"] = body.problem
+                    told["prompt"] = told["prompt"] or f"({body.problem})"
                 case _:
                     pass
         return cls(run_id=run_id, status=status, created_at=created_at, updated_at=updated_at, **told)

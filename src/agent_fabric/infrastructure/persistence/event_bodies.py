@@ -5,10 +5,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Final
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.domain.events import Body
+from agent_fabric.domain.events import Body, UnknownEvent
 from agent_fabric.infrastructure.persistence.codec import Blobs, decode, pack, unpack
 from agent_fabric.infrastructure.persistence.sealing import event_place, is_sealed, key_missing, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
@@ -76,12 +77,28 @@ def blob_place(address: bytes) -> str:
     return f"blob\0{address.hex()}"
 
 
+DAMAGE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError, zlib.error)
+"""What damaged rows give when they are read."""
+
+
+def readable(read: ReadBody) -> ReadBody:
+    """Return a reader for lists and logs: an event that is damaged says so, and the others can be shown."""
+
+    def read_anyway(seq: int, kind: str, version: int, payload: bytes) -> Body:
+        try:
+            return read(seq, kind, version, payload)
+        except DAMAGE as problem:
+            return UnknownEvent(kind=kind, payload={}, problem=f"event {seq} cannot be read: {problem}")
+
+    return read_anyway
+
+
 @contextmanager
 def damage_explained() -> Iterator[None]:
     """Turn what damaged rows give into an error of ours."""
     try:
         yield
-    except (ValueError, zlib.error) as problem:
+    except DAMAGE as problem:
         raise StoreUnavailable(
             f"The store is damaged: {problem}", hint="Restore it from a backup; runlog.jsonl files keep what happened."
         ) from problem

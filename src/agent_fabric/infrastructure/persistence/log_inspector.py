@@ -15,7 +15,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import has_consequences
 from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_bodies import blob_place
+from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, blob_place
 from agent_fabric.infrastructure.persistence.event_rows import chaining, locate
 from agent_fabric.infrastructure.persistence.projections import Projection
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, event_place, is_sealed, unsealed_json
@@ -82,7 +82,7 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
                 projection.follow(event, whole=not bodies.large)
             except RunKeyMissing:
                 bodies, readable = None, False
-            except (ValueError, zlib.error, KeyError, TypeError, AttributeError, RecursionError) as problem:
+            except DAMAGE as problem:
                 damage.add(f"event {seq} ({kind}) cannot be read: {problem}")
                 readable = False
         head, expected = digest, seq + 1

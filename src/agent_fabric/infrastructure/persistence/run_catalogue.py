@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.run_reader import status_of
 from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
@@ -184,11 +184,10 @@ def _is_particular(wanted: RunQuery) -> bool:
 
 
 def _outline(connection: SqlConnection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:
-    read = body_reader(connection, number, keys.cipher(run_id, key))
+    read = readable(body_reader(connection, number, keys.cipher(run_id, key)))
     columns = "seq, ts, kind, version, payload"
     query = f"SELECT {columns} FROM events WHERE run = ? AND kind IN ({marks(_OUTLINE)}) ORDER BY seq"  # noqa: S608 - ours
-    with damage_explained():
-        return [
-            Event(seq, ts, None, "", read(seq, kind, version, payload))
-            for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
-        ]
+    return [
+        Event(seq, ts, None, "", read(seq, kind, version, payload))
+        for seq, ts, kind, version, payload in connection.execute(query, (number, *_OUTLINE))
+    ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.event_rows import locate, number_of, recorded_status
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, RunNumberLocks, SqlConnection
@@ -37,13 +37,12 @@ class SqlRunReader:
 
 def _events(connection: SqlConnection, keys: RunKeys, run_id: RunId, which: str, *values: int) -> list[Event]:
     number, key = locate(connection, run_id)
-    read = body_reader(connection, number, keys.cipher(run_id, key))
+    read = readable(body_reader(connection, number, keys.cipher(run_id, key)))
     query = f"SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? {which}"  # noqa: S608 - ours
-    with damage_explained():
-        return [
-            Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
-            for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, *values))
-        ]
+    return [
+        Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))
+        for seq, ts, kind, version, lane, step, payload in connection.execute(query, (number, *values))
+    ]
 
 
 def status_of(connection: SqlConnection, locks: RunNumberLocks, number: int) -> RunStatus:

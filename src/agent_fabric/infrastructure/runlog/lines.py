@@ -39,6 +39,8 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
     for key in _LIFTED:
         if key in payload:
             line[key] = payload[key]
+    if isinstance(body, UnknownEvent) and body.problem:
+        line["unreadable"] = body.problem
     if not whole:
         cut: dict[str, Any] = {}
         line["payload"] = _shortened(payload, "", cut)
@@ -50,8 +52,13 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
 def encoded_line(run_id: RunId, event: Event, payload: bytes) -> bytes:
     """Return the same line as bytes, built around a payload that is encoded already: this runs for every event."""
     body = event.body
-    if refers_to_blobs(payload) or (
-        len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS and may_have_long_text(payload, MAX_LLM_CONTENT_IN_RUNLOG_CHARS)
+    if (
+        refers_to_blobs(payload)
+        or (isinstance(body, UnknownEvent) and body.problem)
+        or (
+            len(payload) > MAX_LLM_CONTENT_IN_RUNLOG_CHARS
+            and may_have_long_text(payload, MAX_LLM_CONTENT_IN_RUNLOG_CHARS)
+        )
     ):
         return dump_json(line_of(run_id, event))
     rest: dict[str, Any] = {"seq": event.seq, "run_id": run_id}

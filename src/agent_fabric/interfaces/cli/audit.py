@@ -14,8 +14,9 @@ from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
 from agent_fabric.bootstrap.local import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit import AuditEntry, audit_of
+from agent_fabric.domain.audit import AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
+from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.durations import moment
@@ -61,13 +62,17 @@ def list_(
     """List who did what: every call that tools were asked for, and every change of users, keys, secrets and backups.
 
     A call comes with the rule or person that allowed it and what came of it; with --run, only the calls of that run.
+
+    Exit codes: 0 all of it can be read, 1 some events are damaged.
     """
     refuse_if(
         run_id is not None and kind is Kind.ADMIN, "Such acts belong to no run", hint="Leave out --run or --kind."
     )
 
+    damaged: list[str] = []
+
     async def go(place: RunAccess) -> list[AuditEntry]:
-        return await _entries(place, run_id, limit)
+        return await _entries(place, run_id, limit, damaged)
 
     found: list[AuditEntry | Act] = []
     if kind is not Kind.ADMIN:
@@ -80,7 +85,9 @@ def list_(
     else:
         lines = (_act_line(entry) if isinstance(entry, Act) else _line(entry) for entry in found)
         sys.stdout.write("".join(f"{line}\n" for line in lines) or "Nothing has been done.\n")
-    return COMPLETED
+    for sentence in damaged:
+        print_warning(sentence)
+    return FAILED if damaged else COMPLETED
 
 
 @app.command()
@@ -192,7 +199,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
         return list(asyncio.run(records.storage.acts.recent(limit=limit)))
 
 
-async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[AuditEntry]:
+async def _entries(place: RunAccess, run_id: str | None, limit: int, damaged: list[str]) -> list[AuditEntry]:
     if run_id is not None:
         found = [await place.find(run_id)]
     else:
@@ -200,7 +207,11 @@ async def _entries(place: RunAccess, run_id: str | None, limit: int) -> list[Aud
     entries: list[AuditEntry] = []
     for run in reversed(found):
         try:
-            entries += audit_of(run, await place.events(run))
+            events: list[Event] = []
+            async for page in place.pages(run):
+                events += filter(tells_audit, page)
+                damaged += [f"Run {run}: {problem}" for event in page if (problem := problem_of(event))]
+            entries += audit_of(run, events)
         except RunKeyMissing as problem:
             if run_id is not None:
                 raise

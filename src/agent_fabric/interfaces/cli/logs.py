@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
@@ -19,8 +19,9 @@ from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.lines import is_encrypted, line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import capable, json_text, print_json, shortened
+from agent_fabric.interfaces.cli.output import capable, json_text, print_json, print_warning, shortened
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 
 MANY = 100
@@ -37,13 +38,18 @@ def logs() -> None:
 
 
 @app.command("list")
-def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit = 20, as_json: AsJson = False) -> None:
-    """List the newest runs."""
+def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit = 20, as_json: AsJson = False) -> int:
+    """List the newest runs.
+
+    Exit codes: 0 all of them can be read, 1 some are damaged.
+    """
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
         return await place.recent(limit=limit)
 
-    _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
+    found: Sequence[RunRecord] = at_place(workspace, server, go, without=[])
+    _print_runs(found, as_json=as_json)
+    return FAILED if any(run.unreadable for run in found) else COMPLETED
 
 
 @app.command()
@@ -75,31 +81,38 @@ def show(
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
-) -> None:
+) -> int:
     """Show a run's events: one JSON object a line, as in runlog.jsonl; with --json one object for the whole run.
 
     Of an encrypted run there is no runlog.jsonl, unless `fabric logs export RUN_ID` writes it.
+
+    Exit codes: 0 all of it can be read, 1 some events are damaged; these lines say `unreadable`.
     """
     if follow and as_json:
         raise ConfigError("--json gives one object, so it cannot follow", hint="Leave one of the two away.")
     wanted = {kind.strip() for kind in kinds.split(",") if kind.strip()}
 
-    async def go(place: RunAccess) -> None:
+    async def go(place: RunAccess) -> int:
         found = await place.find(run_id)
         state = RunState(found)
         shown: list[dict[str, Any]] = []
-        async with aclosing(place.follow(found) if follow else _once(place, found)) as batches:
+        damaged = 0
+        async with aclosing(place.follow(found) if follow else place.pages(found)) as batches:
             async for events in batches:
                 for event in events:
                     evolve(state, event)
+                    damaged += problem_of(event) != ""
                     if not wanted or event.body.kind in wanted:
                         line = line_of(found, event, whole=full)
                         shown.append(line) if as_json else _print_line(line)
                 sys.stdout.flush()
         if as_json:
             print_json({"run_id": found, "status": state.status.value, "events": shown})
+        if damaged:
+            print_warning(f"{damaged} events cannot be read. See what is damaged: fabric verify {found}")
+        return FAILED if damaged else COMPLETED
 
-    at_place(workspace, server, go)
+    return at_place(workspace, server, go)
 
 
 @app.command()
@@ -138,10 +151,6 @@ def export(
         sys.stdout.write(f"{layout.run_index}\n")
 
     at_place(workspace, server, go)
-
-
-async def _once(place: RunAccess, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
-    yield await place.events(run_id)
 
 
 def _search_by_meaning(query: str, workspace: str | None, server: str | None, *, limit: int, as_json: bool) -> None:
@@ -187,6 +196,7 @@ def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[fl
 
 
 def _record(run: RunRecord) -> dict[str, Any]:
+    unreadable = {"unreadable": run.unreadable} if run.unreadable else {}
     return {
         "run_id": run.run_id,
         "status": run.status.value,
@@ -195,6 +205,7 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "specialist_ids": list(run.specialist_ids),
         "prompt": run.prompt,
         "summary": run.summary,
+        **unreadable,
     }
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # few commands need these
     from agent_fabric.domain.unified_diff import FileDiff
 
 PIECE_BYTES = 256 * 1024
+PAGE = 200
+"""Events that are read at once."""
 FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
@@ -109,16 +111,23 @@ class LocalRuns:
     async def run_dir(self, run_id: RunId) -> str:
         return self.records.layout.run_dir(run_id)
 
+    async def pages(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+        after = -1
+        while events := await self.records.storage.reader.page(run_id, after=after, limit=PAGE):
+            yield events
+            after = events[-1].seq
+
     async def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
         state = RunState(run_id)
         while True:
-            events = await self.records.runs.read(run_id, after=state.next_seq - 1)
+            events = await self.records.storage.reader.page(run_id, after=state.next_seq - 1, limit=PAGE)
             for event in events:
                 evolve(state, event)
             yield events
-            if state.status.settled:
-                return
-            await asyncio.sleep(FOLLOW_S)
+            if len(events) < PAGE:
+                if state.status.settled:
+                    return
+                await asyncio.sleep(FOLLOW_S)
 
     async def _uppermost(self, run_id: RunId) -> RunId:
         """Return the run that others work for: going on with it goes on with all of them."""

@@ -40,6 +40,7 @@ class ServerRuns:
         runs, approvals = client.runs, client.approvals
         self.exports = Layout(Path.cwd() / EXPORTS)
         self.find, self.search, self.events, self.cancel = runs.find, runs.search, runs.events, runs.cancel
+        self.pages = runs.pages
         self.undo, self.verify, self.files, self.content = runs.undo, runs.verify, runs.files, runs.content
         self.questions, self.question = approvals.list, approvals.show
 
