@@ -14,7 +14,7 @@ DEFAULT_ALLOWED_COMMANDS = (
     # files and text
     names(
         "7z arch awk b2sum base32 base64 basename bat bc brotli bzcat bzip2 cal cat chmod cksum cmp column comm cp "
-        "cpio csplit cut date dd df diff diff3 dirname dos2unix du ed egrep envsubst expand expr factor false fgrep "
+        "cpio csplit cut date dd df diff diff3 dirname dos2unix du ed egrep envsubst expand expr factor false fd fgrep "
         "file find fmt fold free gawk getconf getopt grep groups gunzip gzip head hexdump hostid hostname iconv id "
         "install join jq less link ln logname look ls lsblk lscpu lsof lz4 m4 mawk md5sum mkdir mkfifo mktemp more mv "
         "nl nproc numfmt od paste patch pathchk pgrep pidof pr printenv printf ps pv readlink realpath rev rg rm "

@@ -94,7 +94,7 @@ ANY_OPTION = names(
     ": [ break cd continue dirs echo exit false getopts popd pushd pwd read return set shift test true type times "
     "umask unset wait "
     # text and files
-    "b2sum basename cat cksum cmp column comm cut df dirname du egrep expand expr fgrep fmt fold "
+    "b2sum basename cal cat cksum cmp column comm cut df dirname du egrep expand expr factor fgrep fmt fold "
     "free grep groups head hexdump id join jq ls lsblk lscpu md5sum nl nproc numfmt od paste pathchk pgrep pidof pr "
     "printenv ps readlink realpath rev seq sha1sum sha224sum sha256sum sha384sum sha512sum sleep stat sum tac tail tr "
     "tsort tty uname unexpand uptime users vdir vmstat w wc which who whoami"

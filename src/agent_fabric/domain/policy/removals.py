@@ -37,11 +37,12 @@ _AFTER_VALUE = re.compile(r"""(\$\w+|\}|\))["']/""")
 """In `"$x"/` the slash is no word of its own."""
 _GIT = re.compile(r"(?:[\w./-]*/)?\.git(?:/.*)?", re.IGNORECASE)
 _CODE = re.compile(
-    r"rmtree|removedirs|remove_tree|rimraf|rmSync|rmdirSync|FileUtils\.(?:rm|remove)|unlink|rm\s+-\w*[rR]|\.delete\(|fs\.rm\b"
+    r"rmtree|removedirs|remove_tree|rimraf|rmSync|rmdirSync|FileUtils\.(?:rm|remove)|unlink"
+    r"|\brm[\s'\x22,]+-\w*[rR]|\.delete\(|fs\.rm\b"
 )
 """How programs in other languages remove a tree, or start what does."""
 _INTERPRETERS = re.compile(
-    r"(?:python|pypy)[0-9.]*|perl|ruby|node|deno|bun|php|lua|[gmn]?awk|sed|Rscript|tclsh|osascript"
+    r"(?:python|pypy)[0-9.]*|perl|ruby|node|deno|bun|php|lua|[gmn]?awk|sed|g?make|Rscript|tclsh|osascript"
 )
 
 
@@ -145,11 +146,20 @@ class _Line:
         for target in self._targets(invocation):
             for folder in folders:
                 for word in target.words:
-                    yield target.removal._replace(place=_joined(folder, word), shown=target.removal.shown or word)
-        if invocation.dynamic and _CODE.search(self.text):
+                    place = _joined(folder, self._through_link(word))
+                    yield target.removal._replace(place=place, shown=target.removal.shown or word)
+        if invocation.dynamic and (_CODE.search(self.text) or re.search(r"\brm\b", self.text)):
             yield from (Removal(place, place) for place in _vital_in(self.text))
         if _INTERPRETERS.fullmatch(name):
             yield from self._removed_by_code(invocation)
+
+    def _through_link(self, word: str) -> str:
+        """Return where a path leads through a link that the line makes: `ln -s / x; rm -rf x/`."""
+        name, slash, rest = word.removeprefix("./").partition("/")
+        for each in self.found if slash else ():
+            if each.name == "ln" and each.words[-1].removeprefix("./") == name and len(each.words) > 2:
+                return f"{each.words[-2]}/{rest}".replace("${HOME}", "$HOME")
+        return word
 
     # ── words ──
 
@@ -257,7 +267,7 @@ class _Line:
                 yield from self._each(invocation, operands[1:], Removal("", "", verb="change", outside=False))
             case "find" if "-delete" in words or _removes(words):
                 roots = _find_roots(words)
-                everything = all(
+                everything = bool({"-o", "-or", "!", "-not"} & set(words)) or all(
                     _FIND_ALL.fullmatch(word)
                     for at, word in enumerate(words)
                     if at and word.startswith("-") and at > max(roots, default=0)
