@@ -23,6 +23,7 @@ from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities
@@ -119,9 +120,10 @@ class MemoryCatalogue:
         newest = list(reversed(self.runs.logs))
         return [await self.record(run_id) for run_id in (newest if limit < 0 else newest[:limit])]
 
-    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
         words = set(query.lower().split())
-        records = {record.run_id: record for record in await self.recent(limit=-1)}
+        seen = [record for record in await self.recent(limit=-1) if viewer.sees(record.owner, record.visibility)]
+        records = {record.run_id: record for record in seen}
         scores = Counter({run_id: sum(word in record.text for word in words) for run_id, record in records.items()})
         return [records[run_id] for run_id, score in scores.most_common(limit) if score]
 
@@ -129,14 +131,20 @@ class MemoryCatalogue:
         """There is no index."""
 
     async def find(self, prefix: str) -> RunId:
-        found = sorted(run_id for run_id in self.runs.logs if prefix and run_id.startswith(prefix.lower()))
-        if found and (len(found) == 1 or found[0] == prefix.lower()):
+        return (await self.locate(prefix)).run_id
+
+    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:
+        begun = sorted(run_id for run_id in self.runs.logs if prefix and run_id.startswith(prefix.lower()))
+        found = [owned for owned in map(self.runs.owned, begun) if viewer.sees(owned.owner, owned.visibility)]
+        if found and (len(found) == 1 or found[0].run_id == prefix.lower()):
             return found[0]
         raise RunNotFound(f"No one run begins with {prefix!r}")
 
-    async def newest(self) -> RunId:
+    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
         for run_id, log in reversed(self.runs.logs.items()):
-            if not isinstance(log[0].body, RunCreated) or log[0].body.parent is None:
+            _, owner, visibility = self.runs.owned(run_id)
+            top = not isinstance(log[0].body, RunCreated) or log[0].body.parent is None
+            if top and viewer.sees(owner, visibility):
                 return run_id
         raise RunNotFound("There are no runs here yet")
 
@@ -169,18 +177,24 @@ class MemoryApprovals:
                 self.answered.discard(approval_id)
                 self.cards[approval_id] = self.cards[approval_id].undecided()
         follow_approvals(self.cards, run_id, following)
+        for approval_id, card in self.cards.items():
+            if card.run_id == run_id:
+                self.cards[approval_id] = replace(card, owner=self.runs.owned(run_id).owner)
 
     def expired(self, now: float) -> set[RunId]:
         """Return the runs that have a question whose time has run out."""
         return {card.run_id for card in self._pending() if card.expires_at <= now}
 
-    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
+    async def list(
+        self, *, run_id: RunId | None = None, pending_only: bool = True, viewer: Viewer = EVERYTHING
+    ) -> Sequence[ApprovalCard]:
         cards = self._pending() if pending_only else list(self.cards.values())
-        wanted = [card for card in cards if run_id in (None, card.run_id)]
+        wanted = [card for card in cards if run_id in (None, card.run_id) and self._visible(card, viewer)]
         return sorted(wanted, key=lambda card: (card.created_at, card.approval_id))
 
-    async def find(self, prefix: str) -> ApprovalCard:
-        found = [card for approval_id, card in self.cards.items() if approval_id.startswith(prefix)]
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:
+        begun = [card for approval_id, card in self.cards.items() if approval_id.startswith(prefix)]
+        found = [card for card in begun if self._visible(card, viewer)]
         if len(prefix) < SHORTEST_PREFIX or len(found) != 1:
             raise ApprovalNotFound(f"No one approval begins with {prefix!r}")
         return found[0]
@@ -197,6 +211,10 @@ class MemoryApprovals:
         self.cards[approval_id] = card.decided(status, by=answer.by, reason=answer.reason, at=now)
         self.answered.add(approval_id)
         await self.runs.post(card.run_id, APPROVAL, answer.row(approval_id))
+
+    def _visible(self, card: ApprovalCard, viewer: Viewer) -> bool:
+        _, owner, visibility = self.runs.owned(card.run_id)
+        return viewer.sees(owner, visibility)
 
     def _pending(self) -> Sequence[ApprovalCard]:
         return [card for card in self.cards.values() if card.status is ApprovalStatus.PENDING]
@@ -303,11 +321,20 @@ class MemoryVectors:
     async def keep(self, embedder: str, texts: Sequence[RunText], vectors: Sequence[Vector]) -> None:
         self.kept.update({(embedder, text.number): vector for text, vector in zip(texts, vectors, strict=True)})
 
-    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
+    async def nearest(
+        self,
+        embedder: str,
+        question: Vector,
+        *,
+        words: str,
+        limit: int,
+        viewer: Viewer = EVERYTHING,
+    ) -> Sequence[FoundRun]:
         known = [(number, vector) for (name, number), vector in self.kept.items() if name == embedder]
         scores = similarities([vector for _, vector in known], question)
-        best = sorted(zip(scores, (number for number, _ in known), strict=True), reverse=True)[:limit]
-        return [FoundRun(await self.catalogue.record(self._ids()[number]), score) for score, number in best]
+        best = sorted(zip(scores, (number for number, _ in known), strict=True), reverse=True)
+        found = [FoundRun(await self.catalogue.record(self._ids()[number]), score) for score, number in best]
+        return [each for each in found if viewer.sees(each.record.owner, each.record.visibility)][:limit]
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound
 from agent_fabric.domain.events import RunCancelled, RunFailed, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
@@ -88,6 +89,37 @@ async def settled(storage: Storage, run_id: RunId, prompt: str = "do it", summar
 
 def numbered(number: int) -> RunId:
     return RunId(f"{number:08x}-0000-4000-8000-000000000000")
+
+
+OWNED = {
+    numbered(1): ("local", Visibility.TEAM),
+    numbered(2): ("key:ci", Visibility.TEAM),
+    numbered(3): ("user:ada", Visibility.PRIVATE),
+    numbered(4): ("user:eve", Visibility.PRIVATE),
+}
+VIEWERS = {
+    EVERYTHING: {"local", "key:ci", "user:ada", "user:eve"},
+    Viewer(("user:ada",), sees_all=False): {"local", "key:ci", "user:ada"},
+    Viewer(("user:bob",), sees_all=False): {"local", "key:ci"},
+}
+
+
+async def owned_runs(storage: Storage, *, asks: bool = False) -> None:
+    """Create a run for each owner."""
+    for number, (run_id, (owner, visibility)) in enumerate(OWNED.items(), 1):
+        created = replace(run_created("count the otters"), owner=owner, visibility=visibility)
+        bodies: list[Any] = [created]
+        if asks:
+            approval = f"{number:012d}"
+            bodies += [asked(approval), RunWaited(reason="to see", approvals=(approval,))]
+        await (await storage.runs.create(run_id, log(*bodies))).release()
+
+
+async def refused(finding: Awaitable[object]) -> RunNotFound:
+    """Return why a run is not found."""
+    with pytest.raises(RunNotFound) as caught:
+        await finding
+    return caught.value
 
 
 class RunReaderContract:
@@ -159,6 +191,31 @@ class RunListingContract:
         held, _ = await workflow_with(storage.runs, "a")
         assert await storage.catalogue.newest() == RUN
         await held.release()
+
+    async def test_a_private_run_exists_only_for_its_owner_and_who_sees_all(self, storage: Storage) -> None:
+        await owned_runs(storage)
+        await storage.catalogue.update_index()
+        for viewer, seen in VIEWERS.items():
+            page = await storage.catalogue.page(RunQuery(viewer=viewer))
+            assert {record.owner: record.visibility for record in page.records} == {
+                owner: visibility for owner, visibility in OWNED.values() if owner in seen
+            }
+            found = await storage.catalogue.search("otters", limit=10, viewer=viewer)
+            assert {record.owner for record in found} == seen
+            for run_id, (owner, visibility) in OWNED.items():
+                if owner in seen:
+                    assert await storage.catalogue.locate(run_id, viewer=viewer) == (run_id, owner, visibility)
+                    continue
+                with pytest.raises(RunNotFound):
+                    await storage.catalogue.locate(run_id, viewer=viewer)
+                assert run_id not in str(await refused(storage.catalogue.locate("0000000", viewer=viewer)))
+        assert await storage.catalogue.newest(viewer=Viewer(("user:bob",), sees_all=False)) == numbered(2)
+
+    async def test_runs_are_found_by_owner(self, storage: Storage) -> None:
+        await owned_runs(storage)
+        for wanted, owners in (("user:ada", ["user:ada"]), ("ada", ["user:ada"]), ("local", ["local"]), ("nobody", [])):
+            page = await storage.catalogue.page(RunQuery(owner=wanted))
+            assert [record.owner for record in page.records] == owners
 
     async def test_pages_hold_every_run_once(self, storage: Storage) -> None:
         for number in range(7):
@@ -244,6 +301,7 @@ class ApprovalContract:
             target="/nowhere",
             sandbox="none",
             untrusted=card.untrusted,
+            private=card.private,
             policy_version="1",
             args_hash="h",
             created_at=1_001.5,
@@ -253,6 +311,17 @@ class ApprovalContract:
         assert list(card.untrusted) == ["a page"]
         assert await storage.approvals.find("abcd") == card
         assert list(await storage.approvals.list(run_id=OTHER)) == []
+
+    async def test_a_question_of_a_private_run_exists_only_for_who_sees_the_run(self, storage: Storage) -> None:
+        await owned_runs(storage, asks=True)
+        for viewer, seen in VIEWERS.items():
+            assert {card.owner for card in await storage.approvals.list(viewer=viewer)} == seen
+            for number, (owner, _) in enumerate(OWNED.values(), 1):
+                if owner in seen:
+                    assert (await storage.approvals.find(f"{number:012d}", viewer=viewer)).owner == owner
+                else:
+                    with pytest.raises(ApprovalNotFound):
+                        await storage.approvals.find(f"{number:012d}", viewer=viewer)
 
     async def test_a_question_is_found_only_by_enough_of_its_own_id(self, storage: Storage) -> None:
         await waiting(storage, asks="abcd1234")

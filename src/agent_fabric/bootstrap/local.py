@@ -39,6 +39,7 @@ from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
@@ -280,6 +281,7 @@ def build_local(
             injection_signals=injection_signals,
             untrusted_files=partial(_untrusted_files, config, files),
             encrypts=partial(encrypted_by, config.encryption),
+            visibility=Visibility(config.identity.visibility),
         ),
         resume_run=ResumeRun(
             runs=watched,

@@ -16,6 +16,7 @@ from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
+from agent_fabric.application.runs.find_run import FindRun
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
@@ -75,6 +76,8 @@ class ServerFabric:
     wake_answered_runs: WakeAnsweredRuns
     reader: RunReader
     catalogue: RunListing
+    find: FindRun
+    """Finds a run for a caller; what the caller may not see does not exist."""
     observers: Observers
     bus: Bus
     """Where others hear what becomes of workflows."""
@@ -121,14 +124,6 @@ class ServerFabric:
     def sandbox_level(self) -> str:
         """How strong the box around tools is."""
         return self.execute_task.sandbox_level
-
-    async def find(self, prefix: str) -> RunId:
-        """Return the one run whose id begins so.
-
-        Raises:
-            RunNotFound: none, or more than one, begins so.
-        """
-        return RunId(prefix) if prefix in self.dispatch else await self.catalogue.find(prefix)
 
     def require_store(self) -> None:
         """Check that what is written now will be found again.
@@ -182,6 +177,16 @@ class ServerFabric:
         log = operations_log("server")
         for each in await self.find_missing_prerequisites():
             log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
+
+    async def log_shared_runs(self) -> None:
+        """Log that all people see all runs, where nobody has decided about it."""
+        identity = self.config.identity
+        if "visibility" not in identity.model_fields_set and await self.identity.has_people():
+            operations_log("server").warning(
+                "runs_shared",
+                problem="Everybody with `runs:read` sees all runs, because `identity.visibility` is not set",
+                hint="Set it to `team` or `private`; in the next release it counts as `private`.",
+            )
 
     def record_address(self, url: str) -> None:
         """Let commands in this folder find the server."""
@@ -258,6 +263,7 @@ def build_server(
         wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, resume_unfinished_runs, SystemClock()),
         reader=storage.reader,
         catalogue=storage.catalogue,
+        find=FindRun(storage.catalogue, storage.acts, SystemClock()),
         observers=observers,
         bus=bus,
         agents=open_agents(root, config),

@@ -7,6 +7,7 @@ from agent_fabric.client.transport import Resource, segment
 from agent_fabric.client.wire import json_from, started_run
 from agent_fabric.domain.errors import DefinitionNotFound
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.wire.shape import Json
 
 
@@ -57,6 +58,7 @@ class Definitions(Resource):
         model_key: str | None = None,
         network_allowed: bool = True,
         encrypt: bool = False,
+        visibility: Visibility | None = None,
     ) -> RunId:
         """Start one and do not wait for it; an agent that fails is not tried again.
 
@@ -64,7 +66,13 @@ class Definitions(Resource):
             DefinitionNotFound: there is none of this name.
             InvalidInputs: the inputs do not fit what it takes.
         """
-        query = {"wait": False, "model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
+        query = {
+            "wait": False,
+            "model_key": model_key,
+            "network_allowed": network_allowed,
+            "encrypt": encrypt,
+            "visibility": None if visibility is None else visibility.value,
+        }
         return await self._post(started_run, f"{self._path(name)}/{self.verb}", dict(inputs or {}), query)
 
     def _path(self, name: str) -> str:

@@ -67,10 +67,12 @@ class Runs(Resource):
         """Start a run and wait until it has ended or waits for somebody."""
         return await self._post(result_from, "/run", wish.body(), timeout_s=math.inf)
 
-    async def list(self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "") -> Sequence[RunRecord]:
-        """Return the newest runs, newest first."""
+    async def list(
+        self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "", owner: str = ""
+    ) -> Sequence[RunRecord]:
+        """Return the newest runs that we may see, newest first; `owner` is `user:ada`, `local`, or a name alone."""
         found: list[RunRecord] = []
-        query: dict[str, Any] = {"status": status, "pack": pack or None}
+        query: dict[str, Any] = {"status": status, "pack": pack or None, "owner": owner or None}
         after: str | None = None
         while len(found) < limit:
             page = await self._transport.get("/runs", {**query, "after": after, "limit": min(limit - len(found), PAGE)})

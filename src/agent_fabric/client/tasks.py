@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import Priority, TaskForceMode
 
 
@@ -20,11 +21,20 @@ class TaskRequest:
     priority: Priority = Priority.INTERACTIVE
     encrypt: bool = False
     """Whether nothing of the run is kept in the clear."""
+    visibility: Visibility | None = None
+    """Who sees the run beside its owner; None: as the server is configured."""
 
     def body(self) -> dict[str, Any]:
         """Return it as a server takes it."""
         mode = None if self.task_force_mode is None else self.task_force_mode.value
-        wanted = {"pack": self.pack, "model_key": self.model_key, "max_steps": self.max_steps, "task_force_mode": mode}
+        seen = None if self.visibility is None else self.visibility.value
+        wanted = {
+            "pack": self.pack,
+            "model_key": self.model_key,
+            "max_steps": self.max_steps,
+            "task_force_mode": mode,
+            "visibility": seen,
+        }
         return {
             "prompt": self.prompt,
             "network_allowed": self.network_allowed,

@@ -25,6 +25,8 @@ class Deed(StrEnum):
     BACKUP_MADE = "backup_made"
     BACKUP_RESTORED = "backup_restored"
     RECORD_ACCEPTED = "record_accepted"
+    PRIVATE_RUN_READ = "private_run_read"
+    PRIVATE_RUNS_LISTED = "private_runs_listed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequest
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
@@ -62,6 +63,10 @@ class RunCreated:
     """Who asked for it over the network; empty: whoever owns the folder."""
     user_scopes: tuple[str, ...] = ()
     """What they may do; empty: nobody has limited it."""
+    owner: str = ""
+    """Whose run it is: `local`, or such as `user:ada`; logs before 0.6 have only `requested_by`."""
+    visibility: Visibility = Visibility.TEAM
+    """Who else sees it."""
     started_by: str = ""
     """The run that asked for it, through a tool or a command; empty: no run did."""
     encrypted: bool = False
@@ -91,6 +96,8 @@ class RunCreated:
             agent=self.agent,
             requested_by=self.requested_by,
             user_scopes=self.user_scopes,
+            owner=self.owner or self.requested_by or LOCAL_OWNER,
+            visibility=self.visibility,
             started_by=self.started_by,
             conversation=self.conversation,
             encrypted=self.encrypted,

@@ -12,9 +12,11 @@ class Scope(StrEnum):
     """A permission on the server. What is not granted is forbidden."""
 
     RUNS_READ = "runs:read"
-    """See runs, their events and files, what they ask, and what there is to run."""
+    """See one's own runs and those shared with the team: events, files, what they ask; and what there is to run."""
     RUNS = "runs"
     """Start, resume, cancel and undo runs."""
+    RUNS_ALL = "runs:all"
+    """See private runs of others, too. Each read of one is recorded."""
     APPROVALS = "approvals"
     """Answer what runs ask."""
     WORKFLOWS = "workflows"
@@ -27,6 +29,7 @@ class Scope(StrEnum):
 
 _ALSO: Mapping[Scope, frozenset[Scope]] = {
     Scope.RUNS: frozenset({Scope.RUNS_READ}),
+    Scope.RUNS_ALL: frozenset({Scope.RUNS_READ}),
     Scope.APPROVALS: frozenset({Scope.RUNS_READ}),
     Scope.WORKFLOWS: frozenset({Scope.RUNS_READ}),
     Scope.ADMIN: frozenset(Scope),
@@ -142,7 +145,7 @@ def widened(scopes: Iterable[AnyScope]) -> frozenset[AnyScope]:
     return given.union(*(_ALSO.get(scope, frozenset()) for scope in given if isinstance(scope, Scope)))
 
 
-_FOR_PEOPLE: Final = frozenset({Scope.ADMIN, Scope.APPROVALS, Scope.NODES})
+_FOR_PEOPLE: Final = frozenset({Scope.ADMIN, Scope.APPROVALS, Scope.NODES, Scope.RUNS_ALL})
 """Scopes that no run has, whatever credential it has got hold of."""
 
 

@@ -15,6 +15,7 @@ from agent_fabric.domain.errors import DriverConflict, RecruitError, RunHeld, Ru
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
+from agent_fabric.domain.ownership import OwnedRun, Visibility
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.runs.consequences import Consequences, consequences
@@ -103,6 +104,13 @@ class MemoryRuns:
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         return self._log(run_id)[after + 1 :]
+
+    def owned(self, run_id: RunId) -> OwnedRun:
+        """Return whose run it is."""
+        body = next((event.body for event in self.logs.get(run_id, ())), None)
+        if isinstance(body, RunCreated):
+            return OwnedRun(run_id, body.owner, body.visibility)
+        return OwnedRun(run_id, "", Visibility.TEAM)
 
     def _log(self, run_id: RunId) -> list[Event]:
         if run_id not in self.logs:

@@ -8,6 +8,7 @@ from agent_fabric.application.ports.web import Page, SearchHit, WebError
 from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer, Visibility
 from agent_fabric.domain.policy.hosts import host_of
 
 
@@ -54,10 +55,16 @@ class ListCatalogue:
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
         return self.records[:limit]
 
-    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
         words = query.lower().split()
-        fitting = [each for each in self.records if any(word in f"{each.prompt} {each.summary}" for word in words)]
-        return fitting[:limit]
+        seen = [each for each in self.records if viewer.sees(each.owner, each.visibility)]
+        return [each for each in seen if any(word in f"{each.prompt} {each.summary}" for word in words)][:limit]
+
+    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:  # noqa: ARG002 - the port's
+        """Return a run; one that is not in the list is the folder's own."""
+        known = (OwnedRun(each.run_id, each.owner, each.visibility) for each in self.records)
+        own = OwnedRun(RunId(prefix), "", Visibility.TEAM)
+        return next((each for each in known if each.run_id.startswith(prefix)), own)
 
     async def find(self, prefix: str) -> RunId:
         for record in self.records:

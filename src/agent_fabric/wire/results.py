@@ -29,6 +29,8 @@ _DETAILS_META = Shape(
         "updated_at": float,
         "queued": Annotated[bool, "Whether it waits at the server for its turn."],
         "events": Annotated[int, "How many events it has."],
+        "owner": Annotated[str, "Whose run it is: `local`, or such as `user:ada`."],
+        "visibility": Annotated[str, "Who else sees it: `team` or `private`, nobody but admins."],
     },
 )
 RESULT = Shape(

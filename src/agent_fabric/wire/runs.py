@@ -57,7 +57,9 @@ class EventList(NamedTuple):
 
 
 RUN_LINE = Shape(
-    RunRecord, "run_id status created_at updated_at specialist_ids prompt summary unreadable?", name="RunLine"
+    RunRecord,
+    "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable?",
+    name="RunLine",
 )
 RUN_LIST = Shape(RunList, parts=[RUN_LINE])
 FOUND_RUN = Shape(FoundRun, "*record score", name="FoundRunLine", parts=[RUN_LINE])

@@ -14,6 +14,7 @@ from agent_fabric.domain.errors import ApprovalRefused, Forbidden
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.labelling import flow_of
@@ -39,7 +40,7 @@ class DecideApproval:
             ApprovalRefused: the answer does not fit the question.
         """
         require_approver(by)
-        card = await self.book.find(prefix)
+        card = await self.book.find(prefix, viewer=Viewer.of(by))
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
             _require_filled_in(card, answer)

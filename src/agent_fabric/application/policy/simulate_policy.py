@@ -11,6 +11,7 @@ from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.policy.calls import Policy, ProposedCall
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling
@@ -60,12 +61,12 @@ class SimulatePolicy:
     catalogue: RunCatalogue
     runs: RunRepository
 
-    async def __call__(self, before: Policy, after: Policy, *, since: float) -> Simulation:
-        """Compare the verdicts of two policies on every call made at `since` or later."""
+    async def __call__(self, before: Policy, after: Policy, *, since: float, viewer: Viewer = EVERYTHING) -> Simulation:
+        """Compare the verdicts of two policies on every call made at `since` or later, in runs that the viewer sees."""
         seen = calls = 0
         changes: list[DecisionChange] = []
         for record in await self.catalogue.recent(limit=EVERY_RUN):
-            if record.updated_at < since:
+            if record.updated_at < since or not viewer.sees(record.owner, record.visibility):
                 continue
             try:
                 events = await self.runs.read(record.run_id)

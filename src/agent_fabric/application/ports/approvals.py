@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, Self
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
 
 
@@ -72,6 +73,8 @@ class ApprovalCard:
     decided_by: str = ""
     decided_at: float | None = None
     decided_because: str = ""
+    owner: str = ""
+    """Whose run asks: `local`, or such as `user:ada`; empty: the run is older than 0.6."""
 
     @classmethod
     def asked(cls, run_id: RunId, body: ApprovalRequested, at: float) -> Self:
@@ -134,12 +137,14 @@ class Answer:
 class ApprovalRepository(Protocol):
     """All questions of one fabric folder, shared by many processes."""
 
-    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
-        """Return questions, the oldest first."""
+    async def list(
+        self, *, run_id: RunId | None = None, pending_only: bool = True, viewer: Viewer = EVERYTHING
+    ) -> Sequence[ApprovalCard]:
+        """Return questions of runs that the viewer may see, the oldest first."""
         ...
 
-    async def find(self, prefix: str) -> ApprovalCard:
-        """Return the one question whose id begins so.
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:
+        """Return the one question whose id begins so, of runs that the viewer may see.
 
         Raises:
             ApprovalNotFound: none, or more than one, begins so.

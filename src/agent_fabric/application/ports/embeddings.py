@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 
 Vector = bytes
 """Little-endian float32 numbers, together of length 1 (or 0, for a text that says nothing)."""
@@ -67,6 +68,11 @@ class RunVectors(Protocol):
         """
         ...
 
-    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
-        """Return the runs nearest to the question, the best first; those that share its words gain a little."""
+    async def nearest(
+        self, embedder: str, question: Vector, *, words: str, limit: int, viewer: Viewer = EVERYTHING
+    ) -> Sequence[FoundRun]:
+        """Return the runs nearest to the question, of those that the viewer may see, the best first.
+
+        Runs that share its words gain a little.
+        """
         ...

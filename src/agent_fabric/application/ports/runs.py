@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, Visibility, is_owner
 from agent_fabric.domain.runs.task import RunStatus
 
 CANCEL = "cancel"
@@ -191,6 +192,10 @@ class RunRecord:
     """The conversation that it belongs to."""
     unreadable: str = ""
     """Why some of it cannot be told: an event is damaged."""
+    owner: str = LOCAL_OWNER
+    """Whose run it is: `local`, or such as `user:ada`."""
+    visibility: Visibility = Visibility.TEAM
+    """Who else sees it."""
 
     @classmethod
     def of(
@@ -202,6 +207,7 @@ class RunRecord:
             match event.body:
                 case RunCreated() as body:
                     told |= {"prompt": body.prompt, "conversation": body.conversation}
+                    told |= {"owner": body.task.owner, "visibility": body.visibility}
                 case SpecialistsRecruited() as body:
                     told["specialist_ids"] = body.specialist_ids
                 case RunCompleted() as body:
@@ -241,6 +247,10 @@ class RunQuery:
     """All of them are in the task or the summary."""
     conversation: str = ""
     """The one that it belongs to; a run that belongs to none is one by itself, of the same id."""
+    owner: str = ""
+    """Whose: `user:ada`, `key:ci`, `local`, or the name alone."""
+    viewer: Viewer = EVERYTHING
+    """Who asks; what they may not see is left out."""
     older_than: int | None = None
     """Where the page before ended."""
     limit: int = 50
@@ -253,6 +263,8 @@ class RunQuery:
             and (self.until is None or record.created_at < self.until)
             and (not self.specialist_id or self.specialist_id in record.specialist_ids)
             and self.conversation in ("", record.conversation or record.run_id)
+            and (not self.owner or is_owner(self.owner, record.owner))
+            and self.viewer.sees(record.owner, record.visibility)
             and (not self.words or all(word in record.text for word in self.words.lower().split()))
         )
 
@@ -272,8 +284,16 @@ class RunCatalogue(Protocol):
         """Return the newest runs, newest first; a negative limit is none."""
         ...
 
-    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
-        """Return the runs whose task or summary fits the words best."""
+    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
+        """Return the runs whose task or summary fits the words best, of those that the viewer may see."""
+        ...
+
+    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:
+        """Return the one run whose id begins so, of those that the viewer may see, and whose it is.
+
+        Raises:
+            RunNotFound: none, or more than one, begins so.
+        """
         ...
 
     async def find(self, prefix: str) -> RunId:
@@ -288,8 +308,8 @@ class RunCatalogue(Protocol):
 class RunListing(RunCatalogue, Protocol):
     """RunCatalogue that lists all runs page by page."""
 
-    async def newest(self) -> RunId:
-        """Return the run that was created last; children are left out.
+    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
+        """Return the run that was created last, of those that the viewer may see; children are left out.
 
         Raises:
             RunNotFound: there is none at all.

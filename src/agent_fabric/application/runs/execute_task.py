@@ -11,6 +11,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
 from agent_fabric.domain.runs.task import RunResult, Task
@@ -39,6 +40,8 @@ class ExecuteTask:
     """Says why what a project tells all agents is strangers' text; empty: it is not."""
     encrypts: Callable[[Task], bool] = lambda _: False
     """Tells whether the run of a task is encrypted although the task does not ask for it."""
+    visibility: Visibility = Visibility.TEAM
+    """Who sees the run of a task that does not say so."""
 
     async def __call__(
         self,
@@ -134,6 +137,8 @@ class ExecuteTask:
                 workflow=secrets.hide(task.workflow) if secrets else task.workflow,
                 parent=task.parent,
                 requested_by=task.requested_by,
+                owner=task.owner,
+                visibility=task.visibility or self.visibility,
                 started_by=task.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),

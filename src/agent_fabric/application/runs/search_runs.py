@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent_fabric.application.ports.embeddings import Embedder, FoundRun, RunVectors
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 
 MAX_CHARS = 2_000
 """How much of a question counts. No model reads more than a few hundred words at once."""
@@ -34,7 +35,13 @@ class SearchRuns:
     """Two questions at once must not read the same runs twice."""
 
     async def __call__(
-        self, question: str, *, limit: int, most_read: int | None = None, on_progress: OnProgress | None = None
+        self,
+        question: str,
+        *,
+        limit: int,
+        most_read: int | None = None,
+        on_progress: OnProgress | None = None,
+        viewer: Viewer = EVERYTHING,
     ) -> SearchAnswer:
         """Answer a question; a blank one has no answer. At most `most_read` runs are read for it.
 
@@ -47,7 +54,8 @@ class SearchRuns:
         (vector,) = await self.embedder.embed([question])
         async with self._reading:
             unread = await self._read(most_read, on_progress)
-        return SearchAnswer(await self.vectors.nearest(self.embedder.name, vector, words=question, limit=limit), unread)
+        found = await self.vectors.nearest(self.embedder.name, vector, words=question, limit=limit, viewer=viewer)
+        return SearchAnswer(found, unread)
 
     async def _read(self, most: int | None, on_progress: OnProgress | None) -> int:
         name = self.embedder.name

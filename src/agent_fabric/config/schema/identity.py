@@ -1,7 +1,7 @@
 """Who may use the server."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -61,3 +61,6 @@ class IdentityConfig(Settings):
     """How long a login lasts."""
     provider: ProviderConfig | None = None
     """Another identity provider; not set: none."""
+    visibility: Literal["private", "team"] = "team"
+    """Who sees a run that does not say so itself: `private`, its owner and whoever has `runs:all`; `team`, everybody
+    with `runs:read`. The default will be `private` in the next release."""

@@ -9,6 +9,7 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility, owner_of
 
 
 class Profile(StrEnum):
@@ -162,6 +163,10 @@ class Task:
     """Who asked for it over the network; empty: whoever owns the folder."""
     user_scopes: tuple[str, ...] = ()
     """What they may do; empty: nobody has limited it."""
+    owner: str = LOCAL_OWNER
+    """Whose run it is, such as `user:ada`."""
+    visibility: Visibility | None = None
+    """Who else sees it; None: as configured."""
     started_by: str = ""
     """The run that asked for it, through a tool or a command; empty: no run did."""
     conversation: str = ""
@@ -172,8 +177,13 @@ class Task:
 
     def asked_by(self, principal: Principal) -> Self:
         """Return the same task as somebody's own."""
-        scopes = tuple(sorted(principal.scopes))
-        return replace(self, requested_by=principal.name, user_scopes=scopes, started_by=principal.run)
+        return replace(
+            self,
+            requested_by=principal.name,
+            owner=owner_of(principal),
+            user_scopes=tuple(sorted(principal.scopes)),
+            started_by=principal.run,
+        )
 
     def below(self, parent: Parent, above: "Task", *, workspace: str) -> "Task":
         """Return the same task as the work of a step of the one above, for the same person, in the same workspace."""
@@ -183,6 +193,8 @@ class Task:
             workspace=workspace,
             requested_by=above.requested_by,
             user_scopes=above.user_scopes,
+            owner=above.owner,
+            visibility=above.visibility,
             started_by=above.started_by,
             encrypted=self.encrypted or above.encrypted,
         )

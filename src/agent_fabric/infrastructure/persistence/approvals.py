@@ -12,9 +12,11 @@ from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
 from agent_fabric.infrastructure.persistence.inbox import inbox_payload
+from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, sealed_json, unsealed_json
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
@@ -136,25 +138,28 @@ class SqlApprovalRepository:
         self._database = database
         self._clock = clock
 
-    async def list(self, *, run_id: RunId | None = None, pending_only: bool = True) -> Sequence[ApprovalCard]:
-        conditions, values = list[str](), list[str]()
+    async def list(
+        self, *, run_id: RunId | None = None, pending_only: bool = True, viewer: Viewer = EVERYTHING
+    ) -> Sequence[ApprovalCard]:
+        visible = visible_to(viewer)
+        conditions, values = [visible.sql], [*visible.values]
         if run_id is not None:
             conditions.append("runs.run_id = ?")
             values.append(run_id)
         if pending_only:
             conditions.append("approval.status = 'pending'")
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"{_SELECT}{where} ORDER BY approval.created_at, approval.id"
+        query = f"{_SELECT} WHERE {' AND '.join(conditions)} ORDER BY approval.created_at, approval.id"
         return await self._database.read(lambda connection: self._cards(connection, query, values))
 
-    async def find(self, prefix: str) -> ApprovalCard:
+    async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:
         if len(prefix) < SHORTEST_PREFIX:  # an empty variable in a script must not agree to whatever waits
             raise ApprovalNotFound(
                 f"{prefix!r} is too short for an approval",
                 hint=f"Give at least {SHORTEST_PREFIX} characters of its id. See them with `fabric approvals list`.",
             )
-        query = f"{_SELECT} WHERE substr(approval.id, 1, ?) = ? LIMIT 2"
-        wanted = (len(prefix), storable(prefix))
+        visible = visible_to(viewer)
+        query = f"{_SELECT} WHERE substr(approval.id, 1, ?) = ? AND {visible.sql} LIMIT 2"
+        wanted = (len(prefix), storable(prefix), *visible.values)
         found = await self._database.read(lambda connection: self._cards(connection, query, wanted))
         if len(found) != 1:
             which = "More than one approval begins" if found else "No approval begins"
@@ -210,7 +215,8 @@ def cards_of(connection: SqlConnection, keys: RunKeys, run: int) -> Iterator[App
 
 
 def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
-    approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, by, at, because, key = row
+    approval_id, run_id, call_id, tool, arguments, status, created_at, expires_at, card, *decided, key, owner = row
+    by, at, because = decided
     args: Mapping[str, Any]
     shown: Mapping[str, Any]
     try:
@@ -234,6 +240,7 @@ def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
         decided_by=by,
         decided_at=at,
         decided_because=because,
+        owner=owner,
         **{**shown, "question": Question(shown["question"])},
     )
 
@@ -241,7 +248,7 @@ def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
 _SELECT = (
     "SELECT approval.id, runs.run_id, approval.execution_id, approval.tool_name, approval.arguments, approval.status, "
     "approval.created_at, approval.expires_at, approval.card, approval.decided_by, approval.decided_at, "
-    "approval.decided_because, run_keys.key FROM pending_approvals AS approval"
+    "approval.decided_because, run_keys.key, runs.owner FROM pending_approvals AS approval"
     " JOIN runs ON runs.number = approval.run LEFT JOIN run_keys ON run_keys.run = approval.run"
 )
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import CANCEL, CHILD
 from agent_fabric.domain.errors import DriverConflict, RunNotFound
-from agent_fabric.domain.events import Event
+from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
-from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable
 
 
 def chained(
@@ -79,17 +79,23 @@ def add_key(connection: SqlConnection, number: int, sealed: bytes) -> None:
     connection.execute("INSERT INTO run_keys (run, key) VALUES (?, ?)", (number, sealed))
 
 
-def add_run(connection: SqlConnection, run_id: RunId, created_at: float, *, parent: int | None = None) -> int:
-    """Make room for a run and return its number; `parent` is the number of the run that it works for.
+def add_run(
+    connection: SqlConnection, run_id: RunId, created_at: float, created: object, *, parent: int | None = None
+) -> int:
+    """Make room for a run and return its number. `created` is the body of its first event.
+
+    `parent` is the number of the run that it works for.
 
     Raises:
         DriverConflict: there is one with this id.
     """
     query = (
-        "INSERT INTO runs (run_id, status, created_at, parent) VALUES (?, ?, ?, ?)"
+        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
-    rows = connection.execute(query, (run_id, RunStatus.RUNNING, created_at, parent)).fetchall()
+    owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
+    values = (run_id, RunStatus.RUNNING, created_at, parent, storable(owner), visibility)
+    rows = connection.execute(query, values).fetchall()
     if not rows:
         raise DriverConflict(f"There is a run {run_id} already")
     return int(rows[0][0])

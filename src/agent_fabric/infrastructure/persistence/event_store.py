@@ -109,7 +109,7 @@ class SqliteRunRepository:
         def write(connection: SqlConnection) -> None:
             if held.number:  # a second attempt, after another write of the same commit failed: it may differ
                 self._store.locks.release(held.number)
-            held.number = add_run(connection, run_id, events[0].ts)
+            held.number = add_run(connection, run_id, events[0].ts, created)
             if key is not None:
                 add_key(connection, held.number, key.sealed)
             # The run is invisible before this transaction ends, so no other process can have its lock.
@@ -336,8 +336,8 @@ class _SqliteHeldRun:
 
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run without a driver; its mirrors are written when it is taken."""
-        number = add_run(connection, new.run_id, new.created.ts, parent=self.number)
         created, cipher = new.created.body, None
+        number = add_run(connection, new.run_id, new.created.ts, created, parent=self.number)
         if isinstance(created, RunCreated) and created.encrypted:
             cipher, sealed = self._store.keys.new(new.run_id)
             add_key(connection, number, sealed)

@@ -63,17 +63,20 @@ class Projection:
 
     def _status_damage(self, connection: SqlConnection, number: int) -> Iterator[str]:
         query = (
-            "SELECT runs.status, runs.wake_at, runs.created_at, CASE WHEN runs.parent IS NOT NULL THEN"
+            "SELECT runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
+            " CASE WHEN runs.parent IS NOT NULL THEN"
             " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END"
             " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
-        ((status, wake_at, created_at, parent),) = connection.execute(query, (number,)).fetchall()
+        ((status, wake_at, created_at, owner, visibility, parent),) = connection.execute(query, (number,)).fetchall()
         if status != self._status:
             yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
         if wake_at != self._wake_at:
             yield f"the table of runs has another time at which it goes on ({wake_at}) than its log ({self._wake_at})"
         if self._created_at is not None and not abs(created_at - self._created_at) <= CREATION_S:
             yield f"the table of runs has another time of its beginning ({created_at}) than its log"
+        if self._created is not None and (owner, visibility) != (self._created.owner, self._created.visibility):
+            yield f"the table of runs has another owner or visibility ({owner}, {visibility}) than its log"
         recorded = self._created.parent.run_id if self._created is not None and self._created.parent else None
         if parent != recorded:
             yield f"the table of runs says that it works for {parent}, and its log for {recorded}"
@@ -103,7 +106,8 @@ class Projection:
                     yield f"approval {approval_id} is not what its log says: {', '.join(differs)}"
 
 
-_FIELDS = [field.name for field in fields(ApprovalCard)]
+_FIELDS = [field.name for field in fields(ApprovalCard) if field.name != "owner"]
+"""The owner is the run's, and compared there."""
 
 
 def _plain(card: ApprovalCard, name: str) -> Any:

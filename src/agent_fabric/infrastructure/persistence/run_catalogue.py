@@ -12,16 +12,18 @@ from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer, visibility_from
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.run_reader import status_of
 from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
+from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
-_SELECT = "SELECT number, run_id, created_at, key FROM runs LEFT JOIN run_keys ON run = number"
+_SELECT = "SELECT number, run_id, created_at, key, owner, visibility FROM runs LEFT JOIN run_keys ON run = number"
 _LAST_CHARACTER = "\U0010ffff"
 
 AT_ONCE = 200
@@ -42,29 +44,33 @@ class SqlRunCatalogue:
         seen = await self._database.read(partial(self._records, wanted=RunQuery(limit=limit)))
         return [record for _, record in seen]
 
-    async def search(self, query: str, *, limit: int) -> Sequence[RunRecord]:
+    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
         words = words_of(query)
         if not words:
             return []
         await self.update_index()
-        hits = hits_of(words)
-        ranked = f"SELECT run, score FROM ({hits.sql}) JOIN runs ON number = run ORDER BY score DESC, run DESC LIMIT ?"  # noqa: S608 - ours
+        hits, visible = hits_of(words), visible_to(viewer)
+        ranked = (
+            f"SELECT run, score FROM ({hits.sql}) JOIN runs ON number = run WHERE {visible.sql}"  # noqa: S608 - ours
+            " ORDER BY score DESC, run DESC LIMIT ?"
+        )
         rows: list[Any] = await self._database.read(
-            lambda connection: connection.execute(ranked, (*hits.values, limit)).fetchall()
+            lambda connection: connection.execute(ranked, (*hits.values, *visible.values, limit)).fetchall()
         )
         best: dict[int, int] = dict(rows)
         if self._encrypted:
-            best |= await self._encrypted_hits(words)
+            best |= await self._encrypted_hits(words, viewer)
         numbers = sorted(best, key=lambda number: (best[number], number), reverse=True)
         return await self._database.read(partial(self.by_number, numbers=numbers[:limit]))
 
-    async def _encrypted_hits(self, words: Sequence[str]) -> dict[int, int]:
+    async def _encrypted_hits(self, words: Sequence[str], viewer: Viewer) -> dict[int, int]:
         """Return how many words each encrypted run has. They are in no index, so each has to be opened."""
         scores: dict[int, int] = {}
-        query = f"{_SELECT} WHERE key IS NOT NULL AND number < ? ORDER BY number DESC LIMIT ?"
+        visible = visible_to(viewer)
+        query = f"{_SELECT} WHERE key IS NOT NULL AND number < ? AND {visible.sql} ORDER BY number DESC LIMIT ?"
 
         def read(connection: SqlConnection, older_than: int) -> list[tuple[int, RunRecord]]:
-            rows = connection.execute(query, (older_than, AT_ONCE)).fetchall()
+            rows = connection.execute(query, (older_than, *visible.values, AT_ONCE)).fetchall()
             return [(row[0], self._record(connection, *row)) for row in rows]
 
         older_than = sys.maxsize
@@ -79,25 +85,33 @@ class SqlRunCatalogue:
         await self._index.catch_up()
 
     async def find(self, prefix: str) -> RunId:
+        return (await self.locate(prefix)).run_id
+
+    async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:
         prefix = prefix.lower().encode("utf-8", "replace").decode()
         if not prefix:
             raise RunNotFound("No run id was given", hint="See all runs with `fabric logs list`.")
 
-        def read(connection: SqlConnection) -> list[str]:
+        def read(connection: SqlConnection) -> list[OwnedRun]:
             # Not LIKE: an id typed by a person may hold % or _, and this way the index is used.
-            query = "SELECT run_id FROM runs WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 6"
-            return [str(row[0]) for row in connection.execute(query, (prefix, prefix + _LAST_CHARACTER))]
+            visible = visible_to(viewer)
+            where = f"run_id >= ? AND run_id < ? AND {visible.sql}"
+            query = f"SELECT run_id, owner, visibility FROM runs WHERE {where} ORDER BY run_id LIMIT 6"  # noqa: S608 - ours
+            rows = connection.execute(query, (prefix, prefix + _LAST_CHARACTER, *visible.values))
+            return [OwnedRun(RunId(str(run_id)), str(owner), visibility_from(seen)) for run_id, owner, seen in rows]
 
         found = await self._database.read(read)
         if not found:
             raise RunNotFound(f"There is no run {prefix!r}", hint="See all runs with `fabric logs list`.")
-        if len(found) == 1 or found[0] == prefix:  # an id that is the beginning of others comes first
-            return RunId(found[0])
-        raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {', '.join(found)}.")
+        if len(found) == 1 or found[0].run_id == prefix:  # an id that is the beginning of others comes first
+            return found[0]
+        ids = ", ".join(each.run_id for each in found)
+        raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {ids}.")
 
-    async def newest(self) -> RunId:
-        query = "SELECT run_id FROM runs WHERE parent IS NULL ORDER BY number DESC LIMIT 1"
-        found = await self._database.read(lambda connection: connection.execute(query).fetchone())
+    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
+        visible = visible_to(viewer)
+        query = f"SELECT run_id FROM runs WHERE parent IS NULL AND {visible.sql} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
+        found = await self._database.read(lambda connection: connection.execute(query, visible.values).fetchone())
         if found is None:
             raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
         return RunId(str(found[0]))
@@ -130,13 +144,13 @@ class SqlRunCatalogue:
     def _records(self, connection: SqlConnection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         words = words_of(wanted.words)
-        hits = hits_of(words) if words else None
+        hits, visible = hits_of(words) if words else None, visible_to(wanted.viewer)
         having = ""
         if hits is not None:
             having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) WHERE score = ?))"  # noqa: S608 - ours
         query = (
             f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND created_at >= ? AND created_at < ?"
-            f" AND (? OR status IN (?, ?)){having} ORDER BY number DESC LIMIT ?"
+            f" AND (? OR status IN (?, ?)) AND {visible.sql}{having} ORDER BY number DESC LIMIT ?"
         )
         # A run whose driver died is stored as running and counts as interrupted.
         unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
@@ -152,6 +166,7 @@ class SqlRunCatalogue:
             *bounds,
             wanted.status is None,
             *statuses,
+            *visible.values,
             *matches,
             sys.maxsize if wanted.limit < 0 else wanted.limit,
         )
@@ -159,7 +174,14 @@ class SqlRunCatalogue:
         return [(row[0], self._record(connection, *row)) for row in rows]
 
     def _record(
-        self, connection: SqlConnection, number: int, run_id: str, created_at: float, key: bytes | None
+        self,
+        connection: SqlConnection,
+        number: int,
+        run_id: str,
+        created_at: float,
+        key: bytes | None,
+        owner: str,
+        visibility: str,
     ) -> RunRecord:
         try:
             outline = _outline(connection, self._database.keys, number, RunId(run_id), key)
@@ -175,12 +197,14 @@ class SqlRunCatalogue:
             created_at=created_at,
             updated_at=newest[0] if newest else created_at,
         )
-        return record if outline is not None else replace(record, prompt=ENCRYPTED, summary=ENCRYPTED)
+        if outline is None:
+            record = replace(record, prompt=ENCRYPTED, summary=ENCRYPTED, owner=owner)
+        return replace(record, visibility=visibility_from(visibility))
 
 
 def _is_particular(wanted: RunQuery) -> bool:
     """Tell whether runs must be looked at to know which ones are wanted."""
-    return bool(wanted.words or wanted.specialist_id or wanted.status or wanted.conversation)
+    return bool(wanted.words or wanted.specialist_id or wanted.status or wanted.conversation or wanted.owner)
 
 
 def _outline(connection: SqlConnection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:

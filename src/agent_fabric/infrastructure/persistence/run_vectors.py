@@ -5,9 +5,11 @@ import re
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
+from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarities
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
+from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
 
 PART_CHARS = 600
@@ -67,10 +69,16 @@ class SqlRunVectors:
 
         await self._database.write(write)
 
-    async def nearest(self, embedder: str, question: Vector, *, words: str, limit: int) -> Sequence[FoundRun]:
+    async def nearest(
+        self, embedder: str, question: Vector, *, words: str, limit: int, viewer: Viewer = EVERYTHING
+    ) -> Sequence[FoundRun]:
+        visible = visible_to(viewer)
+
         def read(connection: SqlConnection) -> list[FoundRun]:
             query = "SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?"
-            rows = list(connection.execute(query, (embedder, len(question))))
+            if not viewer.sees_all:
+                query += f" AND run IN (SELECT number FROM runs WHERE {visible.sql})"  # noqa: S608 - ours
+            rows = list(connection.execute(query, (embedder, len(question), *visible.values)))
             near = similarities([vector for _, vector in rows], question)
             scores = {number: score for (number, _), score in zip(rows, near, strict=True)}
             for place, number in enumerate(_by_words(connection, words), 1):

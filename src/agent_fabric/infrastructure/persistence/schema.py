@@ -161,5 +161,9 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     INSERT INTO run_text_progress (position) VALUES (0);
     """,
+    """
+    ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE runs ADD COLUMN visibility TEXT NOT NULL DEFAULT 'team';
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.runs import RunCatalogue, RunRecord
 from agent_fabric.application.ports.sources import Snapshots
 from agent_fabric.application.ports.web import Page
 from agent_fabric.domain.labels import OTHER_RUNS
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.research import moment
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
@@ -39,14 +40,15 @@ class CrossRunSearch:
     clock: Clock
 
     async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Search for `query`, leaving out the run that asks.
+        """Search for `query` in what the owner of the run that asks may see, leaving out that run.
 
         Raises:
             ValueError: an argument is wrong.
         """
         query = text_argument(args, "query")
         limit = min(int(args.get("max_results", USUAL_RUNS)), MAX_RUNS)
-        found = await self.catalogue.search(query, limit=limit + 1)
+        viewer = Viewer.of_run((await self.catalogue.locate(context.run_id)).owner)
+        found = await self.catalogue.search(query, limit=limit + 1, viewer=viewer)
         records = [record for record in found if record.run_id != context.run_id][:limit]
         at = self.clock.now()
         sources = [await self.snapshots.keep(_page(record), fetched_at=at) for record in records]

@@ -32,6 +32,7 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     NetworkAllowed,
+    SeenBy,
     Untrusted,
     Verbose,
     Workspace,
@@ -148,6 +149,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     here: Here = False,
     untrusted: Untrusted = False,
     encrypt: Encrypt = False,
+    visibility: SeenBy = None,
     verbose: Verbose = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -166,7 +168,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     overrides = strangers_text(untrusted, here=here)
     if url is not None:
         refuse_if(here, "--here does not work with a server", hint="The server does not have the files of this folder.")
-        options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
+        options = {
+            "model_key": model_key,
+            "network_allowed": network_allowed,
+            "encrypt": encrypt,
+            "visibility": visibility,
+        }
         return drive_in_foreground(_there(url, name, inputs or (), options), verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root, overrides)
@@ -179,8 +186,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         priority=Priority.INTERACTIVE,
         project=project_here(root, loaded.config) if here else None,
     )
-    if encrypt:
-        task = replace(task, encrypted=True)
+    task = replace(task, encrypted=task.encrypted or encrypt, visibility=visibility)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
         return await RunAgent(fabric.execute_task)(task, on_created=on_created)

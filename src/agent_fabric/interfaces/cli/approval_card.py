@@ -7,6 +7,7 @@ from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
 from agent_fabric.interfaces.cli.output import plain, shortened, styled
@@ -41,7 +42,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         *(f"  fill in: {described(field)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
         f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, wanted by {plain(card.agent)}",
-        f"  run:   {card.run_id}",
+        f"  run:   {card.run_id}, of {plain(card.owner or LOCAL_OWNER)}",
     ]
     if card.destination:
         lines.append(f"  to:    {plain(card.destination)}")
@@ -63,7 +64,10 @@ def card_line(card: ApprovalCard) -> str:
     """Return a question as one line of a list."""
     what = shortened(f"{card.tool} {_main(card)}", 70)
     until = when(card.expires_at)
-    return f"{card.approval_id}  {card.run_id[:8]}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
+    owner = plain(card.owner or LOCAL_OWNER)
+    return (
+        f"{card.approval_id}  {card.run_id[:8]}  {owner}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
+    )
 
 
 def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:

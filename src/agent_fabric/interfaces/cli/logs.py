@@ -13,15 +13,17 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.lines import is_encrypted, line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import capable, json_text, print_json, print_warning, shortened
+from agent_fabric.interfaces.cli.output import capable, json_text, plain, print_json, print_warning, shortened
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
 
 MANY = 100
@@ -38,14 +40,23 @@ def logs() -> None:
 
 
 @app.command("list")
-def list_runs(workspace: Workspace = None, server: Server = None, limit: Limit = 20, as_json: AsJson = False) -> int:
-    """List the newest runs.
+def list_runs(
+    workspace: Workspace = None,
+    server: Server = None,
+    limit: Limit = 20,
+    owner: Annotated[
+        str, typer.Option(metavar="NAME", help="Only runs of this owner: user:ada, key:ci, local, or a name alone.")
+    ] = "",
+    status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the newest runs, with their owners.
 
     Exit codes: 0 all of them can be read, 1 some are damaged.
     """
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.recent(limit=limit)
+        return await place.recent(limit=limit, owner=owner, status=status)
 
     found: Sequence[RunRecord] = at_place(workspace, server, go, without=[])
     _print_runs(found, as_json=as_json)
@@ -191,7 +202,8 @@ def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[fl
         score = f"{scores[place]:5.2f}  " if scores else ""
         created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
         who = ",".join(run.specialist_ids) or "-"
-        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {shortened(run.prompt, 60)}"
+        owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
+        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {owner:<12}  {shortened(run.prompt, 60)}"
         sys.stdout.write(f"{score}{line}\n")
 
 
@@ -205,6 +217,8 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "specialist_ids": list(run.specialist_ids),
         "prompt": run.prompt,
         "summary": run.summary,
+        "owner": run.owner,
+        "visibility": run.visibility.value,
         **unreadable,
     }
 

@@ -9,6 +9,7 @@ import typer
 from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.config.loader import Loaded, load_config
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally, require_ours
 from agent_fabric.infrastructure.runlog.layout import find_root
@@ -26,6 +27,10 @@ NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the ne
 Untrusted = Annotated[
     bool,
     typer.Option("--untrusted", help="With --here: the project is a stranger's, so what a run there sends out asks."),
+]
+SeenBy = Annotated[
+    Visibility | None,
+    typer.Option("--visibility", help="Who sees the run beside its owner; by default as `identity.visibility` says."),
 ]
 RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
 

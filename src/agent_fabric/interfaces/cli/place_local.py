@@ -4,16 +4,18 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.application.ports.runs import RunQuery, RunRecord
 from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, owner_here, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
 from agent_fabric.interfaces.cli.options import configuration, existing_root
@@ -57,9 +59,21 @@ class LocalRuns:
     def __init__(self, records: Records) -> None:
         self.records = records
         self.exports = records.layout
-        self.find, self.recent, self.search = records.catalogue.find, records.catalogue.recent, records.catalogue.search
+        self.find, self.search = records.catalogue.find, records.catalogue.search
         self.events = records.runs.read
         self.questions, self.question = records.approvals.list, records.approvals.find
+
+    async def recent(self, *, limit: int, owner: str = "", status: RunStatus | None = None) -> Sequence[RunRecord]:
+        if not owner and status is None:
+            return await self.records.catalogue.recent(limit=limit)
+        query, found = RunQuery(limit=limit, owner=owner, status=status), list[RunRecord]()
+        while len(found) < limit:
+            page = await self.records.catalogue.page(query)
+            found += page.records
+            if page.older_than is None:
+                break
+            query = replace(query, older_than=page.older_than)
+        return found[:limit]
 
     async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
         return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)

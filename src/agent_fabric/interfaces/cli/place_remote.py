@@ -14,7 +14,7 @@ from agent_fabric.client import FabricClient
 from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.place import Answered
@@ -44,8 +44,8 @@ class ServerRuns:
         self.undo, self.verify, self.files, self.content = runs.undo, runs.verify, runs.files, runs.content
         self.questions, self.question = approvals.list, approvals.show
 
-    async def recent(self, *, limit: int) -> Sequence[RunRecord]:
-        return await self.client.runs.list(limit=EVERYTHING if limit < 0 else limit)
+    async def recent(self, *, limit: int, owner: str = "", status: RunStatus | None = None) -> Sequence[RunRecord]:
+        return await self.client.runs.list(limit=EVERYTHING if limit < 0 else limit, owner=owner, status=status)
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
         card = await self.client.approvals.answer(

@@ -1,6 +1,7 @@
 """`fabric run`: run a task."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,7 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     NetworkAllowed,
+    SeenBy,
     Untrusted,
     Verbose,
     Workspace,
@@ -58,6 +60,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     here: Here = False,
     untrusted: Untrusted = False,
     encrypt: Encrypt = False,
+    visibility: SeenBy = None,
     workspace: Workspace = None,
     server: Server = None,
     no_ensure: Annotated[
@@ -78,6 +81,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         task_force_mode=task_force_mode,
         priority=priority,
         encrypt=encrypt,
+        visibility=visibility,
     )
     overrides = strangers_text(untrusted, here=here)
     url = server_of(workspace, server, local_only=here or no_ensure)
@@ -109,6 +113,7 @@ def _here(wish: TaskRequest, root: Path, overrides: dict[str, object], *, on_pro
         project=project_here(root, loaded.config) if on_project else None,
         encrypted=wish.encrypt,
     )
+    task = replace(task, visibility=wish.visibility)
     return local_job(root, loaded, lambda fabric, on_created: fabric.execute_task(task, on_created=on_created))
 
 

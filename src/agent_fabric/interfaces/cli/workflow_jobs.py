@@ -16,18 +16,11 @@ from agent_fabric.interfaces.workflow_views import found_from
 from agent_fabric.wire.shape import Json
 
 
-def run_there(
-    url: str, name: str, inputs: Mapping[str, Any], *, model_key: str | None, network_allowed: bool, encrypt: bool
-) -> Job:
-    """Let a server run one of its workflows."""
+def run_there(url: str, name: str, inputs: Mapping[str, Any], **options: Any) -> Job:
+    """Let a server run one of its workflows, with the options of `Workflows.start`."""
     return remote_job(
         url,
-        lambda there, on_created: there.begin(
-            there.client.workflows.start(
-                name, inputs, model_key=model_key, network_allowed=network_allowed, encrypt=encrypt
-            ),
-            on_created,
-        ),
+        lambda there, on_created: there.begin(there.client.workflows.start(name, inputs, **options), on_created),
     )
 
 

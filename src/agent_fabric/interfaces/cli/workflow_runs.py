@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -26,6 +27,7 @@ from agent_fabric.interfaces.cli.options import (
     Here,
     NetworkAllowed,
     RunIdArgument,
+    SeenBy,
     Untrusted,
     Verbose,
     Workspace,
@@ -63,6 +65,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     here: Here = False,
     untrusted: Untrusted = False,
     encrypt: Encrypt = False,
+    visibility: SeenBy = None,
     verbose: Verbose = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -93,7 +96,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
             return COMPLETED
         from agent_fabric.interfaces.cli.workflow_jobs import run_there  # noqa: PLC0415 - aiohttp takes its time
 
-        job = run_there(url, name, given, model_key=model_key, network_allowed=network_allowed, encrypt=encrypt)
+        options = {"model_key": model_key, "network_allowed": network_allowed, "encrypt": encrypt}
+        job = run_there(url, name, given, **options, visibility=visibility)
         return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = fabric_root(workspace)
     loaded = configuration(root, overrides)
@@ -109,6 +113,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         project=project_here(root, loaded.config) if here else None,
         encrypted=encrypt,
     )
+    task = replace(task, visibility=visibility)
     if dry_run:
         assert task.workflow is not None
         print_dry_run(definition, task.workflow.inputs, as_json=as_json)

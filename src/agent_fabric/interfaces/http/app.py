@@ -119,6 +119,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(fabric.recover_runs(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
         asyncio.create_task(fabric.log_missing_prerequisites()),
+        asyncio.create_task(fabric.log_shared_runs()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
     ]
     try:

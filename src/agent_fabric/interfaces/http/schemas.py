@@ -38,6 +38,8 @@ class RunRequest(
     """Who goes first when runs wait for the same model server."""
     encrypt: bool = False
     """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
+    visibility: Literal["private", "team"] | None = None
+    """Who sees the run beside its owner: `team`, everybody with `runs:read`; not set: as `identity.visibility` says."""
 
 
 class ResumeRequest(RequestBody, json_schema_extra={"examples": [{}]}):

@@ -109,12 +109,18 @@ async def existing(fabric: ServerFabric, run_id: RunId) -> Drive | RunResult | N
 
 
 async def _within_run(fabric: ServerFabric, task: Task, run_id: str) -> Task:
-    """Return the task of a run that another run starts: it may do no more than that one."""
+    """Return the task of a run that another run starts: it is the same owner's, and may do no more than that one."""
     try:
         above = (await look_at(fabric, RunId(run_id))).task
     except RunNotFound:  # a run of another server
         return task
-    task = replace(task, encrypted=task.encrypted or above.encrypted)
+    task = replace(
+        task,
+        encrypted=task.encrypted or above.encrypted,
+        requested_by=above.requested_by,
+        owner=above.owner,
+        visibility=above.visibility,
+    )
     if not above.user_scopes:
         return task
     scopes = narrow_scopes(known_scopes(task.user_scopes), known_scopes(above.user_scopes))

@@ -85,5 +85,7 @@ def detailed(fabric: ServerFabric, view: RunView) -> dict[str, Any]:
         "updated_at": view.updated_at,
         "queued": fabric.dispatch.is_queued(view.result.run_id),
         "events": view.events,
+        "owner": view.task.owner,
+        "visibility": view.task.visibility,
     }
     return shown

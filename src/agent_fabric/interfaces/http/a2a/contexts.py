@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import RunNotFound
+from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 
 REMEMBERED = 10_000
@@ -29,7 +30,7 @@ class Contexts:
         if len(self._newest) > REMEMBERED:
             self._newest.popitem(last=False)
 
-    async def newest(self, context_id: str) -> RunId | None:
+    async def newest(self, context_id: str, *, by: Principal) -> RunId | None:
         """Return the run that a conversation continues from, if there is any.
 
         A run that belongs to none is one by itself, of the same id.
@@ -40,7 +41,7 @@ class Contexts:
         if found is not None:
             return found
         try:
-            run_id = await self._fabric.find(context_id)
+            run_id = await self._fabric.find(context_id, by=by)
         except RunNotFound:
             return None
         return run_id if run_id == context_id else None

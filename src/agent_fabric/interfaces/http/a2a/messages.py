@@ -81,7 +81,7 @@ class Messages:
         Raises:
             RpcError: the conversation is somebody else's.
         """
-        newest = await self.contexts.newest(context)
+        newest = await self.contexts.newest(context, by=principal)
         if newest is None:
             return None
         try:
@@ -108,7 +108,7 @@ class Messages:
 
     async def _go_on(self, request: Request, sending: Sending, text: str) -> Job:
         message = sending.message
-        view = await self.tasks.find(message.task_id)
+        view = await self.tasks.find(message.task_id, by=who_asks(request))
         run_id, model = view.result.run_id, model_of(view.task)
         if message.context_id not in ("", context_of(run_id, view.task)):
             raise RpcError(INVALID_PARAMS, "contextId: the task belongs to another conversation", hint="Leave it out.")

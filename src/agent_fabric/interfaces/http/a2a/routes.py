@@ -32,7 +32,7 @@ from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, problem
 from agent_fabric.interfaces.http.live import LiveRuns
-from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.stream import AnswerStream
@@ -95,14 +95,14 @@ class _Answers:
                 return await self._stream(call, await self._tasks.follow(request, wish.id), 0)
             case Method.GET:
                 wish = _checked(OneTask, call)
-                view = await self._tasks.find(wish.id)
+                view = await self._tasks.find(wish.id, by=who_asks(request))
                 shown = await standing(self._fabric, view.result.run_id)
                 return _result(call, task_in(call.version, task_object(shown, history=wish.history_length)))
             case Method.CANCEL:
                 shown = await self._tasks.cancel(request, _checked(OneTask, call).id)
                 return _result(call, task_in(call.version, task_object(shown)))
             case Method.LIST:
-                page = await self._tasks.page(_checked(Listing, call))
+                page = await self._tasks.page(_checked(Listing, call), by=who_asks(request))
                 return _result(call, {**page, "tasks": [task_in(call.version, task) for task in page["tasks"]]})
             case Method.PUSH:
                 raise no_push()

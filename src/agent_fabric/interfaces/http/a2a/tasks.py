@@ -9,7 +9,9 @@ from fastapi import Request
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
+from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.a2a.error_shape import (
     INVALID_PARAMS,
@@ -33,13 +35,13 @@ class Tasks:
 
     fabric: ServerFabric
 
-    async def find(self, task_id: str) -> RunView:
-        """Return the run of a task.
+    async def find(self, task_id: str, *, by: Principal) -> RunView:
+        """Return the run of a task that a caller may see.
 
         Raises:
             RunNotFound: there is none.
         """
-        run_id = await self.fabric.find(task_id)
+        run_id = await self.fabric.find(task_id, by=by)
         if run_id != task_id:  # a task's id is never just the beginning of one
             raise RunNotFound(f"There is no task {task_id!r}")
         return await look_at(self.fabric, run_id)
@@ -51,7 +53,7 @@ class Tasks:
             RunNotFound: there is none.
             RpcError: it has ended.
         """
-        view = await self.find(task_id)
+        view = await self.find(task_id, by=who_asks(request))
         if view.result.status.settled:
             raise RpcError(UNSUPPORTED_OPERATION, "This task has ended", hint="GetTask shows what came of it.")
         started = self.fabric.dispatch.find(view.result.run_id) or view.result
@@ -65,7 +67,8 @@ class Tasks:
             Forbidden: whoever asks may not.
             RpcError: it has ended already.
         """
-        view, principal = await self.find(task_id), who_asks(request)
+        principal = who_asks(request)
+        view = await self.find(task_id, by=principal)
         must_be_allowed(principal, right_for(model_of(view.task)))
         run_id, result = view.result.run_id, view.result
         if not result.status.settled:
@@ -75,8 +78,8 @@ class Tasks:
                 return await standing(self.fabric, run_id, result)
         raise RpcError(TASK_NOT_CANCELABLE, f"This task has ended: {result.status.value}")
 
-    async def page(self, wanted: Listing) -> dict[str, Any]:
-        """Return some tasks, the newest first.
+    async def page(self, wanted: Listing, *, by: Principal) -> dict[str, Any]:
+        """Return some of the tasks that a caller may see, the newest first.
 
         Raises:
             RpcError: there is no such state, or time.
@@ -90,10 +93,12 @@ class Tasks:
         query = RunQuery(
             status=statuses[0] if statuses else None,
             conversation=wanted.context_id,
+            viewer=Viewer.of(by),
             older_than=int(wanted.page_token) if wanted.page_token else None,
             limit=size,
         )
         page = await self.fabric.catalogue.page(query, awaited=self.fabric.dispatch)
+        await self.fabric.find.note_listed(page.records, by=by)
         tasks = [listed(record) for record in page.records if record.updated_at >= after]
         if wanted.include_artifacts:
             tasks = [await self._whole(each) for each in tasks]

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import RunNotFound
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
@@ -53,7 +53,7 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         stream: Annotated[bool, Query(description="Whether to follow it as Server-Sent Events.")] = False,
     ) -> Response:
         """Every run can be shown so, however it was started."""
-        run_id = await _find(fabric, response_id)
+        run_id = await _find(fabric, response_id, who_asks(request))
         if not stream:
             return _answer(await _standing(fabric, run_id))
         view = await look_at(fabric, run_id)
@@ -72,7 +72,8 @@ def add_responses(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
     )
     async def cancel(request: Request, response_id: ResponseId) -> Response:
         """End a run from anywhere. One that has ended stays as it is. Needs the same scope as beginning it."""
-        run_id, principal = await _find(fabric, response_id), who_asks(request)
+        principal = who_asks(request)
+        run_id = await _find(fabric, response_id, principal)
         view = await look_at(fabric, run_id)
         must_be_allowed(principal, right_for(model_of(view.task)))
         with about(run_id):
@@ -95,7 +96,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
         wish = await body_of(request, ResponseRequest)
-        before = await _before(fabric, wish.previous_response_id)
+        before = await _before(fabric, wish.previous_response_id, who_asks(request))
         said = [] if before is None else await _said(fabric, before)
         task = await models.task(wish.model, wish.asked(said), who_asks(request))
         if before is not None and before.task.encrypted:  # it quotes what was said there
@@ -113,7 +114,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         return _answer(begun.become(await told(fabric, result)))
 
 
-async def _find(fabric: ServerFabric, response_id: str) -> RunId:
+async def _find(fabric: ServerFabric, response_id: str, by: Principal) -> RunId:
     """Return the run of a response.
 
     Raises:
@@ -122,7 +123,7 @@ async def _find(fabric: ServerFabric, response_id: str) -> RunId:
     prefix, found, run_id = response_id.partition(PREFIX)
     if prefix or not found or not run_id:
         raise RunNotFound(f"There is no response {response_id!r}", hint=f"Its id is {PREFIX} and the id of a run.")
-    return await fabric.find(run_id)
+    return await fabric.find(run_id, by=by)
 
 
 async def _standing(fabric: ServerFabric, run_id: RunId) -> ResponseState:
@@ -133,8 +134,8 @@ async def _standing(fabric: ServerFabric, run_id: RunId) -> ResponseState:
     )
 
 
-async def _before(fabric: ServerFabric, response_id: str | None) -> RunView | None:
-    return None if response_id is None else await look_at(fabric, await _find(fabric, response_id))
+async def _before(fabric: ServerFabric, response_id: str | None, by: Principal) -> RunView | None:
+    return None if response_id is None else await look_at(fabric, await _find(fabric, response_id, by))
 
 
 async def _said(fabric: ServerFabric, view: RunView) -> list[Turn]:

@@ -5,15 +5,16 @@ from typing import Annotated
 from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
-from agent_fabric.application.ports.approvals import Answer
+from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision, Reach
-from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.identity import Principal, Scope
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.interfaces.approval_form import filled_in
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.approval_schemas import ApprovalAnswer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.locks import who_answers
+from agent_fabric.interfaces.http.locks import who_answers, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.wire.approvals import APPROVAL, APPROVALS
 
@@ -24,6 +25,11 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. Each calls one use case, the same that the command line calls."""
     book, decide = fabric.records.approvals, fabric.decide_approval
 
+    async def find(prefix: str, by: Principal) -> ApprovalCard:
+        card = await book.find(prefix, viewer=Viewer.of(by))
+        await fabric.find(card.run_id, by=by)  # on record, if it is a private run of another owner
+        return card
+
     @app.get(
         "/approvals",
         **operation(
@@ -31,18 +37,20 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def approvals(
+        request: Request,
         run_id: Annotated[str, Query(description="Only those of this run.")] = "",
         settled: Annotated[bool, Query(description="Whether to list those that are settled, too.")] = False,
     ) -> Response:
         """A question is open until it is answered, it expires, or its run ends."""
-        run = await fabric.find(run_id) if run_id else None
-        cards = await book.list(run_id=run, pending_only=not settled)
+        by = who_asks(request)
+        run = await fabric.find(run_id, by=by) if run_id else None
+        cards = await book.list(run_id=run, pending_only=not settled, viewer=Viewer.of(by))
         return json_answer(APPROVALS.dump(cards))
 
     @app.get("/approvals/{approval_id}", **operation("approvals", Scope.RUNS_READ, "Show one", APPROVAL, fails=[404]))
-    async def approval(approval_id: ApprovalId) -> Response:
+    async def approval(request: Request, approval_id: ApprovalId) -> Response:
         """Answer with everything that a person has to know before they answer."""
-        return json_answer(APPROVAL.dump(await book.find(approval_id)))
+        return json_answer(APPROVAL.dump(await find(approval_id, who_asks(request))))
 
     @app.post(
         "/approvals/{approval_id}",
@@ -53,7 +61,7 @@ def add_approvals(app: FastAPI, fabric: ServerFabric) -> None:
     async def answer(approval_id: ApprovalId, request: Request) -> Response:
         """The first answer counts; a second one gets 409. The run continues within a second."""
         wish, by = await body_of(request, ApprovalAnswer), await who_answers(request)
-        asked = await book.find(approval_id)
+        asked = await find(approval_id, by)
         card = await decide(
             asked.approval_id,
             Answer(

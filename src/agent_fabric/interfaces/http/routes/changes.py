@@ -39,13 +39,14 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
         **operation("runs", Scope.RUNS_READ, "Show what a run changed", DIFF, fails=[404, 503]),
     )
     async def diff(
+        request: Request,
         run_id: RunIdPath,
         contents: Annotated[bool, Query(description="Whether to compare what the files hold.")] = True,
         exact: Annotated[bool, Query(description=EXACT)] = False,
         skip: Annotated[int, Query(ge=0, le=LAST, description="Leave out so many of the changes.")] = 0,
     ) -> Response:
         """By tools and by commands, in the folder that it worked in."""
-        found = await look(await fabric.find(run_id))
+        found = await look(await fabric.find(run_id, by=who_asks(request)))
         rest = replace(found, changes=found.changes[skip:])
         return json_answer(await asyncio.to_thread(_described, look, rest, contents, exact))
 
@@ -65,10 +66,12 @@ def add_changes(app: FastAPI, fabric: ServerFabric) -> None:
     ) -> Response:
         """If a file was edited since, nothing is touched, and `refused` names it."""
         wish = await body_of(request, UndoRequest, absent=UndoRequest())
-        found = await fabric.find(run_id)
-        by = who_asks(request).name
+        by = who_asks(request)
+        found = await fabric.find(run_id, by=by)
         with about(found):
-            undone = await take_back(found, by=by, paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force)
+            undone = await take_back(
+                found, by=by.name, paths=wish.paths, redo=wish.redo, dry=wish.dry_run, force=wish.force
+            )
         return json_answer(undo_object(undone, exact=exact))
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Path
+from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -14,7 +14,7 @@ from agent_fabric.domain.identity import Scope as Right
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles
 from agent_fabric.interfaces.http.connection import roomy
-from agent_fabric.interfaces.http.locks import needs
+from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import operation, problems
 from agent_fabric.interfaces.http.sse import disconnected
 from agent_fabric.wire.runs import RUN_FILES
@@ -36,9 +36,9 @@ def add_files(app: FastAPI, fabric: ServerFabric) -> None:
         "/runs/{run_id}/files",
         **operation("runs", Right.RUNS_READ, "List the files that a run has made", RUN_FILES, fails=[404, 409, 503]),
     )
-    async def files(run_id: RunIdPath) -> Response:
+    async def files(request: Request, run_id: RunIdPath) -> Response:
         """What is in its workspace. The files of a project folder are not handed out: see its diff."""
-        found = await fetch.list(await fabric.find(run_id))
+        found = await fetch.list(await fabric.find(run_id, by=who_asks(request)))
         return Response(dump_json(RUN_FILES.dump(found)), media_type="application/json")
 
     @app.get(
@@ -50,10 +50,13 @@ def add_files(app: FastAPI, fabric: ServerFabric) -> None:
         tags=["runs"],
     )
     async def content(
-        run_id: RunIdPath, path: Annotated[str, Path(description="The file, as the list of files names it.")]
+        request: Request,
+        run_id: RunIdPath,
+        path: Annotated[str, Path(description="The file, as the list of files names it.")],
     ) -> Response:
         """Send it as it is. Links are not followed."""
-        return FileAnswer(await fetch.open(await fabric.find(run_id), path), path.rpartition("/")[2])
+        found = await fabric.find(run_id, by=who_asks(request))
+        return FileAnswer(await fetch.open(found, path), path.rpartition("/")[2])
 
 
 class FileAnswer(Response):

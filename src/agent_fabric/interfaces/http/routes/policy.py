@@ -1,6 +1,7 @@
 """What may happen, and why. Nothing is run, and nothing changed."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -12,10 +13,12 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.infrastructure.policy.rule_files import rules_from
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
+from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.policy_schemas import CommandToCheck, RulesToTry
 from agent_fabric.interfaces.policy_views import check_command, with_added
@@ -60,12 +63,13 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def simulate(request: Request) -> Response:
-        """The same as `fabric policy simulate --json`: what would change. Nothing is run."""
+        """The same as `fabric policy simulate --json`: what would change in one's own and the team's runs."""
         wish = await body_of(request, RulesToTry)
         try:
             # Not here: whoever may only look must not hold up everybody else with a long text.
             after = await on_own_thread(lambda: with_added(in_force, rules_from(wish.text, Path(wish.file))))
         except ConfigProblem as problem:
             raise ConfigError(problem.message, hint=problem.hint) from None
-        result = await simulate_policy(in_force, after, since=time.time() - wish.since_s)
+        viewer = replace(Viewer.of(who_asks(request)), sees_all=False)
+        result = await simulate_policy(in_force, after, since=time.time() - wish.since_s, viewer=viewer)
         return json_answer(SIMULATION.dump(result))

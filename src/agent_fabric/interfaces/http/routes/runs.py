@@ -1,6 +1,7 @@
 """Runs: start them, follow them, look at them, continue them, end them."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
@@ -51,6 +53,10 @@ LastEvent = Annotated[
     ),
 ]
 """Also empty, as browsers send it before the first event."""
+SeenBy = Annotated[
+    Visibility | SkipJsonSchema[None],
+    Query(description="Who sees the run beside its owner; not set: as `identity.visibility` says."),
+]
 Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
 
 
@@ -76,6 +82,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             priority=Priority(wish.priority),
             encrypted=wish.encrypt,
         ).asked_by(who_asks(request))
+        task = replace(task, visibility=None if wish.visibility is None else Visibility(wish.visibility))
         return await begun(fabric, request, task, asked_steps=wish.max_steps)
 
     async def run(request: Request) -> Response:
@@ -149,7 +156,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.head("/runs", include_in_schema=False, openapi_extra=needs(Scope.RUNS_READ))
     @app.get("/runs", **operation("runs", Scope.RUNS_READ, "List runs, newest first", RUN_LIST))
-    async def list_runs(
+    async def list_runs(  # noqa: PLR0913, PLR0917 - the filters
         request: Request,
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs on one page.")] = 50,
         after: Annotated[
@@ -160,8 +167,14 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         since: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created then or later.")] = None,
         until: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created before.")] = None,
         q: Annotated[str, Query(description="Only runs with all these words in their task or summary.")] = "",
+        owner: Annotated[
+            str, Query(max_length=300, description="Only runs of this owner: `user:ada`, `key:ci`, `local`, or a name.")
+        ] = "",
     ) -> Response:
-        """Filters can be combined. Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970."""
+        """One's own runs and those shared with the team. Filters can be combined.
+
+        Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
+        """
         page = await fabric.catalogue.page(
             RunQuery(
                 status=status,
@@ -169,11 +182,14 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
                 since=_seconds(since),
                 until=_seconds(until),
                 words=q,
+                owner=owner,
+                viewer=Viewer.of(who_asks(request)),
                 older_than=int(after, 16) if after else None,
                 limit=limit,
             ),
             awaited=fabric.dispatch,
         )
+        await fabric.find.note_listed(page.records, by=who_asks(request))
         following = None
         if page.older_than is not None:
             asked = {**request.query_params, "after": f"{page.older_than:x}"}
@@ -183,25 +199,26 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.get(
         "/runs/newest", **operation("runs", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
     )
-    async def newest() -> Response:
+    async def newest(request: Request) -> Response:
         """Runs that work for another one do not count."""
-        found = await fabric.catalogue.newest()
+        by = who_asks(request)
+        found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by)), by=by)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
     @app.get(
         "/runs/{run_id}", **operation("runs", Scope.RUNS_READ, "Show a run as it stands", RUN_DETAILS, fails=[404])
     )
-    async def show(run_id: RunIdPath) -> Response:
+    async def show(request: Request, run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         return json_answer(detailed(fabric, await look_at(fabric, found)))
 
     @app.get(
         "/runs/{run_id}/status", **operation("runs", Scope.RUNS_READ, "Get the status of a run", STATUS, fails=[404])
     )
-    async def status(run_id: RunIdPath) -> Response:
+    async def status(request: Request, run_id: RunIdPath) -> Response:
         """`interrupted` means that no process drives it although it has not ended."""
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
     @app.get(
@@ -226,7 +243,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
         A stream sends every event once, in order, and ends with `_run_done_` or `_run_error_` when the run has ended.
         """
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         if _wants_stream(",".join(request.headers.getlist("accept"))):
             seen = after if last_event_id < 0 else last_event_id
             drive = fabric.dispatch.find(found)
@@ -263,7 +280,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     ) -> Response:
         """A run that has ended just answers with its result."""
         await body_of(request, ResumeRequest, absent=ResumeRequest())
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         with about(found):
             if (await fabric.reader.status(found)).settled:  # needs no room
                 return _answer(fabric, (await look_at(fabric, found)).result)
@@ -281,7 +298,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     async def cancel(request: Request, run_id: RunIdPath) -> Response:
         """End a run from anywhere, also while its model or a tool hangs. One that has ended stays as it is."""
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         with about(found):
             result = await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return _answer(fabric, result)

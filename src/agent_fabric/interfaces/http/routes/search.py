@@ -3,13 +3,15 @@
 from functools import cached_property
 from typing import Annotated
 
-from fastapi import FastAPI, Query
+from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
+from agent_fabric.domain.ownership import Viewer
 from agent_fabric.interfaces.http.answers import json_answer
+from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.wire.runs import FOUND_RUNS, RUN_LIST, FoundRuns, RunList
 
@@ -41,11 +43,14 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def matching(
+        request: Request,
         q: Annotated[str, Query(max_length=1_000, description="Words, of which runs should have as many as possible.")],
         limit: Annotated[int, Query(ge=1, le=10_000, description="Most runs to show.")] = 20,
     ) -> Response:
         """As `fabric logs search` finds them."""
-        found = await fabric.catalogue.search(q, limit=limit)
+        by = who_asks(request)
+        found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by))
+        await fabric.find.note_listed(found, by=by)
         return json_answer(RUN_LIST.dump(RunList(found, None)))
 
     @app.get(
@@ -59,6 +64,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         ),
     )
     async def search(
+        request: Request,
         q: Annotated[str, Query(min_length=1, max_length=1_000, description="What the runs should be about.")],
         limit: Annotated[int, Query(ge=1, le=200, description="Most runs to show.")] = 20,
     ) -> Response:
@@ -66,6 +72,8 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
         Answers 501 when neither the extra `embeddings` is installed nor a server is configured under `run_index`.
         """
-        answer = await lazy.search(q, limit=limit, most_read=MAX_READ)
+        by = who_asks(request)
+        answer = await lazy.search(q, limit=limit, most_read=MAX_READ, viewer=Viewer.of(by))
+        await fabric.find.note_listed((each.record for each in answer.runs), by=by)
         runs = [each._replace(score=round(each.score, 4)) for each in answer.runs]
         return json_answer(FOUND_RUNS.dump(FoundRuns(runs, answer.unread)))

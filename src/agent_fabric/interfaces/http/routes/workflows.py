@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
@@ -24,7 +25,7 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import gives, operation, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
-from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath
+from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import state_of, status_of
@@ -133,6 +134,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
             str | None, Query(max_length=200, description="The configured model that agents use.")
         ] = None,
         network_allowed: Annotated[Flag, Query(description="Whether tools may use the network.")] = True,
+        visibility: SeenBy = None,
     ) -> Response:
         """The body holds the inputs. Answers with the result, whether the workflow succeeded or failed.
 
@@ -144,6 +146,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, files: _Files) -> None:
             raise InvalidInputs("The inputs are nested too deep", hint="Give long material as text or as files.")
         make = partial(_task, name=name, inputs=inputs, model_key=model_key, network_allowed=network_allowed)
         task = (await files.ask(partial(make, encrypted=encrypt))).asked_by(who_asks(request))
+        task = replace(task, visibility=visibility)
         drive = await begun(fabric, request, task)
         if isinstance(drive, RunResult):
             return await _standing(fabric, drive.run_id)
@@ -159,9 +162,9 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         f"{BASE}/runs/{{run_id}}",
         **operation("workflows", Scope.RUNS_READ, "Show a workflow's run as it stands", WORKFLOW_RESULT, fails=[404]),
     )
-    async def show(run_id: RunIdPath) -> Response:
+    async def show(run_id: RunIdPath, request: Request) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
-        return await _standing(fabric, await fabric.find(run_id), 200)
+        return await _standing(fabric, await fabric.find(run_id, by=who_asks(request)), 200)
 
     @app.post(
         f"{BASE}/runs/{{run_id}}/signal",
@@ -179,7 +182,7 @@ def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
         wish = await body_of(request, SignalRequest)
         if too_deep(wish.data, await request.body()):
             raise InvalidInputs("The data is nested too deep", hint="Give long material as text.")
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         with about(found):
             await signal_workflow(fabric.records)(found, wish.name, wish.data, by=who_asks(request).name)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
@@ -211,7 +214,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
             raise InvalidInputs(
                 "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
             )
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         state = await _workflow_state(fabric, found)
         with about(found):
             anew = wish.from_step is not None or wish.current
@@ -245,7 +248,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
     async def cancel(run_id: RunIdPath, request: Request) -> Response:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
-        found = await fabric.find(run_id)
+        found = await fabric.find(run_id, by=who_asks(request))
         await _workflow_state(fabric, found)
         with about(found):
             await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)

@@ -1,0 +1,22 @@
+"""Which runs a viewer may see, as a condition of SQL."""
+
+from typing import Any, NamedTuple
+
+from agent_fabric.domain.ownership import Viewer, Visibility
+from agent_fabric.infrastructure.persistence.sql import marks
+
+
+class Condition(NamedTuple):
+    """A condition on the table `runs`, and the values for its question marks."""
+
+    sql: str
+    values: tuple[Any, ...]
+
+
+def visible_to(viewer: Viewer) -> Condition:
+    """Return the condition under which a run exists for a viewer; see `Viewer.sees`."""
+    if viewer.sees_all:
+        return Condition("1 = 1", ())
+    return Condition(
+        f"(runs.visibility = ? OR runs.owner IN ({marks(viewer.owners)}))", (Visibility.TEAM.value, *viewer.owners)
+    )
