@@ -21,6 +21,10 @@ class SandboxLimits(Settings):
     """Size of one file."""
     total_disk_mb: int = Field(default=1024, ge=1)
     """What a run may add to its workspace, all files together; its private /tmp may hold as much again."""
+    files: int = Field(default=500_000, ge=100)
+    """Files and folders that a run may make or change in its workspace."""
+    depth: int = Field(default=100, ge=10, le=200)
+    """Levels of folders in a workspace."""
 
 
 class SandboxConfig(Settings):

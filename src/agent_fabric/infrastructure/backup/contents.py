@@ -68,7 +68,13 @@ def is_in_workspace(name: str) -> bool:
 
 def _below(folder: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
     yield Found(name, stat.S_IFDIR)
-    for entry in _sorted(folder):
+    waiting = [(folder, name, iter(_sorted(folder)))]
+    while waiting:
+        folder, name, entries = waiting[-1]
+        entry = next(entries, None)
+        if entry is None:
+            waiting.pop()
+            continue
         inner = f"{name}/{entry.name}"
         try:
             kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
@@ -78,7 +84,8 @@ def _below(folder: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
             require_unlinked(folder, entry.name)
         if kind == stat.S_IFDIR:
             if workspaces or not is_in_workspace(f"{inner}/x"):
-                yield from _below(Path(entry.path), inner, workspaces=workspaces)
+                yield Found(inner, stat.S_IFDIR)
+                waiting.append((Path(entry.path), inner, iter(_sorted(Path(entry.path)))))
         elif kind == stat.S_IFREG or (kind == stat.S_IFLNK and is_in_workspace(inner)):
             yield Found(inner, kind)
 
@@ -88,4 +95,4 @@ def _sorted(folder: Path) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError:
-        return []  # gone meanwhile, or not ours to read
+        return []  # gone meanwhile, not ours to read, or deeper than a path of the system can be long

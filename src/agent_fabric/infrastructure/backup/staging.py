@@ -3,12 +3,12 @@
 import errno
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_fabric.domain.errors import StoreFull, StoreUnavailable
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 
 def working_name(path: Path, end: str) -> Path:
@@ -48,7 +48,7 @@ def staged(target: Path, *working: Path, cannot: str, hint: str) -> Iterator[Non
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path)
     else:
         with suppress(OSError):
             path.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ longer as expected is left alone.
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TypeGuard
 from agent_fabric.domain.changes import Entry, EntryKind, same
 from agent_fabric.domain.undo import UndoStep
 from agent_fabric.infrastructure.changes.folder_snapshots import REBUILDABLE, entry_at, open_folder
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 Content = Callable[[Entry], bytes | None]
 """Gives what a file held."""
@@ -74,7 +74,7 @@ def _remove_folder(parent: int, name: str) -> bool:
         with os.scandir(folder) as entries:
             made_again = [one.name for one in entries if one.name in REBUILDABLE and one.is_dir(follow_symlinks=False)]
         for one in made_again:
-            shutil.rmtree(one, dir_fd=folder)
+            remove_tree(one, dir_fd=folder)
     finally:
         os.close(folder)
     try:

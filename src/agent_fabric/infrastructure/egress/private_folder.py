@@ -3,11 +3,12 @@
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 _ALIVE: Final = "alive"
 """A file that is locked as long as somebody uses the folder."""
@@ -33,7 +34,7 @@ class PrivateFolder:
 
     def remove(self) -> None:
         """Remove the folder and all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
         with contextlib.suppress(OSError):
             os.close(self._lock)
 
@@ -47,7 +48,7 @@ def _remove_if_left(folder: Path) -> None:
     try:
         if os.fstat(lock).st_uid == os.geteuid():
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
     except OSError:
         pass  # somebody holds it
     finally:

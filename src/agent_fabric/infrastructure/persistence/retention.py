@@ -1,9 +1,7 @@
 """Deletes old runs from the database and the disk; each leaves a tombstone in the audit chain."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
 from agent_fabric.infrastructure.persistence.run_text_index import forget_text
 from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 AT_ONCE = 200
 """Blobs that are removed in one transaction, so that runs can write in between."""
@@ -60,7 +59,7 @@ class SqlRetentionStore:
             note = f"{reason}, by {by}"
             freed = await self._database.write(lambda connection: self._forget(connection, number, run_id, note))
             self._removed_keys = self._removed_keys or key is not None
-            return freed + await asyncio.to_thread(_remove_folder, folder)
+            return freed + await asyncio.to_thread(remove_tree, folder)
         finally:
             self._database.locks.release(number)
 
@@ -104,15 +103,6 @@ class SqlRetentionStore:
             size = float(str(size)) + sum(int(str(length)) for (length,) in found)
             _execute(connection, leave)
         return int(float(str(size)))
-
-
-def _remove_folder(folder: Path) -> int:
-    size = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):
-            size += path.lstat().st_size
-    shutil.rmtree(folder, ignore_errors=True)
-    return size
 
 
 def _execute(connection: SqlConnection, statement: str) -> None:

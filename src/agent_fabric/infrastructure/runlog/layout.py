@@ -27,6 +27,7 @@ from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, Sto
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_new
 from agent_fabric.infrastructure.runlog.links import require_unlinked, require_workspace_unlinked
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 FOLDER = ".fabric"
 
@@ -124,7 +125,7 @@ class Layout:
 
     async def discard(self, run_id: RunId) -> None:
         with suppress(FolderLinked):  # then nothing of it is ours
-            await asyncio.to_thread(shutil.rmtree, self.own("runs", run_id), ignore_errors=True)
+            await asyncio.to_thread(remove_tree, self.own("runs", run_id))
 
     async def copy(self, workspace: str, run_id: RunId) -> None:
         await asyncio.to_thread(self._copy, workspace, run_id)
@@ -136,7 +137,7 @@ class Layout:
         try:
             shutil.copytree(workspace, target, symlinks=True, copy_function=_copy_file)
         except (OSError, shutil.Error) as problem:
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             raise StoreUnavailable(
                 f"The workspace {workspace} cannot be copied: {problem}",
                 hint="Check that there is space, and that you may read it.",

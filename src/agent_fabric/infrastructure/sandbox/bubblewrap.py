@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,6 +37,8 @@ from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.worker_link import Ending, WorkerLink
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+
+_log = logging.getLogger(__name__)
 
 
 class BubblewrapSandbox(WorkspaceFiles):
@@ -274,13 +277,20 @@ class BubblewrapSandbox(WorkspaceFiles):
         finally:
             looks.cancel()
             await asyncio.wait([looks])
+            if not looks.cancelled() and (problem := looks.exception()) is not None:
+                _log.error("The limits of a box could not be checked; it was ended", exc_info=problem)
 
     async def _look_now_and_then(self, box: WorkerLink, undone: list[str]) -> None:
         watch = self._watch
         while watch is not None and box.is_alive:
             await asyncio.sleep(LOOK_EVERY_S)
             undone += self._protected.undo(has_ended=False)
-            if too_much := await asyncio.to_thread(watch.look):
+            try:
+                too_much = await asyncio.to_thread(watch.look)
+            except Exception as problem:  # a box that nobody watches must not go on
+                box.end(f"its limits could not be checked ({problem})")
+                raise
+            if too_much:
                 box.end(f"the commands of this run used {too_much}")
 
     def _killed_for_memory(self) -> int:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -52,6 +51,7 @@ from agent_fabric.infrastructure.sandbox.mounts_toolchains import toolchains
 from agent_fabric.infrastructure.sandbox.uncancelled import finish
 from agent_fabric.infrastructure.sandbox.workspace_files import WorkspaceFiles
 from agent_fabric.infrastructure.sandbox.workspaces import require_workspace
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 READABLE = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store"),
@@ -298,7 +298,7 @@ class _Helper:
         except OSError:
             self._channel.close()
             if temporary:
-                shutil.rmtree(temporary, ignore_errors=True)
+                remove_tree(temporary)
             raise
         finally:
             theirs.close()
@@ -333,7 +333,7 @@ class _Helper:
             self._process.kill()
             self._process.wait()
         if self._temporary:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            remove_tree(self._temporary)
 
     def _set_up(self, setup: Mapping[str, object]) -> str:
         text = _memory(json.dumps(setup).encode())
@@ -432,4 +432,4 @@ def _memory(content: bytes) -> int:
 def _clear(prefix: str) -> None:
     for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         if not left.is_symlink() and os.getuid() in {0, left.stat().st_uid}:
-            shutil.rmtree(left, ignore_errors=True)
+            remove_tree(left)

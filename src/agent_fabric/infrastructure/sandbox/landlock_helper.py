@@ -22,6 +22,7 @@ from agent_fabric.infrastructure.sandbox.command_line import BASH
 from agent_fabric.infrastructure.sandbox.landlock_root import become
 from agent_fabric.infrastructure.sandbox.landlock_rules import Allowed, Ruleset
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, children, tasks_of_user
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 END, POLITE_END = b"K", b"T"
 """What a driver tells a keeper: end everything; ask the command to end."""
@@ -107,9 +108,7 @@ def main() -> None:
     channel.send(b"ready %d" % box.ruleset.version)
     _serve(channel, box)
     if box.temporary:
-        import shutil  # noqa: PLC0415 - it is slow to load, and now nobody waits
-
-        shutil.rmtree(box.temporary, ignore_errors=True)
+        remove_tree(box.temporary)
 
 
 def _serve(channel: socket.socket, box: Box) -> None:

@@ -4,10 +4,12 @@ import os
 import time
 from contextlib import suppress
 
+from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
+
 _LOOK_EVERY_S = 0.1
 _MEGABYTE = 1 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_MAX_FILES = 200_000
+_WHOLE_LOOK_EVERY_S = 5.0
 
 
 class Watch:
@@ -17,10 +19,12 @@ class Watch:
         self._memory = limits["total_memory_mb"] * _MEGABYTE
         self._disk = limits["total_disk_mb"] * _MEGABYTE
         self._disk_allowed = self._disk
+        self._files, self._depth = limits["files"], limits["depth"]
         self._folders = folders
         self._since = time.time()
         self._free_at_start = [_free(folder) for folder in folders]
-        self._next = 0.0
+        self._next = self._not_before = 0.0
+        self._whole_look_at = time.monotonic() + _WHOLE_LOOK_EVERY_S
 
     def next_look_ms(self) -> int:
         """Return how long to wait before the next look."""
@@ -38,41 +42,49 @@ class Watch:
         return self.look_at_disk()
 
     def look_at_disk(self) -> str:
-        """Return the limit on disk if it is exceeded; empty: it is not."""
-        if self._on_disk() > self._disk_allowed:
-            return f"more than {self._disk // _MEGABYTE} MB of disk in all"
+        """Return the limit on disk if it is exceeded, or cannot be checked; empty: it is not."""
+        try:
+            if self._on_disk() > self._disk_allowed:
+                return f"more than {self._disk // _MEGABYTE} MB of disk in all (sandbox.limits.total_disk_mb)"
+        except OverLimit as problem:
+            return str(problem)
+        except OSError as problem:
+            return f"a folder that cannot be counted ({problem.strerror})"
         return ""
 
     def begin(self) -> bool:
         """Begin to watch a command; tell whether earlier ones have used up the disk.
 
-        Such a command may still take away, so it is held to what is there.
+        Such a command may still take away, so it is held to what is there, or has some time before it is looked at.
         """
-        there = self._on_disk()
+        try:
+            there = self._on_disk()
+        except OverLimit:
+            self._whole_look_at = self._not_before = time.monotonic() + _WHOLE_LOOK_EVERY_S
+            return True
         self._disk_allowed = max(self._disk, there + _MEGABYTE)
         return there > self._disk
 
     def _on_disk(self) -> int:
         """Return what was written since the box was made; 0 if it cannot be too much.
 
-        Counting files is dear, so it is done only when so much less is free than at the start.
-        """
-        lost = max(before - _free(folder) for before, folder in zip(self._free_at_start, self._folders, strict=True))
-        return sum(map(self._written_in, self._folders)) if lost > self._disk // 2 else 0
+        Counting files is dear, so it is done only when so much less is free than at the start, and now and then.
 
-    def _written_in(self, folder: str) -> int:
-        """Return the size of what was made or changed since the box was made."""
-        size = seen = 0
-        for path, _, names in os.walk(folder):
-            for name in names:
-                with suppress(OSError):
-                    status = os.lstat(os.path.join(path, name))  # noqa: PTH118 - a path object per file costs
-                    if status.st_ctime >= self._since:
-                        size += status.st_blocks * 512
-                seen += 1
-            if seen > _MAX_FILES:
-                break
-        return size
+        Raises:
+            OverLimit: that is too much, or cannot be counted.
+        """
+        now = time.monotonic()
+        if now < self._not_before:
+            return 0
+        lost = max(before - _free(folder) for before, folder in zip(self._free_at_start, self._folders, strict=True))
+        if lost <= self._disk // 2 and now < self._whole_look_at:
+            return 0
+        written = sum(
+            written_since(folder, self._since, files=self._files, depth=self._depth) for folder in self._folders
+        )
+        took = time.monotonic() - now
+        self._whole_look_at = time.monotonic() + max(_WHOLE_LOOK_EVERY_S, 50 * took)
+        return written
 
 
 def remarks(exceeded: str, undone: list[str]) -> bytes:

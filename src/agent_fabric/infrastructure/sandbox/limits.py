@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
+from agent_fabric.infrastructure.sandbox.disk_use import OverLimit, written_since
 
 LOOK_EVERY_S = 0.1
 """How often a working box is looked at."""
@@ -48,7 +49,8 @@ class Watch:
     def carry_on(self, before: "Watch") -> None:
         """Count from where an earlier box of the same run began; what is too much already may grow a little."""
         self.since, self.free = before.since, before.free
-        self._disk_limit = max(self._disk_limit, self._added() + _OVER_MB * _MEGABYTE)
+        with suppress(OverLimit):  # then there is until the first look to tidy up
+            self._disk_limit = max(self._disk_limit, self._added() + _OVER_MB * _MEGABYTE)
 
     def look(self) -> str:
         """Return which limit is exceeded, in words that follow "used"; empty: none. Blocks; may take a while."""
@@ -59,22 +61,24 @@ class Watch:
         # Counting files is dear: only when so much less is free that it may be too much, and now and then.
         if self.free - _free(self._workspace) > self._disk_limit or time.monotonic() > self._whole_look_at:
             begun = time.monotonic()
-            if self._added() + _open_but_removed(pids, self._workspace) > self._disk_limit:
-                return f"more than {self._limits.total_disk_mb} MB of disk in all"
+            try:
+                added = self._added()
+            except OverLimit as problem:
+                return str(problem)
+            if added + _open_but_removed(pids, self._workspace) > self._disk_limit:
+                return f"more than {self._limits.total_disk_mb} MB of disk in all (sandbox.limits.total_disk_mb)"
             took = time.monotonic() - begun
             self._whole_look_at = time.monotonic() + max(_WHOLE_LOOK_EVERY_S, 50 * took)
         return ""
 
     def _added(self) -> int:
-        """Return the size of what was made or changed in the workspace since the box was made."""
-        size = 0
-        for path, _, names in os.walk(self._workspace):
-            for name in names:
-                with suppress(OSError):
-                    status = os.lstat(f"{path}/{name}")
-                    if status.st_ctime >= self.since:
-                        size += status.st_blocks * 512
-        return size
+        """Return the size of what was made or changed in the workspace since the box was made.
+
+        Raises:
+            OverLimit: that is too much, or cannot be counted.
+        """
+        limits = self._limits
+        return written_since(self._workspace, self.since, files=limits.files, depth=limits.depth)
 
 
 def _below(top: int) -> Iterator[int]:

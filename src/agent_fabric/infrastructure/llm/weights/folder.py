@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, WeightsUnavailable
 from agent_fabric.infrastructure.llm.weights.catalogue import CATALOGUE, CatalogueModel, find
 from agent_fabric.infrastructure.llm.weights.part_file import PartFile
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 OVERRIDE: Final = "FABRIC_MODELS_DIR"
 _SUFFIX: Final = ".gguf"
@@ -117,7 +117,7 @@ class ModelFolder:
         """Delete what downloads of a model left behind."""
         for path in self._leftovers(model):
             path.unlink(missing_ok=True)
-        shutil.rmtree(self.staging_of(model), ignore_errors=True)
+        remove_tree(self.staging_of(model))
 
     def installed(self) -> list[InstalledModel]:
         """Return the models that are there, by name."""

