@@ -96,7 +96,7 @@ class MemoryReader:
         status = await self.runs.status(run_id)
         return RunStatus.INTERRUPTED if status is RunStatus.RUNNING and run_id not in self.runs.held else status
 
-    async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
+    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
         return (await self.runs.read(run_id, after=after))[:limit]
 
     async def newest(self, run_id: RunId) -> Event:

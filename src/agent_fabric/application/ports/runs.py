@@ -142,10 +142,11 @@ class RunReader(Protocol):
         """
         ...
 
-    async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
+    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
         """Return at most `limit` of the events that follow sequence number `after`.
 
-        A damaged one stands there as an UnknownEvent with its `problem`: the others can be read.
+        Unless `whole`, a text of more than a million characters is only its beginning, for being shown. A damaged event
+        stands there as an UnknownEvent with its `problem`: the others can be read.
 
         Raises:
             RunNotFound: there is none with this id.

@@ -21,6 +21,10 @@ _BLOB_KEY = "$blob"
 
 Blobs = dict[bytes, bytes]
 """Content by address."""
+VERY_LONG = 1_000_000
+"""Of texts with more characters, only the beginning is read where they are shown."""
+Beginning = Callable[[bytes, int], str]
+"""Gives the beginning of a text, for the address and the number of characters."""
 Address = Callable[[bytes], bytes]
 """Gives the name under which a content is kept."""
 
@@ -40,11 +44,16 @@ def encode(body: Body, address: Address = content_hash) -> tuple[bytes, Blobs]:
     return dump_json(_spill(load_json(payload), blobs, address)), blobs
 
 
-def decode(kind: str, version: int, payload: bytes, blob: Callable[[bytes], bytes]) -> Body:
-    """Return the body that was encoded; `blob` gives the content for an address."""
+def decode(
+    kind: str, version: int, payload: bytes, blob: Callable[[bytes], bytes], beginning: Beginning | None = None
+) -> Body:
+    """Return the body that was encoded; `blob` gives the content for an address.
+
+    With `beginning`, only the beginnings of very long texts are read.
+    """
     value = load_json(payload)
     if refers_to_blobs(payload):
-        value = _restore(value, blob)
+        value = _restore(value, blob, beginning)
     return body_from(kind, version, value)
 
 
@@ -90,14 +99,16 @@ def _spill(value: Any, blobs: Blobs, address: Address) -> Any:
     return value
 
 
-def _restore(value: Any, blob: Callable[[bytes], bytes]) -> Any:
+def _restore(value: Any, blob: Callable[[bytes], bytes], beginning: Beginning | None) -> Any:
     if isinstance(value, list):
-        return [_restore(item, blob) for item in value]
+        return [_restore(item, blob, beginning) for item in value]
     if not isinstance(value, Mapping):
         return value
     reference = value.get(_BLOB_KEY)
     if isinstance(reference, str) and "chars" in value:
+        if beginning is not None and int(value["chars"]) > VERY_LONG:
+            return beginning(bytes.fromhex(reference), int(value["chars"]))
         return blob(bytes.fromhex(reference)).decode("utf-8", "surrogatepass")
     if isinstance(reference, Mapping) and len(value) == 1:
-        return {key: _restore(item, blob) for key, item in reference.items()}
-    return {key: _restore(item, blob) for key, item in value.items()}
+        return {key: _restore(item, blob, beginning) for key, item in reference.items()}
+    return {key: _restore(item, blob, beginning) for key, item in value.items()}

@@ -5,8 +5,6 @@ size of an event.
 """
 
 import hashlib
-import zlib
-from collections.abc import Iterator
 
 from agent_fabric.application.ports.audit import LogCondition
 from agent_fabric.application.ports.encryption import Cipher
@@ -15,7 +13,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.consequences import has_consequences
 from agent_fabric.infrastructure.persistence.codec import decode
-from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, blob_place
+from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, blob_pieces, pieces_of
 from agent_fabric.infrastructure.persistence.event_rows import chaining, locate
 from agent_fabric.infrastructure.persistence.projections import Projection
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, event_place, is_sealed, unsealed_json
@@ -23,7 +21,6 @@ from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 LARGE_BYTES = 4 * 1024 * 1024
 """A payload or blob above this size is hashed, and not kept in memory."""
-PIECE_BYTES = 1024 * 1024
 MAX_SENTENCES = 1_000
 """Damage of one log above this is counted, not described."""
 
@@ -67,13 +64,13 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
         if seq != expected:
             damage.add(f"event {expected} is missing")
         hashed = chaining(head, seq, ts, kind, version, lane, step)
-        for piece in (small,) if small is not None else _pieces(connection, _PAYLOAD, position, size):
+        for piece in (small,) if small is not None else pieces_of(connection, _PAYLOAD, position, size):
             hashed.update(piece)
         if hashed.digest() != digest:
             damage.add(f"event {seq} ({kind}) is not what was recorded, or does not follow the one before")
         payload = small
         if payload is None and has_consequences(kind):
-            payload = b"".join(_pieces(connection, _PAYLOAD, position, size))
+            payload = b"".join(pieces_of(connection, _PAYLOAD, position, size))
         if bodies is not None and payload is not None:
             try:
                 bodies.large = False
@@ -97,7 +94,6 @@ _ROWS = (
     " CASE WHEN length(payload) <= ? THEN payload END, hash FROM events WHERE run = ? ORDER BY seq"
 )
 _PAYLOAD = "SELECT substr(payload, ?, ?) FROM events WHERE position = ?"
-_DATA = "SELECT substr(data, ?, ?) FROM blobs WHERE hash = ?"
 
 
 class _Sentences:
@@ -139,14 +135,8 @@ class _Bodies:
         Raises:
             ValueError, zlib.error: it is missing, or not what it was.
         """
-        row = self._connection.execute("SELECT length(data) FROM blobs WHERE hash = ?", (address,)).fetchone()
-        if row is None:
-            raise ValueError(f"blob {address.hex()} is missing or not what it was")
-        stored = _pieces(self._connection, _DATA, address, int(row[0]))
-        if self.cipher is not None:
-            stored = iter((self.cipher.unseal(blob_place(address), b"".join(stored)),))
         digest, size, kept = hashlib.sha256(), 0, list[bytes]()
-        for piece in _unpacked(stored):
+        for piece in blob_pieces(self._connection, self.cipher, address):
             digest.update(piece)
             size += len(piece)
             if size <= LARGE_BYTES:
@@ -157,25 +147,3 @@ class _Bodies:
             return b"".join(kept)
         self.large = True
         return b"(a text of %d bytes)" % size
-
-
-def _pieces(connection: SqlConnection, query: str, which: object, size: int) -> Iterator[bytes]:
-    for first in range(1, size + 1, PIECE_BYTES):
-        ((piece,),) = connection.execute(query, (first, PIECE_BYTES, which)).fetchall()
-        yield bytes(piece)
-
-
-def _unpacked(stored: Iterator[bytes]) -> Iterator[bytes]:
-    """Undo `codec.pack` piece by piece.
-
-    Raises:
-        ValueError, zlib.error: it is not whole.
-    """
-    unpacking = zlib.decompressobj()
-    for data in stored:
-        yield unpacking.decompress(data, PIECE_BYTES)
-        while unpacking.unconsumed_tail:
-            yield unpacking.decompress(unpacking.unconsumed_tail, PIECE_BYTES)
-    yield unpacking.flush()
-    if not unpacking.eof:
-        raise ValueError("a blob is cut off")

@@ -208,7 +208,7 @@ def _is_particular(wanted: RunQuery) -> bool:
 
 
 def _outline(connection: SqlConnection, keys: RunKeys, number: int, run_id: RunId, key: bytes | None) -> list[Event]:
-    read = readable(body_reader(connection, number, keys.cipher(run_id, key)))
+    read = readable(body_reader(connection, number, keys.cipher(run_id, key), whole=False))
     columns = "seq, ts, kind, version, payload"
     query = f"SELECT {columns} FROM events WHERE run = ? AND kind IN ({marks(_OUTLINE)}) ORDER BY seq"  # noqa: S608 - ours
     return [

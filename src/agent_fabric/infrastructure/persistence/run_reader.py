@@ -21,10 +21,12 @@ class SqlRunReader:
         locks = self._database.locks
         return await self._database.read(lambda connection: status_of(connection, locks, number_of(connection, run_id)))
 
-    async def page(self, run_id: RunId, *, after: int, limit: int) -> Sequence[Event]:
+    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
         keys = self._database.keys
         return await self._database.read(
-            lambda connection: _events(connection, keys, run_id, "AND seq > ? ORDER BY seq LIMIT ?", after, limit)
+            lambda connection: _events(
+                connection, keys, run_id, "AND seq > ? ORDER BY seq LIMIT ?", after, limit, whole=whole
+            )
         )
 
     async def newest(self, run_id: RunId) -> Event:
@@ -35,9 +37,11 @@ class SqlRunReader:
         return event
 
 
-def _events(connection: SqlConnection, keys: RunKeys, run_id: RunId, which: str, *values: int) -> list[Event]:
+def _events(
+    connection: SqlConnection, keys: RunKeys, run_id: RunId, which: str, *values: int, whole: bool = True
+) -> list[Event]:
     number, key = locate(connection, run_id)
-    read = readable(body_reader(connection, number, keys.cipher(run_id, key)))
+    read = readable(body_reader(connection, number, keys.cipher(run_id, key), whole=whole))
     query = f"SELECT seq, ts, kind, version, lane, step, payload FROM events WHERE run = ? {which}"  # noqa: S608 - ours
     return [
         Event(seq, ts, LaneId(lane) if lane is not None else None, step, read(seq, kind, version, payload))

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterable, Sequence
 from pathlib import Path
 
 from agent_fabric.domain.errors import FolderLinked
@@ -62,13 +62,30 @@ class JsonlRunLog:
         Raises:
             FolderLinked: the run's folder has become a link.
         """
+        path, fresh = self._exporting(run_id)
+        _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
+        fresh.replace(path)
+        return path
+
+    async def export_pages(self, run_id: RunId, pages: AsyncIterable[Sequence[Event]]) -> Path:
+        """Do the same with events that are read some at a time: a long log never lies in memory.
+
+        Raises:
+            FolderLinked: as above.
+        """
+        path, fresh = self._exporting(run_id)
+        async for events in pages:
+            _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
+        fresh.replace(path)
+        return path
+
+    def _exporting(self, run_id: RunId) -> tuple[Path, Path]:
+        """Return the file of a run, and a new one beside it."""
         path = self._layout.own("runs", run_id) / "runlog.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(".jsonl.new")
         fresh.unlink(missing_ok=True)
-        _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
-        fresh.replace(path)
-        return path
+        return path, fresh
 
     def _file(self, run_id: RunId) -> Path:
         """Return the file of a run.

@@ -2,12 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from agent_fabric.config.constants import MAX_LLM_CONTENT_IN_RUNLOG_CHARS
 from agent_fabric.domain.events import Event, RunCreated, UnknownEvent
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.json_codec import dump_json, load_json, may_have_long_text, refers_to_blobs
+from agent_fabric.infrastructure.long_text import LongText
 
 _LIFTED = ("call_id", "attempt")
 """Fields of a payload that a line shows once more on its own level."""
@@ -25,7 +27,11 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
     Long texts are cut, unless `whole` is asked for; `cut` then tells how long each was and its SHA-256.
     """
     body = event.body
-    payload = load_json(dump_json(body.payload if isinstance(body, UnknownEvent) else body))
+    cut: dict[str, Any] = {}
+    content: Any = body.payload if isinstance(body, UnknownEvent) else body
+    if not whole:  # before it is encoded: it may be very large
+        content = _shortened(content if isinstance(body, UnknownEvent) else asdict(body), "", cut)
+    payload = load_json(dump_json(content))
     line: dict[str, Any] = {
         "ts": event.ts,
         "kind": body.kind,
@@ -41,11 +47,8 @@ def line_of(run_id: RunId, event: Event, *, whole: bool = False) -> dict[str, An
             line[key] = payload[key]
     if isinstance(body, UnknownEvent) and body.problem:
         line["unreadable"] = body.problem
-    if not whole:
-        cut: dict[str, Any] = {}
-        line["payload"] = _shortened(payload, "", cut)
-        if cut:
-            line["cut"] = cut
+    if cut:
+        line["cut"] = cut
     return line
 
 
@@ -80,10 +83,13 @@ def _shortened(value: Any, at: str, cut: dict[str, Any]) -> Any:
     if isinstance(value, str):
         if len(value) <= MAX_LLM_CONTENT_IN_RUNLOG_CHARS:
             return value
-        digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
-        cut[at] = {"chars": len(value), "sha256": digest}
+        if isinstance(value, LongText):
+            cut[at] = {"chars": value.chars, "sha256": value.sha256}
+        else:
+            digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+            cut[at] = {"chars": len(value), "sha256": digest}
         return value[:MAX_LLM_CONTENT_IN_RUNLOG_CHARS]
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_shortened(item, f"{at}[{index}]", cut) for index, item in enumerate(value)]
     if isinstance(value, dict):
         return {key: _shortened(item, f"{at}.{key}" if at else key, cut) for key, item in value.items()}

@@ -108,7 +108,7 @@ def show(
         state = RunState(found)
         shown: list[dict[str, Any]] = []
         damaged = 0
-        async with aclosing(place.follow(found) if follow else place.pages(found)) as batches:
+        async with aclosing(place.follow(found) if follow else place.pages(found, whole=full)) as batches:
             async for events in batches:
                 for event in events:
                     evolve(state, event)
@@ -143,7 +143,7 @@ def export(
         runlog = JsonlRunLog(layout)
         if run_id is not None:
             found = await place.find(run_id)
-            sys.stdout.write(f"{runlog.export(found, await place.events(found))}\n")
+            sys.stdout.write(f"{await runlog.export_pages(found, place.pages(found))}\n")
             return
         exported: list[tuple[RunId, Sequence[Event]]] = []
         for record in reversed(await place.recent(limit=-1)):

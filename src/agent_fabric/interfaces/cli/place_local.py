@@ -125,9 +125,9 @@ class LocalRuns:
     async def run_dir(self, run_id: RunId) -> str:
         return self.records.layout.run_dir(run_id)
 
-    async def pages(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
+    async def pages(self, run_id: RunId, *, whole: bool = False) -> AsyncGenerator[Sequence[Event], None]:
         after = -1
-        while events := await self.records.storage.reader.page(run_id, after=after, limit=PAGE):
+        while events := await self.records.storage.reader.page(run_id, after=after, limit=PAGE, whole=whole):
             yield events
             after = events[-1].seq
 

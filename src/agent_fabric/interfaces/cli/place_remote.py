@@ -40,9 +40,16 @@ class ServerRuns:
         runs, approvals = client.runs, client.approvals
         self.exports = Layout(Path.cwd() / EXPORTS)
         self.find, self.search, self.events, self.cancel = runs.find, runs.search, runs.events, runs.cancel
-        self.pages = runs.pages
         self.undo, self.verify, self.files, self.content = runs.undo, runs.verify, runs.files, runs.content
         self.questions, self.question = approvals.list, approvals.show
+
+    def pages(
+        self,
+        run_id: RunId,
+        *,
+        whole: bool = False,  # noqa: ARG002 - a server always sends all of it
+    ) -> AsyncGenerator[Sequence[Event], None]:
+        return self.client.runs.pages(run_id)
 
     async def recent(self, *, limit: int, owner: str = "", status: RunStatus | None = None) -> Sequence[RunRecord]:
         return await self.client.runs.list(limit=EVERYTHING if limit < 0 else limit, owner=owner, status=status)

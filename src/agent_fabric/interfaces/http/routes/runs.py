@@ -249,7 +249,7 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             drive = fabric.dispatch.find(found)
             reader = Reader(fabric, live, found, drive, after=seen, follow=follow, deltas=deltas, full=full)
             return EventStream(reader)
-        page = await fabric.reader.page(found, after=after, limit=limit)
+        page = await fabric.reader.page(found, after=after, limit=limit, whole=full)
         more = f"&limit={limit}&full=true" if full else f"&limit={limit}"
         following = f"/runs/{found}/events?after={page[-1].seq}{more}" if len(page) == limit else None
         shown = whole_line if full else event_line
