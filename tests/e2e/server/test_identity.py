@@ -160,6 +160,8 @@ async def test_a_run_can_change_nobody_and_short_secrets_are_refused(tmp_path: P
     assert not (tmp_path / ".fabric").exists()
     short = await fabric(tmp_path, JWT_SECRET="short")("serve")
     assert (short.code, "at least 32" in short.err) == (2, True)
+    same = await fabric(tmp_path, JWT_SECRET="x" * 64)("serve")
+    assert (same.code, "can be guessed" in same.err) == (2, True)
 
 
 async def test_two_who_want_the_same_name_at_once_get_one_key(tmp_path: Path) -> None:

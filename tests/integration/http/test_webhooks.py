@@ -1,6 +1,7 @@
 """What others send us: checked, told, and carried out once."""
 
 import asyncio
+import hashlib
 import hmac
 import json
 import time
@@ -13,7 +14,7 @@ import httpx2
 import pytest
 
 from agent_fabric.application.ports.webhooks import Delivery
-from agent_fabric.domain.errors import ServerBusy
+from agent_fabric.domain.errors import ConfigError, ServerBusy
 from integration.http.served import Served, served
 
 pytestmark = pytest.mark.proves("A33-006")
@@ -253,3 +254,20 @@ async def test_senders_of_all_kinds_come_in(tmp_path: Path, monkeypatch: pytest.
         headers = {**shown["slack"], "X-Slack-Signature": signature, "Content-Type": "application/json"}
         answer = await deliver(server, "slack", greeting, headers)
         assert answer.json() == {"challenge": "are you there?"}, "Slack asks so before it sends anything"
+
+
+@pytest.mark.proves("WA-8")
+@pytest.mark.parametrize("weak", ["x", "short", "a" * 40, "ab" * 20])
+async def test_a_secret_that_can_be_guessed_is_refused_at_the_start_and_signs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weak: str
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", weak)
+    hook = {"scheme": "hmac-sha256", "secret": "env:HOOK_SECRET"}
+    async with served(tmp_path, also={"webhooks": {"mine": hook}}) as server:
+        with pytest.raises(ConfigError, match="'mine'") as raised:
+            await server.fabric.webhooks.require_strong_secrets()
+        assert "openssl rand" in raised.value.hint
+        signature = hmac.new(weak.encode(), b"{}", hashlib.sha256).hexdigest()
+        headers = {"X-Signature-256": signature, "Content-Type": "application/json"}
+        answer = await server.client.post("/api/v1/webhooks/mine", content=b"{}", headers=headers)
+        assert answer.status_code == 401

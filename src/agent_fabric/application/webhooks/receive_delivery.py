@@ -12,9 +12,10 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Limiter, Rate
 from agent_fabric.application.ports.webhooks import Delivery, DeliveryStore, WebhookReceiver
-from agent_fabric.domain.errors import ConfigError, InvalidInputs, TooManyRequests, Unauthenticated
+from agent_fabric.domain.errors import ConfigError, FabricError, InvalidInputs, TooManyRequests, Unauthenticated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.webhooks import (
     Scheme,
@@ -34,6 +35,10 @@ _NOBODY = Signing(scheme=Scheme.GITHUB)
 
 Start = Callable[[str, str, Mapping[str, Any], RunId], Awaitable[None]]
 """Starts a workflow for a source, with these of its inputs, as this run; one that exists already stays as it is."""
+
+
+SHORTEST_SECRET = 16
+"""Bytes of a secret that a sender signs with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,23 @@ class ReceiveDelivery:
         async with self._turns[name]:  # the same one may come twice at the same time
             return await self._taken(name, source, delivery)
 
+    async def require_strong_secrets(self) -> None:
+        """Check the secrets that can be had now; a missing one is reported elsewhere, and lets no delivery in.
+
+        Raises:
+            ConfigError: one of them can be guessed.
+        """
+        for name, source in self.sources.items():
+            try:
+                secret = await self.resolve(source.secret)
+            except FabricError:
+                continue
+            if weak := weakness(secret.encode(errors="surrogateescape"), shortest=SHORTEST_SECRET):
+                raise ConfigError(
+                    f"The secret of the webhook {name!r}, {source.secret}, {weak}",
+                    hint="Use a random value, on both sides, such as that of: openssl rand -hex 32",
+                )
+
     async def _taken(self, name: str, source: DeliverySource, delivery: Delivery) -> Received:
         found = delivery.delivery_id
         wanted = bool(source.workflow) and (not source.events or delivery.event in source.events)
@@ -131,6 +153,8 @@ class ReceiveDelivery:
             secret = await self.resolve(source.secret) if source is not None else ""
         except ConfigError:
             secret = ""  # said at the start, and in the doctor; a stranger does not learn of it
+        if weakness(secret.encode(errors="surrogateescape"), shortest=SHORTEST_SECRET):
+            secret = ""  # changed since the start
         signed = is_signed(source.signing if source else _NOBODY, secret, headers, body, now=self.clock.now())
         if source is None or not signed:
             raise Unauthenticated(

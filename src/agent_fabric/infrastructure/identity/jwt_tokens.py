@@ -12,7 +12,9 @@ from agent_fabric.infrastructure.identity.own_secrets import SHORTEST
 
 ALGORITHM: Final = "HS256"
 LEEWAY_S: Final = 5.0
-"""How far two clocks may be apart."""
+"""How far two clocks may be apart: a token counts so much longer."""
+LAST_MOMENT: Final = 253_402_300_799
+"""The end of the year 9999, in seconds; no date is later."""
 NEEDED: Final = ("sub", "iat", "exp", "aud", "iss")
 
 
@@ -76,7 +78,7 @@ def checked_claims(
         raise expired_credentials() from None
     except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
         raise invalid_credentials() from None
-    if not _is_name(claims["sub"]) or not all(_is_moment(claims[name]) for name in ("iat", "exp")):
+    if not _is_name(claims["sub"]) or not all(_is_moment(claims.get(name, 0)) for name in ("iat", "exp", "nbf")):
         raise invalid_credentials()
     return claims
 
@@ -94,4 +96,5 @@ def _is_name(value: object) -> bool:
 
 
 def _is_moment(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared before it is converted: an integer of a token may have thousands of digits.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LAST_MOMENT

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.infrastructure.private_files import NotPrivate, read_private, write_private
 
 SHORTEST = 32
@@ -63,14 +64,11 @@ def long_enough(value: str, name: str) -> bytes:
     """Return a secret, checked.
 
     Raises:
-        ConfigError: it is too short.
+        ConfigError: it is too short, or easily guessed.
     """
     content = value.encode(errors="surrogateescape")
-    if len(content) < SHORTEST:
-        raise ConfigError(
-            f"{name} has {len(content)} bytes, which is too short: at least {SHORTEST} are needed",
-            hint="Use a random value, such as that of: openssl rand -base64 48",
-        )
+    if weak := weakness(content, shortest=SHORTEST):
+        raise ConfigError(f"{name} {weak}", hint="Use a random value, such as that of: openssl rand -base64 48")
     return content
 
 

@@ -46,7 +46,8 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
     """Serve until SIGTERM or SIGINT; `on_listening` gets the address as soon as there is one to connect to.
 
     Raises:
-        ConfigError: the address cannot be listened on, or others could reach it and no user or API key exists.
+        ConfigError: the address cannot be listened on, others could reach it and no user or API key exists, or a
+            secret can be guessed.
         StoreUnavailable: the store cannot be opened.
     """
     settings = loaded.config.server
@@ -59,6 +60,7 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
         try:
             if not is_loopback(settings.host):
                 asyncio.run(_require_accounts(fabric))
+            asyncio.run(fabric.webhooks.require_strong_secrets())
             hosts = names_of(settings.host, port, settings.hosts)
         except ConfigError:
             asyncio.run(fabric.aclose())

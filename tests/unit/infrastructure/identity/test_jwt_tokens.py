@@ -47,6 +47,29 @@ def test_a_short_secret_is_refused_with_words(size: int) -> None:
     assert raised.value.hint
 
 
+BEYOND_ALL_DATES: tuple[Any, ...] = (
+    10**400,
+    -(10**400),
+    1e308,
+    float("nan"),
+    float("inf"),
+    -1,
+    "9" * 400,
+    "",
+    True,
+    None,
+    [],
+    {},
+)
+
+
+@pytest.mark.proves("WA-8")
+@pytest.mark.parametrize("moment", BEYOND_ALL_DATES, ids=lambda value: repr(value)[:12])
+@pytest.mark.parametrize("claim", ["exp", "iat", "nbf"])
+def test_a_signed_time_beyond_all_dates_is_refused_as_every_wrong_token(claim: str, moment: Any) -> None:
+    assert refusal(signed(**{claim: moment})).endswith("authentication credentials")
+
+
 def test_only_a_genuine_token_that_is_too_old_is_called_expired() -> None:
     assert refusal(signed(exp=NOW - 60)) == "Expired authentication credentials"
     assert refusal(signed(b"x" * 32, exp=NOW - 60)) == "Invalid authentication credentials"

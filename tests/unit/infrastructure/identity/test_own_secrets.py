@@ -1,15 +1,18 @@
 """What the server signs and recognises with: long enough, private, kept, and one for each folder."""
 
+import secrets
 from pathlib import Path
 
 import pytest
 
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash, jwt_secret, key_pepper, long_enough
 from agent_fabric.infrastructure.observability.redaction import Redactor
 
-LONG = "x" * 32
+LONG = "0123456789abcdef0123456789abcdef-tokens"
+PEPPER = "another value, which nobody has written down"
 
 
 def kept(home: Path, name: str) -> Path:
@@ -38,9 +41,9 @@ def test_each_folder_has_its_own_secret_for_tokens_whatever_way_leads_to_it(tmp_
 
 @pytest.mark.proves("A33-012")
 def test_those_of_the_environment_count_if_they_are_long_enough(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path), "JWT_SECRET": LONG, "API_KEY_PEPPER": "p" * 40}
+    environ = {"HOME": str(tmp_path), "JWT_SECRET": LONG, "API_KEY_PEPPER": PEPPER}
     assert jwt_secret(tmp_path, environ) == LONG.encode()
-    assert key_pepper(tmp_path, environ) == b"p" * 40
+    assert key_pepper(tmp_path, environ) == PEPPER.encode()
     for name, read in (("JWT_SECRET", jwt_secret), ("API_KEY_PEPPER", key_pepper)):
         with pytest.raises(ConfigError, match=f"{name} has 31 bytes") as raised:
             read(tmp_path, environ | {name: "x" * 31})
@@ -48,6 +51,21 @@ def test_those_of_the_environment_count_if_they_are_long_enough(tmp_path: Path) 
         assert "xxx" not in raised.value.message + raised.value.hint
     with pytest.raises(ConfigError, match="env:MY_SECRET has 5 bytes"):
         long_enough("short", "env:MY_SECRET")
+
+
+@pytest.mark.proves("WA-8")
+@pytest.mark.parametrize("weak", ["x" * 64, "ab" * 40, "0123456789" * 10, "1" * 63 + "2", "", "a"])
+def test_what_can_be_guessed_is_refused_however_long_it_is(tmp_path: Path, weak: str) -> None:
+    with pytest.raises(ConfigError, match=r"guessed|too short") as raised:
+        long_enough(weak, "env:MY_SECRET")
+    assert "openssl rand" in raised.value.hint
+
+
+@pytest.mark.proves("WA-8")
+def test_random_values_of_the_usual_tools_are_never_weak() -> None:
+    for _ in range(2_000):
+        for value in (secrets.token_hex(16), secrets.token_urlsafe(24), secrets.token_hex(32)):
+            assert weakness(value.encode(), shortest=16) == ""
 
 
 def test_who_has_no_home_has_them_in_the_folder(tmp_path: Path) -> None:
