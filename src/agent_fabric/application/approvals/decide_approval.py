@@ -8,6 +8,7 @@ from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
 from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.definitions.parameters import unusable_numbers
 from agent_fabric.domain.errors import ApprovalRefused, Forbidden
@@ -15,10 +16,25 @@ from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import LaneId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.ownership import Viewer
-from agent_fabric.domain.policy.calls import Policy
+from agent_fabric.domain.policy.calls import Policy, argument_hash
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.secrets import defused
+
+AS_ASKED = (
+    "tool",
+    "args",
+    "question",
+    "reason",
+    "rule",
+    "subject",
+    "alike",
+    "agent",
+    "target",
+    "sandbox",
+    "expires_at",
+)
+"""What a person agrees to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,7 @@ class DecideApproval:
         """
         require_approver(by)
         card = await self.book.find(prefix, viewer=Viewer.of(by))
+        await self._require_as_asked(card)
         _require_fitting(card, answer)
         if card.question is Question.ANSWER:
             _require_filled_in(card, answer)
@@ -49,6 +66,21 @@ class DecideApproval:
             await self._require_usable(card, answer)
         await self.book.answer(card.approval_id, answer)
         return card
+
+    async def _require_as_asked(self, card: ApprovalCard) -> None:
+        """Check that a card says what the event says that will run: its table may have been changed.
+
+        Raises:
+            ApprovalRefused: it does not.
+        """
+        bodies = [event.body for event in await self.runs.read(card.run_id)]
+        asked = [
+            each for each in bodies if isinstance(each, ApprovalRequested) and each.approval_id == card.approval_id
+        ]
+        if not asked or any(_shown(card, name) != _shown(asked[-1], name) for name in AS_ASKED):
+            raise ApprovalRefused(
+                f"Approval {card.approval_id} is not what the log of its run says", hint="See `fabric audit verify`."
+            )
 
     async def _require_usable(self, card: ApprovalCard, answer: Answer) -> None:
         """Tell a person at once what the run would refuse later."""
@@ -77,6 +109,11 @@ class DecideApproval:
         ruling = self.policy().judge(proposed(spec, answer.args, site, card.sandbox))
         if ruling.verdict is Verdict.BLOCK:
             raise ApprovalRefused(f"The policy blocks the changed call: {ruling.reason}", hint=f"Rule: {ruling.rule}.")
+
+
+def _shown(asked: ApprovalCard | ApprovalRequested, name: str) -> object:
+    value = getattr(asked, name)
+    return argument_hash(value) if name == "args" else value
 
 
 def require_approver(by: Principal) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
@@ -16,7 +16,7 @@ from agent_fabric.application.runs.inbox_future import InboxFuture, cancelled_fr
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
@@ -372,10 +372,18 @@ class _Drive:
         return await self.perform.child_outcome(child, self.state.workflow.steps[lane].step.id) or bodies
 
     def _take_answer(self, decided: ApprovalDecided) -> None:
-        """Record an answer with the lane that asked; one that comes too late changes nothing."""
+        """Record an answer with the lane that asked; one that comes too late changes nothing.
+
+        A call that was agreed to in time does not run once that time is over.
+        """
         lane = self.state.lane_that_asked(decided.approval_id)
-        if lane is not None:
-            self.record(lane, (decided,))
+        if lane is None:
+            return
+        asked = next((each for each in self.state.asked if each.approval_id == decided.approval_id), None)
+        runs_call = decided.decision is Decision.APPROVE and asked is not None and asked.question is not Question.ANSWER
+        if asked is not None and runs_call and asked.expires_at <= self.clock.now():
+            decided = replace(decided, decision=Decision.EXPIRED, by="the clock", via="clock", args=None)
+        self.record(lane, (decided,))
 
     def _expire(self) -> None:
         """Record that nobody has answered in time."""

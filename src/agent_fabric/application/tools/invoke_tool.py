@@ -92,6 +92,8 @@ class InvokeTool:
             args = arguments_from(call.arguments)
         except BadArguments as problem:
             return _refused(call, {"unparsed": call.arguments}, "BadArguments", f"{problem}; send a JSON object")
+        if site.asked is not None and site.asked.expires_at <= self.clock.now():
+            site = replace(site, decided=None)  # agreed to in time, and about to run too late
         agreed = _agreed_to(site)
         edited = agreed is not None and agreed != args
         args = args if agreed is None else agreed

@@ -18,6 +18,7 @@ _MAX_CHARS = 1_000
 _BLANKS = re.compile(" {40,}")
 _LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that count as printable and show nothing."""
+HIDDEN = "has hidden characters"
 _HEADS = {
     Question.MAY_IT_RUN: "approval needed",
     Question.DID_IT_HAPPEN: "it may have happened",
@@ -38,6 +39,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     lines = [
         f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {about}",
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
+        *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
         *(f"  fill in: {described(field)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
@@ -62,7 +64,8 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
 
 def card_line(card: ApprovalCard) -> str:
     """Return a question as one line of a list."""
-    what = shortened(f"{card.tool} {_main(card)}", 70)
+    said = f"{card.tool} {_main(card)}"
+    what = shortened(_visible(said), 70) + f" [{HIDDEN}]" * (_hides(said))
     until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
     return (
@@ -117,13 +120,20 @@ def _see_all(card: ApprovalCard) -> str:
 
 
 def _arguments(card: ApprovalCard) -> list[str]:
+    return [_visible(line) for line in _text(card).split("\n")]
+
+
+def _text(card: ApprovalCard) -> str:
     if card.question is Question.ANSWER:
-        text = str(card.args.get("message", ""))
-    elif set(card.args) == {"command"}:
-        text = str(card.args["command"])
-    else:
-        text = json.dumps(card.args, ensure_ascii=False, indent=2)
-    return [_visible(line) for line in text.split("\n")]
+        return str(card.args.get("message", ""))
+    if set(card.args) == {"command"}:
+        return str(card.args["command"])
+    return json.dumps(card.args, ensure_ascii=False, indent=2)
+
+
+def _hides(text: str) -> bool:
+    """Tell whether a text has characters that are not shown as they are, apart from the ends of its lines."""
+    return any(_visible(line) != line for line in text.split("\n"))
 
 
 def _visible(line: str) -> str:

@@ -178,7 +178,8 @@ async def test_a_question_that_nobody_answers_expires_and_the_run_goes_on() -> N
     assert last(bench, ToolErred).error_type == "ApprovalExpired"
 
 
-async def test_an_answer_given_in_time_counts_even_if_it_is_read_too_late() -> None:
+@pytest.mark.proves("WA-6")
+async def test_what_was_agreed_to_in_time_does_not_run_once_that_time_is_over() -> None:
     outside = Outside()
     bench = sending(outside, "hi")
     await bench.run()
@@ -186,7 +187,8 @@ async def test_an_answer_given_in_time_counts_even_if_it_is_read_too_late() -> N
     await bench.runs.post(RUN, APPROVAL, {"approval_id": asked.approval_id, "decision": "approve", "by": "ada"})
     bench.clock.time += 25 * 3600
     await bench.resume_run(RUN)
-    assert outside.sent == ["hi"]
+    assert outside.sent == []
+    assert last(bench, ApprovalDecided).decision is Decision.EXPIRED
 
 
 async def test_answers_to_nothing_change_nothing_and_do_not_stay() -> None:
