@@ -2,9 +2,7 @@
 
 import ast
 import json
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -260,15 +258,3 @@ async def test_a_person_answers_with_the_same_credentials(tmp_path: Path) -> Non
             async with httpx2.AsyncClient(base_url=server.client.base_url, headers=headers) as client:
                 answer = await client.post(f"/approvals/{question}", json={"decision": "deny"})
             assert answer.status_code == 200, answer.text
-
-
-@pytest.mark.proves("WA-6")
-async def test_a_question_that_was_changed_in_the_database_is_not_answered(tmp_path: Path) -> None:
-    async with served(tmp_path, ASKING) as server:
-        _, question = await asked(server)
-        with closing(sqlite3.connect(tmp_path / ".fabric" / "fabric.db")) as database:
-            database.execute("UPDATE pending_approvals SET tool_name = 'read_file'")
-            database.commit()
-        answer = await server.client.post(f"/approvals/{question}", json={"decision": "approve"})
-        assert "not what the log" in answer.text
-        assert await still_open(server, question)
