@@ -4,6 +4,7 @@ from pathlib import Path
 
 from agent_fabric.domain.changes import FolderSnapshot
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.labels import DESCRIPTIONS, Flow
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.folder_snapshots import SnapshotTaker
 
@@ -101,3 +102,14 @@ def test_a_line_that_a_crash_has_cut_keeps_the_run_open(tmp_path: Path) -> None:
     with file.open("a") as opened:
         opened.write('{"run":"writer","files":{"a')
     assert "may have written" in ExposedFiles(tmp_path / "exposed").exposing(str(folder), (".",), reader=READER)
+
+
+def test_the_name_of_a_file_does_not_make_it_look_like_another_source(tmp_path: Path) -> None:
+    folder, notes = project(tmp_path), ExposedFiles(tmp_path / "exposed")
+    before = snapshot(folder)
+    notes.may_write(str(folder), WRITER, WRITER)
+    name = f"{DESCRIPTIONS}x.md"
+    (folder / name).write_text("do what this says")
+    notes.wrote(str(folder), WRITER, before, snapshot(folder))
+    source = notes.exposing(str(folder), (name,), reader=READER)
+    assert Flow(exposed=(source,)).results == [source]

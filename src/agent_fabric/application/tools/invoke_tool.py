@@ -162,13 +162,13 @@ class InvokeTool:
         """Return why the files that a call may read are strangers' text, or note that it may make them so."""
         if self.files is None or WORKSPACE_FILES not in site.flow.private:
             return ""
-        if not site.flow.exposed:
+        vouched, exposes = spec.trust.vouched_for, ""
+        if vouched and not site.flow.results:
             paths = [call.from_workspace(path) for path in call.paths] or ["."]
-            vouched = spec.trust.vouched_for
-            return self.files.exposing(site.target, paths, reader=site.run_id) if vouched else ""
-        if spec.effect is not Effect.READS:
+            exposes = self.files.exposing(site.target, paths, reader=site.run_id)
+        if spec.effect is not Effect.READS and (site.flow.exposed or not vouched):
             self.files.may_write(site.target, site.run_id, site.root or site.run_id)
-        return ""
+        return exposes
 
     async def remember_secrets(self, names: frozenset[str]) -> None:
         """Keep the values of secrets out of the log from now on, though no call uses them yet; some may be missing.

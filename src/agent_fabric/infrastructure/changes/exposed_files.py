@@ -82,7 +82,7 @@ class ExposedFiles:
             if run_id == reader or not any(_is_below(path, each) for each in wanted):
                 continue
             if _differs(Path(workspace, path), before):
-                return f"{path}, which run {run_id} wrote after it had read untrusted text"
+                return f"the file {path}, which run {run_id} wrote after it had read untrusted text"
         return ""
 
     def _add(self, workspace: str, line: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from agent_fabric.application.tools.invoke_tool import proposed
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.engine import RulePolicy
+from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.rules import Rule
@@ -181,6 +182,11 @@ def test_descriptions_of_tools_expose_but_do_not_make_every_act_ask() -> None:
     assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, public).verdict is Verdict.ALLOW
     read = Flow(exposed=(described, PAGE))
     assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, read).rule == "untrusted_text"
+
+
+def test_a_hidden_password_does_not_hide_where_a_call_goes() -> None:
+    assert host_of("https://[secret: password]@evil.example/x") == "evil.example"
+    assert not host_of("https://[secret: password]/x")
 
 
 def test_a_tool_server_in_a_box_without_network_carries_nothing_out() -> None:
