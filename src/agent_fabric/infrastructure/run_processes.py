@@ -63,15 +63,19 @@ def run_at_other_end(client: Endpoint | None, server: Endpoint | None) -> bool:
     True too if it came from a program of this user that is gone: nothing can be said about that one any more. A
     connection from another machine, user or container is judged by its credential alone.
     """
-    if not _LINUX or client is None or server is None:
+    if not _LINUX:
         return False
+    if client is None or server is None:
+        return True  # reset before its address was known
     found = _socket(client, server)
     if found is None:
         return ip_address(client[0].partition("%")[0]).is_loopback and _listens(server[1])
     uid, inode = found
+    if not inode:  # its process has closed it; the kernel no longer knows whose it was
+        return True
     if uid != os.getuid():
         return False
-    owners = list(_owners(inode)) if inode else []
+    owners = list(_owners(inode))
     return not owners or any(works_for_run(pid) for pid in owners)
 
 
