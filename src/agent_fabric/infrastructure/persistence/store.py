@@ -18,6 +18,7 @@ from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
+from agent_fabric.infrastructure.threads import short_turns
 
 T = TypeVar("T")
 
@@ -76,7 +77,12 @@ class Store:
 
     async def read(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` on a thread; it sees all that is durable."""
-        return await asyncio.to_thread(self.read_now, read)
+
+        def politely() -> T:
+            with short_turns():
+                return self.read_now(read)
+
+        return await asyncio.to_thread(politely)
 
     def read_now(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` here and now; for what takes microseconds."""

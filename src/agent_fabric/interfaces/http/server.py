@@ -8,7 +8,6 @@ import resource
 import signal
 import socket
 import ssl
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,8 +34,6 @@ SPARE_THREADS = 16
 GARBAGE = 10_000
 """New objects after which Python looks for garbage that refers to itself; some runs make as many."""
 MAX_FILES = 65_536
-SWITCH_INTERVAL_S = 0.001
-"""How long a thread that computes (a search, an audit) may keep the event loop waiting. Python's default is 5 ms."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = 0
 KILLED = 130
@@ -190,7 +187,6 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         threads = ThreadPoolExecutor(self._fabric.settings.max_running + SPARE_THREADS, "fabric")
         asyncio.get_running_loop().set_default_executor(threads)
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         threading.Thread(target=self._end_in_time, name="fabric-end", daemon=True).start()
         await super().startup(sockets)
         # What is there by now stays as long as the server; to look for garbage in it, again and again, is wasted.
