@@ -49,6 +49,8 @@ PASSWORD: Final = Shape(
     re.compile(r"(?<=://)[^\s/@:\"'<>\\]{1,100}:[^\s/@:\"'<>\\$\[{*]{3,200}(?=@[\w.-])"),
 )
 SHAPES: Final = (PRIVATE_KEY, TOKEN, PASSWORD)
+_SHORTEST: Final = 12
+"""Shorter texts hold none of them."""
 _PLACEHOLDERS: Final = tuple(f"[secret: {shape.name}]" for shape in SHAPES)
 
 
@@ -65,9 +67,12 @@ def placeholder_in(text: str) -> str:
 def _hidden(value: Any) -> Any:
     match value:
         case str():
-            for shape in SHAPES:
-                if any(sign in value for sign in shape.signs):
-                    value = shape.expression.sub(f"[secret: {shape.name}]", value)
+            if len(value) >= _SHORTEST:
+                for shape in SHAPES:
+                    for sign in shape.signs:  # not `any`: this is done for every text that a run reads
+                        if sign in value:
+                            value = shape.expression.sub(f"[secret: {shape.name}]", value)
+                            break
             return value
         case Mapping():
             hidden = {_hidden(key): _hidden(item) for key, item in value.items()}

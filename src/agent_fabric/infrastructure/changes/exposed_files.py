@@ -12,11 +12,13 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent_fabric.domain.changes import EntryKind, FolderSnapshot
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.globs import plain_path
+
+if TYPE_CHECKING:  # most runs change no project folder
+    from agent_fabric.domain.changes import FolderSnapshot
 
 _MAX_COMPARED_BYTES = 5_000_000
 """A larger file counts as changed."""
@@ -46,7 +48,7 @@ class ExposedFiles:
             self._add(workspace, {"open": run_id, "root": root})
             self._open.add((workspace, run_id))
 
-    def wrote(self, workspace: str, run_id: RunId, before: FolderSnapshot, after: FolderSnapshot) -> None:
+    def wrote(self, workspace: str, run_id: RunId, before: "FolderSnapshot", after: "FolderSnapshot") -> None:
         """Note what such a run, or one that works for it, has changed; nothing if none was noted before."""
         known = self._noted(workspace).open
         closed = sorted(each for each, root in known.items() if run_id in (each, root))
@@ -55,8 +57,7 @@ class ExposedFiles:
         changed = {
             path: old.digest if (old := before.entries.get(path)) is not None else ""
             for path, entry in after.entries.items()
-            if entry.kind is not EntryKind.FOLDER
-            and ((was := before.entries.get(path)) is None or not entry.same_as(was))
+            if entry.kind != "folder" and ((was := before.entries.get(path)) is None or not entry.same_as(was))
         }
         self._add(workspace, {"run": run_id, "files": changed, "closed": closed})
         self._open.difference_update((workspace, RunId(each)) for each in closed)
