@@ -132,7 +132,7 @@ COMMON = {
     "proof": "pytest",
     "workspace": "/home/me/.fabric/runs/1/workspace",
     "prompt": "Write primes.py ü\nand test it",
-    "budget": {"max_steps": 40, "max_tokens": 100_000, "max_seconds": 3_600.0},
+    "budget": {"max_steps": 40, "max_tokens": 100_000, "max_seconds": 3_600.0, "max_calls_per_turn": 64},
     "takeovers": 0,
     "unknown_kind": "",
     "phase": "done",
