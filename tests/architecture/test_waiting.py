@@ -10,8 +10,11 @@ import pytest
 
 from architecture.test_layers import FILES, ROOT, relative
 
-WITH_GLOBALS = {"agent_fabric/infrastructure/observability/operations_log.py"}
-"""A process has one log, as it has one standard error."""
+WITH_GLOBALS = {
+    "agent_fabric/infrastructure/observability/operations_log.py",
+    "agent_fabric/infrastructure/threads.py",
+}
+"""A process has one log, as it has one standard error, and one interval at which its threads take turns."""
 HELD_UP = {"sleep": {"time"}, "run": {"subprocess"}, "check_output": {"subprocess"}, "urlopen": {"request", "urllib"}}
 """Calls that make a whole thread wait, and what they belong to."""
 

@@ -1,5 +1,8 @@
 """Finds out what a web server sent, and what a person would read in it."""
 
+import itertools
+import re
+import threading
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -23,6 +26,12 @@ _BINARY_STARTS: Final = (
     (b"GIF8", "image/gif"),
 )
 _SNIFFED_BYTES: Final = 1_024
+MAX_PARSED_CHARS: Final = 2_000_000
+MAX_PARSED_MARKS: Final = 100_000
+"""Beginnings of tags, and attributes: each takes some hundred bytes of a tree."""
+_MARK: Final = re.compile("[<=]")
+_PARSING: Final = threading.BoundedSemaphore(2)
+"""Pages that are parsed at once; each may take 100 MB for a moment."""
 
 
 class ContentKind(Enum):
@@ -41,6 +50,8 @@ class ExtractedText(NamedTuple):
     text: str
     source: str = ""
     """Of HTML: what the text was taken from, at most so much as a scan reads."""
+    cut: bool = False
+    """The page was longer than what is parsed of one."""
 
 
 def kind_of(content_type: str) -> ContentKind:
@@ -73,10 +84,22 @@ def read(body: bytes, content_type: str, charset: str) -> ExtractedText:
         return ExtractedText("", text)
     from agent_fabric.infrastructure.web.html_text import main_text, parsed, plain_text, title_of  # noqa: PLC0415 - heavy
 
-    tree = parsed(text)
-    if tree is None:
-        return ExtractedText("", "", capped(text))
-    return ExtractedText(title_of(tree), main_text(text) or plain_text(tree), capped(text))
+    page = parsable(text)
+    with _PARSING:
+        tree = parsed(page)
+        if tree is None:
+            return ExtractedText("", "", capped(text))
+        found = main_text(page) or plain_text(tree)
+        return ExtractedText(title_of(tree), found, capped(text), cut=len(page) < len(text))
+
+
+def parsable(page: str) -> str:
+    """Return so much of a page as may be parsed: a tree takes up to 65 times the size of the page."""
+    page = page[:MAX_PARSED_CHARS]
+    if page.count("<") + page.count("=") <= MAX_PARSED_MARKS:
+        return page
+    marks = _MARK.finditer(page)
+    return page[: next(itertools.islice(marks, MAX_PARSED_MARKS, None)).start()]
 
 
 def _looks_like(body: bytes, charset: str) -> str:

@@ -61,7 +61,7 @@ class HttpPageFetcher:
             body=answer.body,
             title=reading.title,
             text=reading.text,
-            cut=answer.cut,
+            cut=answer.cut or reading.cut,
             source=reading.source,
         )
 

@@ -1,5 +1,7 @@
 """What a person would read in what a server sent."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_fabric.domain.injection.scan import signals_in
-from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
+from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, parsable, read, settle_type
 from effort import examples
 
 ARTICLE = """<!doctype html><html><head><title> Otters
@@ -176,3 +178,26 @@ def test_orders_in_parts_that_extraction_drops_are_in_the_source_that_is_scanned
 
 def test_text_that_is_no_html_has_no_other_source() -> None:
     assert read(b"plain", "text/plain", "utf-8").source == ""
+
+
+@pytest.mark.parametrize("unit", ["<p>x</p>", "<a b=c d=e f=g>", "<b>", "word ", "<div>"])
+def test_no_page_costs_much_memory(unit: str) -> None:
+    """The tree of a page takes up to 65 times its size, so only so much of it is parsed."""
+    page = "<html><body>" + unit * (5_000_000 // len(unit))
+    program = (
+        "import resource, sys\n"
+        "from agent_fabric.infrastructure.web import extract, html_text\n"
+        "body = sys.stdin.buffer.read()\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "found = extract.read(body, 'text/html', 'utf-8')\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, found.cut)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], input=page.encode(), stdout=subprocess.PIPE, check=True)
+    grown_kb, cut = done.stdout.decode().split()
+    assert int(grown_kb) < 120_000
+    assert cut == "True"
+
+
+def test_a_page_of_usual_size_is_parsed_whole() -> None:
+    page = "<html><body>" + "<p class=x>Some words here.</p>" * 10_000
+    assert parsable(page) == page
