@@ -13,7 +13,7 @@ from agent_fabric.domain.policy.dangers import hidden_program
 from agent_fabric.domain.policy.environment import changes_programs, poisoned
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.removals import Removal, removals_in
-from agent_fabric.domain.policy.subcommands import kind_of_command
+from agent_fabric.domain.policy.subcommands import as_module, kind_of_command
 
 MAX_COMMANDS = 1_000
 """In one line; nobody reads more, and each is judged."""
@@ -96,10 +96,15 @@ def _left_for(invocation: Invocation) -> Iterator[str]:
 
 
 def _kind_of(invocation: Invocation) -> str:
-    """Return the kind of a command; what hides something, or writes where it likes, is one of a kind."""
+    """Return the kind of a command; what hides something, or writes where it likes, is one of a kind.
+
+    Options belong to it: one that was not shown may write a file or force what would be refused.
+    """
     if any(map(_writes_file, invocation.redirects)) or hidden_program(invocation) or poisoned(invocation):
         return ""
-    return kind_of_command(invocation)
+    kind = kind_of_command(invocation)
+    options = sorted({word for word in as_module(invocation).words[1:] if word.startswith("-") and word != "-"})
+    return " ".join([kind, *options]) if kind else ""
 
 
 def _short(text: str) -> str:

@@ -17,6 +17,10 @@ def begin_labels(state: RunState, body: RunCreated) -> None:
     note_exposed(state, body.untrusted)
     if body.project:
         note_private(state, (WORKSPACE_FILES,))
+    if body.started_by:  # what that run had read may stand in the task
+        note_exposed(state, (f"run {body.started_by}",))
+        note_private(state, (f"run {body.started_by}",))
+        _note_addresses(state, body.prompt)
     if parent is not None:
         note_exposed(state, parent.untrusted)
         note_private(state, parent.private)
@@ -79,7 +83,7 @@ def flow_of(state: RunState) -> Flow:
 
 def _words_of_owner(state: RunState) -> str:
     task = state.task
-    if task is None or (task.parent is not None and task.parent.untrusted):
+    if task is None or task.started_by or (task.parent is not None and task.parent.untrusted):
         return ""
     if task.workflow is None:
         return task.prompt

@@ -238,7 +238,9 @@ def test_the_part_that_needs_a_person_is_named() -> None:
     ("command", "alike"),
     [
         ("git push origin main", "git push"),
-        ("git -C x push", "git push"),
+        ("git -C x push", "git push -C"),
+        ("git push --force origin main", "git push --force"),
+        ("git diff --output=x", "git diff --output=x"),
         ("python -m twine upload x", "twine upload"),
         ("curl x; git push", "curl + git push"),
         ("curl x; curl y", "curl"),

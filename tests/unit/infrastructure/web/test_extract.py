@@ -65,10 +65,10 @@ def test_a_page_nested_deeper_than_any_article_is_still_read() -> None:
 
 
 def test_a_page_with_too_many_tags_to_look_for_its_main_text_is_read_plainly() -> None:
-    page = "<html><head><title>Many</title><style>p{}</style></head><body>" + "<ul><li>a b</li></ul>" * 60_000
+    page = "<html><head><title>Many</title><style>p{}</style></head><body>" + "<ul><li>a b</li></ul>" * 20_000
     title, text = html(page)
     assert title == "Many"
-    assert text.splitlines() == ["a b"] * 60_000
+    assert text.splitlines() == ["a b"] * 20_000
 
 
 @pytest.mark.slow
