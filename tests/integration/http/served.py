@@ -22,7 +22,7 @@ from agent_fabric.interfaces.http.connection import Connection
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.names import names_of
 from agent_fabric.interfaces.http.server import open_listener
-from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
+from agent_fabric.testing.scripted_model import Call, Finish, Hang, Responder, Script, ScriptedModel, Slow
 from e2e.fabric_process import Fabric, Started, settings
 
 PATIENCE_S = 30.0
@@ -115,7 +115,7 @@ class Served:
 @contextlib.asynccontextmanager
 async def served(
     folder: Path,
-    script: Script = SCRIPT,
+    script: Script | Responder = SCRIPT,
     *,
     run_index: Mapping[str, Any] | None = None,
     connection: type[Connection] = Connection,

@@ -103,6 +103,9 @@ def _rule_on_addresses(call: ProposedCall, part: Part, limits: OutgoingLimits) -
     flow, chosen = call.flow, False
     for url in call.urls:
         key = address_key(url)
+        if "#" in url and not call.reads_once and url not in flow.task:
+            said = "has a part after # that the model wrote, which scripts of the page can read"
+            return _asking(part, f"{part.subject!r} {said}. {_read(call)}")
         if (stands_in_task(url, flow.task) and call.only_address) or (call.reads_once and key in flow.fetched):
             continue
         if key not in flow.addresses or not call.only_address:

@@ -184,6 +184,13 @@ def test_descriptions_of_tools_expose_but_do_not_make_every_act_ask() -> None:
     assert judge(served(Effect.LEAVES_SANDBOX), {"text": "x"}, read).rule == "untrusted_text"
 
 
+def test_a_fragment_is_data_for_scripts_of_a_page_and_never_leaves_with_a_fetch() -> None:
+    for known in (READ, "https://docs.example/guide?v=2"):
+        assert judge(BROWSER_OPEN, {"url": f"{known}#hunter2"}).rule == "private_data"
+        assert judge(BROWSER_OPEN, {"url": known}).verdict is Verdict.ALLOW
+        assert judge(FETCH_URL, {"url": f"{known}#hunter2"}).verdict is Verdict.ALLOW
+
+
 def test_a_hidden_password_does_not_hide_where_a_call_goes() -> None:
     assert host_of("https://[secret: password]@evil.example/x") == "evil.example"
     assert not host_of("https://[secret: password]/x")
