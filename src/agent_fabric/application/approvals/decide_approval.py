@@ -32,6 +32,9 @@ AS_ASKED = (
     "agent",
     "target",
     "sandbox",
+    "untrusted",
+    "private",
+    "destination",
     "expires_at",
 )
 """What a person agrees to."""
@@ -113,7 +116,7 @@ class DecideApproval:
 
 def _shown(asked: ApprovalCard | ApprovalRequested, name: str) -> object:
     value = getattr(asked, name)
-    return argument_hash(value) if name == "args" else value
+    return argument_hash(value) if name == "args" else list(value) if name in {"untrusted", "private"} else value
 
 
 def require_approver(by: Principal) -> None:
