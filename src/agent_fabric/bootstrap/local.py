@@ -190,12 +190,13 @@ def build_local(
     records = open_records(root)
     clock = SystemClock()
     policy = policy_of(records, config)
+    ways_out = _ways_out(config, sink)
     sandboxes = RunSandboxes(
         choose_level(config.sandbox),
         config.sandbox,
         around=Surroundings(hidden=records.layout.root),
         containers=any(each.container_image for each in config.specialists.values()),
-        ways_out=_ways_out(config, sink),
+        ways_out=ways_out,
     )
     known = _known_secrets(config)
     signing = reference_in(config.identity.jwt_secret or "")
@@ -248,6 +249,7 @@ def build_local(
             secrets.for_workflows,
             known,
             _commands_reach(config),
+            ways_out.hosts_reached if ways_out is not None else lambda _: "",
             files,
             policy.limits_of,
             _altered_programs,

@@ -1,6 +1,7 @@
 """What nobody vouches for is marked for the model, looked through for signs, and remembered for whoever is asked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,3 +124,29 @@ async def test_a_tool_knows_who_calls_it_where_and_what_is_allowed() -> None:
     assert (context.agent, context.working_dir) == ("testing", "/memory/run-0/workspace")
     assert context.command_allowlist == ("ls",)
     assert (context.path_allowlist, context.domain_allowlist, context.user_scopes) == ((), (), frozenset())
+
+
+async def test_what_a_command_fetched_from_a_host_exposes_the_run() -> None:
+    """The proxy knows which hosts commands have reached; before the first one their output is the workspace's."""
+    run = ToolSpec(
+        name="run", description="Run.", parameters=ANY, effect=Effect.CHANGES_WORKSPACE, command_argument="command"
+    )
+    reached: list[str] = []
+
+    def commands(_: str) -> BaseSpecialistPack:
+        async def execute(args: Mapping[str, Any], context: ToolContext) -> ToolResult:
+            reached.extend(args.get("hosts", ()))
+            return ToolResult(output={"stdout": HOSTILE})
+
+        finish = make_finish_tool_def({"summary": {"type": "string"}})
+        return BaseSpecialistPack(system_prompt="Run.", tools=[(run, execute)], finish=finish)
+
+    calls = (("run", "{}"), ("run", '{"hosts": ["pypi.org:443"]}'), ("finish_task", '{"summary": "done"}'))
+    bench = workbench(commands, answers(*calls))
+    drive = bench.execute_task.drive
+    invoke = replace(drive.perform.invoke_tool, hosts_reached=lambda _: ", ".join(reached))
+    drive = replace(drive, perform=replace(drive.perform, invoke_tool=invoke))
+    bench = replace(bench, execute_task=replace(bench.execute_task, drive=drive))
+    await bench.run()
+    origins = [event.body.origin for event in bench.runs.logs[RUN] if isinstance(event.body, ToolReturned)]
+    assert origins[:2] == ["", "hosts that commands reached: pypi.org:443"]

@@ -19,6 +19,7 @@ from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES, values_stand_in
 from agent_fabric.domain.messages import ToolCallRequest
@@ -61,6 +62,8 @@ class InvokeTool:
     """Learns each value that is used, so that no later event holds it."""
     commands_reach: str = ""
     """The hosts that commands in the box may reach; empty: none."""
+    hosts_reached: Callable[[RunId], str] = lambda _: ""
+    """Names the hosts that commands of a run have reached through its proxy."""
     files: FileOrigins | None = None
     """Remembers whose text the files of project folders are."""
     limits_of: Callable[[str, tuple[Allowlists, ...]], tuple[Allowlists, ...]] = lambda _, own: own
@@ -118,7 +121,11 @@ class InvokeTool:
 
         context = self._with_limits(context, site)
 
-        exposes = self._note_files(spec, judged, site)
+        noted = self._note_files(spec, judged, site)
+
+        def exposes() -> str:
+            return noted or (self._fetched_by_commands(site) if spec.command_argument else "")
+
         terms = _Terms(limit_chars or self.max_output_chars, site.secrets, edited, sandbox in BOXES, exposes)
 
         async def effect() -> Sequence[Body]:
@@ -169,6 +176,13 @@ class InvokeTool:
         if spec.effect is not Effect.READS and (site.flow.exposed or not vouched):
             self.files.may_write(site.target, site.run_id, site.root or site.run_id)
         return exposes
+
+    def _fetched_by_commands(self, site: CallSite) -> str:
+        """Name the hosts that commands of a run have reached: what they brought may be in outputs and in files."""
+        reached = self.hosts_reached(site.run_id)
+        if reached and self.files is not None and WORKSPACE_FILES in site.flow.private:
+            self.files.may_write(site.target, site.run_id, site.root or site.run_id)
+        return f"hosts that commands reached: {reached}" if reached else ""
 
     async def remember_secrets(self, names: frozenset[str]) -> None:
         """Keep the values of secrets out of the log from now on, though no call uses them yet; some may be missing.
@@ -237,7 +251,7 @@ class InvokeTool:
                 error_message=hide_shapes(message),
                 call_id=call.call_id,
                 changed=spec.effect is Effect.CHANGES_WORKSPACE,
-                origin=_origin(spec, exposes),
+                origin=_origin(spec, exposes()),
                 private=_private(spec, boxed=boxed),
                 duration_s=self.clock.monotonic() - started,
             )
@@ -254,7 +268,7 @@ class InvokeTool:
             if edited:
                 result = replace(result, output={CHANGED_BY_PERSON: dict(args), **result.output})
             took_s = self.clock.monotonic() - started
-            result = replace(result, exposes=result.exposes or exposes)
+            result = replace(result, exposes=result.exposes or exposes())
             return (await self._returned(call, spec, result, took_s, limit_chars, boxed=boxed),)
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -343,8 +357,8 @@ class _Terms(NamedTuple):
     secrets: frozenset[str]
     edited: bool
     boxed: bool
-    exposes: str
-    """Why the files that it may read are strangers' text."""
+    exposes: Callable[[], str]
+    """Says afterwards why the files that it may read are strangers' text."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,8 @@ from agent_fabric.infrastructure.egress.limits import EgressRecord, EgressRefusa
 from agent_fabric.infrastructure.egress.policy import shell_policy
 from agent_fabric.infrastructure.egress.proxy import EgressProxy
 
+_MAX_NAMED = 5
+
 
 class RunProxies:
     """Makes the way out of a run's box when the box is made, and ends it with the box.
@@ -60,6 +62,11 @@ class RunProxies:
         """Return what went out of a run's box so far; None if it has no way out."""
         known = self._proxies.get(run_id)
         return None if known is None else known[0].record
+
+    def hosts_reached(self, run_id: RunId) -> str:
+        """Name the hosts that commands of a run have been connected with; empty: none."""
+        record = self.record_of(run_id)
+        return "" if record is None else ", ".join(list(record.uses)[:_MAX_NAMED])
 
     async def close(self, run_id: RunId) -> None:
         """End a run's way out, and every connection through it."""
