@@ -22,7 +22,7 @@ from e2e.server_process import Serving, serving
 PATIENCE_S = 30.0
 PUSH = Call("shell", {"command": "git push origin main"})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
-SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "git push --force"}), DONE)})
+SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "git push origin next"}), DONE)})
 
 
 @contextlib.asynccontextmanager

@@ -1117,7 +1117,7 @@ def test_every_row_of_the_page_for_people_names_its_test() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     outcomes = [row for row in rows if not row.startswith(("| What happens", "| Exit code", "| code", "| `"))]
     assert len(outcomes) > 40
-    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("test_*.py"))
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parents[2].rglob("test_*.py"))
     for row in outcomes:
         names = re.findall(r"`(test_\w+)`", row)
         assert names, row

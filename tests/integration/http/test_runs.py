@@ -217,6 +217,7 @@ async def test_a_run_is_shown_with_what_was_asked_and_when(tmp_path: Path) -> No
         assert meta.pop("created_at") < meta.pop("updated_at")
         assert meta.pop("queued") is False
         assert meta.pop("events") > 3
+        assert (meta.pop("owner"), meta.pop("visibility")) == ("local", "team")
         assert shown == done
 
         first, second = await server.start("hang"), await server.start("hang")
@@ -551,7 +552,7 @@ async def test_a_store_that_is_deleted_under_the_server_takes_no_runs(tmp_path: 
     async with served(tmp_path) as server:
         (tmp_path / ".fabric").rename(tmp_path / "gone")
         problem = problem_of(await server.client.post("/run", json=task()), 503, "store_unavailable")
-        assert "Restart" in problem["hint"]
+        assert "start again" in problem["hint"]
         answer = await server.client.get("/health")
         assert (answer.status_code, answer.json()["ok"]) == (503, False)
         (tmp_path / "gone").rename(tmp_path / ".fabric")
