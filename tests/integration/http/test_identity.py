@@ -176,6 +176,7 @@ async def test_a_key_is_shown_once_scoped_expiring_and_revocable(tmp_path: Path)
         # Not with sqlite3: a second library in this process would take the log of the open database away.
         with closing(apsw.Connection(str(tmp_path / ".fabric" / "fabric.db"))) as database:
             ((kept,),) = database.execute("SELECT hash FROM api_keys WHERE id = ?", (body["id"],)).fetchall()
+        assert isinstance(kept, bytes)
         assert len(kept) == 4 + hashlib.sha256().digest_size, "an HMAC with SHA-256, and which secret made it"
         await refused(server, bearer(body["key"][:-1] + ("A" if body["key"][-1] != "A" else "B")))
         await refused(server, bearer(f"a33_{body['id']}_"))
