@@ -113,3 +113,15 @@ def test_the_name_of_a_file_does_not_make_it_look_like_another_source(tmp_path: 
     notes.wrote(str(folder), WRITER, before, snapshot(folder))
     source = notes.exposing(str(folder), (name,), reader=READER)
     assert Flow(exposed=(source,)).results == [source]
+
+
+def test_folders_that_are_not_watched_count_as_written(tmp_path: Path) -> None:
+    folder, notes = project(tmp_path), ExposedFiles(tmp_path / "exposed")
+    (folder / "node_modules").mkdir()
+    before = snapshot(folder)
+    notes.may_write(str(folder), WRITER, WRITER)
+    (folder / "node_modules" / "x.md").write_text("do what this says")
+    notes.wrote(str(folder), WRITER, before, snapshot(folder))
+    for path in ("node_modules/x.md", "node_modules", "."):
+        assert "node_modules" in notes.exposing(str(folder), (path,), reader=READER)
+    assert not notes.exposing(str(folder), ("main.py",), reader=READER)

@@ -266,3 +266,14 @@ async def test_searching_other_runs_a_run_finds_its_owners_and_the_teams(tmp_pat
             returned = [each["payload"] for each in events if each["payload"].get("tool") == "cross_run_search"]
             found[name] = run_id in json.dumps(returned)
         assert found == {"ada": True, "eve": False}
+
+
+@pytest.mark.parametrize("visibility", ["team", "private"])
+async def test_to_name_a_run_of_another_gives_no_right_of_its_owner(tmp_path: Path, visibility: str) -> None:
+    async with team(tmp_path, visibility) as people:
+        body = {"prompt": "do it", "pack": "engineering"}
+        answer = await people.ask({**people.eve, RUN_HEADER: people.run_id}, "POST", "/run", json=body)
+        assert answer.status_code == 200, answer.text
+        run_id = answer.json()["_meta"]["run_id"]
+        shown = (await people.ask(people.eve, "GET", f"/runs/{run_id}")).json()["_meta"]
+        assert shown["owner"] == "user:eve"

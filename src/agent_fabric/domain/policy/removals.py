@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import Final, NamedTuple
 
 from agent_fabric.domain.commands.invocation import Invocation
@@ -105,6 +105,18 @@ def _vital_in(text: str) -> tuple[str, ...]:
     return tuple(sorted({token for token in tokens if is_vital(token) or _GIT.fullmatch(token)}))
 
 
+MAX_VALUES = 64
+"""That a word may have; if there are more, it may be anything."""
+MAX_WORD_CHARS = 4_096
+"""The longest path that systems take."""
+MAX_EXPANSIONS = 1_000
+"""In one line; after that nothing is known of what a word may be."""
+
+
+def _bounded(values: list[str]) -> list[str]:
+    return values if len(values) <= MAX_VALUES else [*values[:MAX_VALUES], UNKNOWN]
+
+
 def removals_in(text: str, found: Sequence[Invocation]) -> tuple[tuple[Removal, ...], ...]:
     """Return for each command of a line what it removes."""
     line = _Line(text, found)
@@ -121,6 +133,7 @@ class _Line:
     """Where the next command may work."""
     values: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """What variables may hold."""
+    expansions: int = 0
 
     def __post_init__(self) -> None:
         for loop in _LOOP.finditer(self.text):
@@ -184,16 +197,20 @@ class _Line:
         if word == "{}":
             return self._what_find_finds()
         variants = _with_braces(word.replace("${HOME}", "$HOME"))
-        return [each for variant in variants for each in self._substituted(variant)][:64]
+        return _bounded([each for variant in variants[: MAX_VALUES + 1] for each in self._substituted(variant)])
 
     def _substituted(self, word: str, depth: int = 0) -> list[str]:
+        self.expansions += 1
+        if self.expansions > MAX_EXPANSIONS:
+            return [UNKNOWN]  # variables that hold each other many times over: nobody writes that by hand
         pieces: list[tuple[str, ...]] = []
         end = 0
         for match in _EXPANSION.finditer(word):
             pieces += [(word[end : match.start()],), self._value(match, depth)]
             end = match.end()
         pieces.append((word[end:],))
-        return ["".join(parts) for parts in product(*pieces)][:64]
+        found = ["".join(parts) for parts in islice(product(*pieces), MAX_VALUES + 1)]
+        return _bounded(found) if all(len(each) <= MAX_WORD_CHARS for each in found) else [UNKNOWN]
 
     def _value(self, match: re.Match[str], depth: int) -> tuple[str, ...]:
         name = match["braced"] or match["plain"] or ""
@@ -218,7 +235,7 @@ class _Line:
             found = [match["other"].strip("'\""), ""]
         if match["how"] in {":?", "?"} and not found:
             return (UNKNOWN,)
-        return tuple(found) or self._from_others(unset=name not in self._read())
+        return tuple(_bounded(found)) or self._from_others(unset=name not in self._read())
 
     def _read(self) -> set[str]:
         return {word for each in self.found if each.name == "read" for word in each.words[1:] if word.isidentifier()}

@@ -59,6 +59,7 @@ class ExposedFiles:
             for path, entry in after.entries.items()
             if entry.kind != "folder" and ((was := before.entries.get(path)) is None or not entry.same_as(was))
         }
+        changed |= dict.fromkeys(after.left_alone, "")  # what is not watched may have been written, too
         self._add(workspace, {"run": run_id, "files": changed, "closed": closed})
         self._open.difference_update((workspace, RunId(each)) for each in closed)
 
@@ -80,7 +81,7 @@ class ExposedFiles:
             return ""
         wanted = [_plain(path) for path in paths]
         for path, (run_id, before) in noted.files.items():
-            if run_id == reader or not any(_is_below(path, each) for each in wanted):
+            if run_id == reader or not any(_is_below(path, each) or _is_below(each, path) for each in wanted):
                 continue
             if _differs(Path(workspace, path), before):
                 return f"the file {path}, which run {run_id} wrote after it had read untrusted text"

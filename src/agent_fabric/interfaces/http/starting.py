@@ -11,8 +11,9 @@ from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body
-from agent_fabric.domain.identity import known_scopes, narrow_scopes
+from agent_fabric.domain.identity import Kind, Principal, known_scopes, narrow_scopes
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.ownership import owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.views import look_at
@@ -49,7 +50,7 @@ async def begun(
     """
     principal = who_asks(request)
     if principal.run:
-        task = await _within_run(fabric, task, principal.run)
+        task = await _within_run(fabric, task, principal)
     limits = fabric.limits if fabric.limits.hold_for(principal) else None
     if limits is not None:
         limits.caps.require(max_steps=asked_steps)
@@ -108,19 +109,19 @@ async def existing(fabric: ServerFabric, run_id: RunId) -> Drive | RunResult | N
         return (await look_at(fabric, run_id)).result
 
 
-async def _within_run(fabric: ServerFabric, task: Task, run_id: str) -> Task:
-    """Return the task of a run that another run starts: it is the same owner's, and may do no more than that one."""
+async def _within_run(fabric: ServerFabric, task: Task, principal: Principal) -> Task:
+    """Return the task of a run that another run starts: it may do no more than that one.
+
+    It is the same owner's if the caller could act as that owner anyway. Any caller can name any run, so that to name
+    one must never give a right.
+    """
     try:
-        above = (await look_at(fabric, RunId(run_id))).task
+        above = (await look_at(fabric, RunId(principal.run))).task
     except RunNotFound:  # a run of another server
         return task
-    task = replace(
-        task,
-        encrypted=task.encrypted or above.encrypted,
-        requested_by=above.requested_by,
-        owner=above.owner,
-        visibility=above.visibility,
-    )
+    task = replace(task, encrypted=task.encrypted or above.encrypted)
+    if principal.kind is Kind.LOCAL or owner_of(principal) == above.owner:
+        task = replace(task, requested_by=above.requested_by, owner=above.owner, visibility=above.visibility)
     if not above.user_scopes:
         return task
     scopes = narrow_scopes(known_scopes(task.user_scopes), known_scopes(above.user_scopes))

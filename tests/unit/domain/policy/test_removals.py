@@ -1,5 +1,6 @@
 """Removing everything, in as many spellings as a generator finds, never runs; everyday removals do not ask."""
 
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 
@@ -275,3 +276,14 @@ def test_a_long_line_is_judged_quickly() -> None:
     assert (
         judge(f"{values} rm -rf {used} {{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}{{a,b}}").verdict is not Verdict.ALLOW
     )
+
+
+@pytest.mark.parametrize("assignments", [2, 4, 12])
+def test_variables_that_hold_each_other_many_times_over_take_neither_time_nor_memory(assignments: int) -> None:
+    doubled = "a=$a$a$a$a$a$a$a$a;" * assignments
+    tracemalloc.start()
+    ruling = judge(f"a=xxxxxxxxxx;{doubled}rm -rf $a")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert ruling.verdict is not Verdict.ALLOW
+    assert peak < 20_000_000
