@@ -51,7 +51,7 @@ def floors(
         return
     if hidden := hidden_program(invocation):
         yield Ruling(Verdict.ASK, f"In {subject!r} {hidden}: {_AGREE}.", "hidden_program", subject)
-    if profile is not Profile.OPEN and (variable := poisoned(invocation)):
+    if profile is not Profile.OPEN and (variable := poisoned(invocation) or part.sets):
         reason = f"{subject!r} sets {variable}, which can make other programs run something: {_AGREE}."
         yield Ruling(Verdict.ASK, reason, "poisoned_environment", subject)
     if profile is Profile.WORKSPACE:

@@ -28,6 +28,11 @@ _QUIET_PATH = re.compile(
     r"(?:\$\{?(?:PATH|PWD|HOME|VIRTUAL_ENV)\}?|\$\(pwd\)|\.|~|/usr|/bin|/sbin|[A-Za-z0-9_][A-Za-z0-9_.-]*)"
     r"(?:/[A-Za-z0-9_.@+-]+)*/?"
 )
+_SETTERS = re.compile(
+    r"\b(?:for|select|read|readarray|mapfile|getopts|let|printf\s+-v|wait\s+-\w*p)\b|\(\(|\$\[|\[\[|\{[A-Za-z_]\w*\}[<>]"
+)
+_BARE_NAME = re.compile(r"(?<![\w$/.-])(?<!\$\{)([A-Za-z_]\w*)(?![\w/.-])")
+_KEYWORD_MODE = re.compile(r"\bset\s+(?:-\w*k|-o\s+keyword)")
 _TELLS_NOTHING = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_COLOR|[a-z_][a-z0-9_]*")
 """Variables that change at most how a program prints, and those that scripts use themselves."""
 
@@ -40,6 +45,19 @@ def changes_programs(invocation: Invocation) -> bool:
 def poisoned(invocation: Invocation) -> str:
     """Return the variable that a command sets and that could make others run something; empty if there is none."""
     return next((name for name, value in assigned(invocation) if _is_poisonous(name, value)), "")
+
+
+def set_otherwise(line: str) -> str:
+    """Return a variable that a line may set without an assignment and that could make programs run something.
+
+    Loops, arithmetic, conditions, redirects and builtins set variables, too: `for PATH in .; do ls; done`.
+    """
+    if _KEYWORD_MODE.search(line):
+        return "variables by `set -k`"
+    if not _SETTERS.search(line):
+        return ""
+    found = (match[1] for match in _BARE_NAME.finditer(line))
+    return next((name for name in found if name == "PATH" or _is_poisonous(name, None)), "")
 
 
 def _is_poisonous(name: str, value: str | None) -> bool:

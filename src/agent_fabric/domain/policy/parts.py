@@ -10,7 +10,7 @@ from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.dangers import hidden_program
-from agent_fabric.domain.policy.environment import changes_programs, poisoned
+from agent_fabric.domain.policy.environment import changes_programs, poisoned, set_otherwise
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.removals import Removal, removals_in
 from agent_fabric.domain.policy.subcommands import as_module, kind_of_command
@@ -31,6 +31,8 @@ class Part:
     """The command; None: the call as a whole."""
     problem: str = ""
     """Why the command line is not understood; then there is nothing else to judge."""
+    sets: str = ""
+    """A variable that programs obey and that the line may set without an assignment."""
     alike: str = ""
     """What calls of the same kind have in common."""
     writes: bool = False
@@ -63,6 +65,7 @@ def _commands(command: str) -> tuple[Part, ...]:
         return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
     left_for, moved = tuple(chain.from_iterable(map(_left_for, found))), any(map(changes_folder, found))
     changed = any(map(changes_programs, found))
+    sets = set_otherwise(command)
     parts = tuple(
         Part(
             left_for=left_for,
@@ -71,6 +74,7 @@ def _commands(command: str) -> tuple[Part, ...]:
             removes=removes,
             subject=_short(_text(invocation)),
             invocation=invocation,
+            sets=sets,
             alike=_kind_of(invocation),
             writes=any(map(_writes_file, invocation.redirects)),
         )

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
+from agent_fabric.domain.policy.rules import CommandPattern, Rule
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import Effect
 from effort import examples
@@ -355,3 +358,43 @@ def test_an_absolute_path_inside_of_the_workspace_is_inside(command: str) -> Non
 
     assert within("/home/me/project") is Verdict.ALLOW
     assert within("/home/me/other") is not Verdict.ALLOW or command.startswith(("cat", "ls", "python", "cd"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "for PATH in .; do ls; done",
+        "for HOME in /w/h; do git diff; done",
+        ": $((PATH=1)); ls",
+        "((PATH=1)); ls",
+        "for ((PATH=1;;)); do ls; done",
+        "[[ PATH=1 -eq 1 ]]; ls",
+        "select PATH in .; do ls; done <<< 1",
+        "read PATH < x; ls",
+        "printf -v PATH .; ls",
+        "mapfile -t PATH < x; ls",
+        "exec {PATH}<x; ls",
+        "let PATH=1; ls",
+        "set -k; ls LD_PRELOAD=./x.so",
+        "for GIT_EXTERNAL_DIFF in ./x; do git diff; done",
+    ],
+)
+@pytest.mark.parametrize("level", ["A", "C"])
+def test_a_variable_that_programs_obey_is_noticed_however_it_is_set(command: str, level: str) -> None:
+    allowed = replace(POLICY, rules=(Rule(id="r", verdict=Verdict.ALLOW, commands=(CommandPattern(text="ls *"),)),))
+    assert judge(command, level=level).verdict is Verdict.ASK
+    assert judge(command, level=level, policy=allowed).verdict is Verdict.ASK
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "for f in *.py; do echo $PATH $f; done",
+        "for x in a b; do echo ${HOME}/$x; done",
+        "[[ -d $HOME/x ]] && ls",
+        "while read line; do echo $line; done < x",
+        "((i=1)); echo $i",
+    ],
+)
+def test_reading_such_a_variable_is_not_setting_it(command: str) -> None:
+    assert judge(command).verdict is Verdict.ALLOW
