@@ -478,7 +478,10 @@ async def test_body_of_64_megabytes_is_read(client: Client) -> None:
     content = "x" * (64 * 1024 * 1024 - len(QUESTION) + len("hello"))
     body = json.dumps({"messages": [{"role": "user", "content": content}]}).encode()
     async with ScriptedModel([Say("hi")]) as model:
-        async with client.session.post(f"{model.base_url}/chat/completions", data=io.BytesIO(body)) as response:
+        patient = aiohttp.ClientTimeout(total=10 * BOUND_S)  # it is about the size, not about the time
+        async with client.session.post(
+            f"{model.base_url}/chat/completions", data=io.BytesIO(body), timeout=patient
+        ) as response:
             assert response.status == 200
         assert model.requests[0].headers["content-length"] == str(64 * 1024 * 1024)
         assert model.requests[0].body["messages"][0]["content"] == content
