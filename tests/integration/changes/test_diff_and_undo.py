@@ -1,7 +1,6 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -20,6 +19,7 @@ from agent_fabric.domain.unified_diff import file_diff
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import RandomIds
 from changes_project import Project
+from services import need_program
 
 HERE = Path(__file__).parent
 
@@ -85,9 +85,7 @@ async def test_everything_a_run_changed_is_shown_and_taken_back_shell_edits_incl
 
 
 async def test_the_diff_of_a_run_is_one_that_git_takes_back(project: Project) -> None:
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("git is not installed")
+    git = need_program("git", "git")
     before = project.state()
     async with project.run() as run_id:
         shell(
@@ -420,9 +418,7 @@ async def test_a_run_cannot_keep_what_it_did_from_undo_by_closing_files_or_the_f
     ],
 )
 async def test_undo_says_what_it_cannot_restore(project: Project, command: str, what: str) -> None:
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("git is not installed")
+    need_program("git", "git")
     shell(project, "git init -q && mkdir -p node_modules/x sub && cd sub && git init -q")
     async with project.run() as run_id:
         shell(project, command)
@@ -434,9 +430,7 @@ async def test_undo_says_what_it_cannot_restore(project: Project, command: str, 
 
 
 async def test_work_in_a_folder_that_is_not_watched_is_no_loss(project: Project) -> None:
-    git = shutil.which("git")
-    if git is None:
-        pytest.skip("git is not installed")
+    need_program("git", "git")
     shell(project, "git init -q")
     async with project.run() as run_id:
         shell(project, "mkdir .venv && git -c user.name=a -c user.email=a@b commit -qm x --allow-empty && rm -r old")

@@ -1,8 +1,12 @@
 """Files that a run wrote after it had read untrusted text expose the runs that read them."""
 
+import shutil
 from pathlib import Path
 
+import pytest
+
 from agent_fabric.domain.changes import FolderSnapshot
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.labels import DESCRIPTIONS, Flow
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
@@ -125,3 +129,21 @@ def test_folders_that_are_not_watched_count_as_written(tmp_path: Path) -> None:
     for path in ("node_modules/x.md", "node_modules", "."):
         assert "node_modules" in notes.exposing(str(folder), (path,), reader=READER)
     assert not notes.exposing(str(folder), ("main.py",), reader=READER)
+
+
+def test_a_note_that_cannot_be_written_is_told_and_the_call_does_not_run(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    (tmp_path / "exposed").write_text("a file where the folder should be")
+    with pytest.raises(StoreUnavailable, match="cannot be recorded"):
+        ExposedFiles(tmp_path / "exposed").may_write(str(folder), WRITER, WRITER)
+
+
+def test_a_folder_that_has_become_a_file_is_no_error(tmp_path: Path) -> None:
+    folder, notes = project(tmp_path), ExposedFiles(tmp_path / "exposed")
+    before = snapshot(folder)
+    notes.may_write(str(folder), WRITER, WRITER)
+    (folder / "docs" / "new.md").write_text("text")
+    notes.wrote(str(folder), WRITER, before, snapshot(folder))
+    shutil.rmtree(folder / "docs")
+    (folder / "docs").write_text("mine")
+    assert not notes.exposing(str(folder), ("docs/new.md",), reader=READER)

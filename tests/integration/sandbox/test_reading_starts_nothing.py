@@ -19,8 +19,16 @@ from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
+from services import need_program
 
 GIT = shutil.which("git") or ""
+
+
+@pytest.fixture
+def needs_git() -> str:
+    return need_program("git", "git")
+
+
 READING = (
     "git status",
     "git status --short",
@@ -127,7 +135,7 @@ def repository_around(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.skipif(not GIT, reason="git is not here")
+@pytest.mark.usefixtures("needs_git")
 async def test_no_repository_makes_git_start_a_program_unasked(tmp_path: Path) -> None:
     made = tmp_path / "made"
     evil = tmp_path / "evil"
@@ -150,7 +158,7 @@ async def test_no_repository_makes_git_start_a_program_unasked(tmp_path: Path) -
     assert fired >= 10, "the projects are not hostile any more"
 
 
-@pytest.mark.skipif(not GIT, reason="git is not here")
+@pytest.mark.usefixtures("needs_git")
 async def test_a_plain_repository_and_its_worktrees_need_no_question(tmp_path: Path) -> None:
     plain = repository(tmp_path / "plain")
     git(plain, "remote", "add", "origin", "https://example.org/x.git")
@@ -161,7 +169,7 @@ async def test_a_plain_repository_and_its_worktrees_need_no_question(tmp_path: P
         assert (await UnconfinedSandbox(folder, "r").run_command("git log --oneline", timeout_s=20)).exit_code == 0
 
 
-@pytest.mark.skipif(not GIT, reason="git is not here")
+@pytest.mark.usefixtures("needs_git")
 async def test_git_obeys_no_folder_that_only_looks_like_a_repository(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "docs")
     outcome = await UnconfinedSandbox(tmp_path, "r").run_command("cd docs && git log", timeout_s=20)

@@ -15,7 +15,7 @@ class FileOrigins(Protocol):
         `root` is the run above all others that it works for, or itself.
 
         Raises:
-            OSError: it cannot be noted.
+            StoreUnavailable: it cannot be noted.
         """
         ...
 
@@ -23,6 +23,6 @@ class FileOrigins(Protocol):
         """Say why reading these files, or all below these folders, is reading untrusted text; empty: it is not.
 
         Raises:
-            OSError: it cannot be told.
+            StoreUnavailable: it cannot be told.
         """
         ...

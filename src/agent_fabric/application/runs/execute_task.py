@@ -11,6 +11,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
@@ -142,7 +143,7 @@ class ExecuteTask:
                 started_by=task.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
-                project=bool(task.workspace) if task.parent is None else task.parent.project,
+                project=bool(task.workspace) if task.parent is None else WORKSPACE_FILES in task.parent.private,
                 untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
                 conversation=task.conversation,
             ),

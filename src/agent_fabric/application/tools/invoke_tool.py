@@ -120,13 +120,7 @@ class InvokeTool:
                 return Prepared((sought,))
 
         context = self._with_limits(context, site)
-
-        noted = self._note_files(spec, judged, site)
-
-        def exposes() -> str:
-            return noted or (self._fetched_by_commands(site) if spec.command_argument else "")
-
-        terms = _Terms(limit_chars or self.max_output_chars, site.secrets, edited, sandbox in BOXES, exposes)
+        terms = _Terms(limit_chars or self.max_output_chars, edited, sandbox in BOXES, judged, site)
 
         async def effect() -> Sequence[Body]:
             return await self._execute(call, spec, args, pack, context, terms)
@@ -165,16 +159,24 @@ class InvokeTool:
             limits=limits,
         )
 
-    def _note_files(self, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
-        """Return why the files that a call may read are strangers' text, or note that it may make them so."""
+    async def _note_files(self, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
+        """Return why the files that a call may read are strangers' text, or note that it may make them so.
+
+        Raises:
+            StoreUnavailable: neither can be done, so the call must not run.
+        """
         if self.files is None or WORKSPACE_FILES not in site.flow.private:
             return ""
+        return await asyncio.to_thread(self._look_at_files, self.files, spec, call, site)
+
+    @staticmethod
+    def _look_at_files(files: FileOrigins, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
         vouched, exposes = spec.trust.vouched_for, ""
         if vouched and not site.flow.results:
             paths = [call.from_workspace(path) for path in call.paths] or ["."]
-            exposes = self.files.exposing(site.target, paths, reader=site.run_id)
+            exposes = files.exposing(site.target, paths, reader=site.run_id)
         if spec.effect is not Effect.READS and (site.flow.exposed or not vouched):
-            self.files.may_write(site.target, site.run_id, site.root or site.run_id)
+            files.may_write(site.target, site.run_id, site.root or site.run_id)
         return exposes
 
     def _fetched_by_commands(self, site: CallSite) -> str:
@@ -240,9 +242,12 @@ class InvokeTool:
         context: ToolContext,
         terms: "_Terms",
     ) -> Sequence[Body]:
-        limit_chars, secrets, edited, boxed, exposes = terms
-        started = self.clock.monotonic()
+        limit_chars, edited, boxed, judged, site = terms
+        started, secrets, noted = self.clock.monotonic(), site.secrets, ""
         shown = _Shown()
+
+        def exposes() -> str:
+            return noted or (self._fetched_by_commands(site) if spec.command_argument else "")
 
         def erred(error_type: str, message: str) -> ToolErred:
             return ToolErred(
@@ -257,6 +262,7 @@ class InvokeTool:
             )
 
         try:
+            noted = await self._note_files(spec, judged, site)
             given, context = (
                 (args, context) if not secrets else await self._revealed(spec, args, context, secrets, shown)
             )
@@ -354,11 +360,11 @@ class _Terms(NamedTuple):
     """How a call is carried out and told."""
 
     limit_chars: int
-    secrets: frozenset[str]
     edited: bool
+    """A person has changed its arguments."""
     boxed: bool
-    exposes: Callable[[], str]
-    """Says afterwards why the files that it may read are strangers' text."""
+    judged: ProposedCall
+    site: CallSite
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
 from agent_fabric.domain.secrets import defused
@@ -68,7 +67,6 @@ class ChildRuns:
             level=_level(state.task) + 1,
             untrusted=tuple(state.untrusted),
             private=tuple(state.private),
-            project=WORKSPACE_FILES in state.private,
             root=root_of(state.task.parent) or state.run_id,
         )
         if parent.level > MAX_LEVELS:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from agent_fabric.domain.events import RunCreated, ToolErred, ToolReturned
@@ -96,7 +97,7 @@ def _note_addresses(state: RunState, value: Any) -> None:
     while waiting and len(state.addresses) < MAX_ADDRESSES:
         each = waiting.pop()
         if isinstance(each, str):
-            state.addresses.update(addresses_in(each))
+            state.addresses.update(islice(addresses_in(each), MAX_ADDRESSES - len(state.addresses)))
         elif isinstance(each, Mapping):
             waiting.extend(each.values())
         elif isinstance(each, list | tuple):

@@ -110,8 +110,6 @@ class Parent:
     """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
     private: tuple[str, ...] = ()
     """What the workflow had read by then that the world must not have."""
-    project: bool = True
-    """Whether the workspace was there before, with its owner's files."""
     root: RunId | None = None
     """The run above all others; None: the parent, as in logs before 0.5."""
 

@@ -9,11 +9,13 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.policy.globs import plain_path
 
@@ -88,7 +90,11 @@ class ExposedFiles:
         return ""
 
     def _add(self, workspace: str, line: Mapping[str, Any]) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _explained(self._folder):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._append(workspace, line)
+
+    def _append(self, workspace: str, line: Mapping[str, Any]) -> None:
         with self._file(workspace).open("a", encoding="utf-8") as file:
             file.write(f"\n{json.dumps(line, separators=(',', ':'))}\n")  # a crash may have cut the line before
             file.flush()
@@ -96,18 +102,30 @@ class ExposedFiles:
 
     def _noted(self, workspace: str) -> _Noted:
         path = self._file(workspace)
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            return _Noted()
-        mark = (status.st_mtime_ns, status.st_size)
-        known = self._read.get(workspace)
-        if known is None or known[0] != mark:
-            known = self._read[workspace] = (mark, _load(path.read_text(encoding="utf-8")))
-        return known[1]
+        with _explained(path):
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                return _Noted()
+            mark = (status.st_mtime_ns, status.st_size)
+            known = self._read.get(workspace)
+            if known is None or known[0] != mark:
+                known = self._read[workspace] = (mark, _load(path.read_text(encoding="utf-8", errors="replace")))
+            return known[1]
 
     def _file(self, workspace: str) -> Path:
         return self._folder / f"{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:32]}.jsonl"
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise StoreUnavailable(
+            f"Whose text the files of the project are cannot be recorded in {path}: {problem.strerror or problem}",
+            hint="Check that you may write to the fabric folder, and that the disk is not full.",
+        ) from None
 
 
 def _load(text: str) -> _Noted:
@@ -148,5 +166,7 @@ def _differs(path: Path, before: str) -> bool:
             return True
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() != before
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True  # what cannot be looked at is not known to be as it was

@@ -304,7 +304,6 @@ STEPS: dict[str, Any] = {
         "level": 1,
         "untrusted": (),
         "private": (),
-        "project": True,
         "root": None,
     },
     "steps": {
