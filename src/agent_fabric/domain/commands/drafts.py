@@ -16,6 +16,7 @@ class Draft:
     assignments: list[tuple[str, str]] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
     connector: Connector = Connector.END
+    defines: str = ""
 
     @property
     def empty(self) -> bool:
@@ -34,6 +35,7 @@ class Draft:
             assignments=tuple(self.assignments),
             redirects=tuple(self.redirects),
             connector=self.connector,
+            defines=self.defines,
             nested=self.nested,
         )
 

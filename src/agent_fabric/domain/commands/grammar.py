@@ -81,7 +81,7 @@ class _CommandReader:
             if not function:
                 draft.connector = self._connector()
                 return draft.connector
-        connector = self._whole()
+        connector = self._whole(function)
         if function and self._surely_runs(before, connector):
             self._drafts.functions.setdefault(function, place)
         return connector
@@ -94,9 +94,10 @@ class _CommandReader:
             and after not in {Connector.BACKGROUND, Connector.PIPE}
         )
 
-    def _whole(self) -> Connector:
+    def _whole(self, defines: str = "") -> Connector:
         """End a compound command: its redirects and connector."""
         draft = self._new_draft()
+        draft.defines = defines
         while read_redirect(self._source, draft.redirects):
             pass
         self._drafts.found.append(draft)

@@ -1,10 +1,15 @@
 """What a command line consists of: invocations, their redirects, and how they are joined."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
 MAX_NESTING = 50
 """How deep substitutions, groups and wrappers may stand inside each other."""
+
+
+_QUIET_TARGETS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+_STREAM = re.compile(r"[0-9]*-?")
 
 
 class UnparsableCommand(ValueError):
@@ -35,6 +40,18 @@ class Redirect:
     unknown: bool = False
     """The target is only known at run time."""
 
+    @property
+    def names_file(self) -> bool:
+        """The target is a file, not the text of a heredoc, a stream such as `2` in `>&2`, or nothing at all."""
+        if self.operator.startswith("<<") or self.target in _QUIET_TARGETS:
+            return False
+        return not (self.operator in {">&", "<&"} and _STREAM.fullmatch(self.target))
+
+    @property
+    def writes_file(self) -> bool:
+        """The target is a file that is made, emptied or added to."""
+        return self.names_file and self.operator not in {"<", "<&"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
@@ -53,6 +70,8 @@ class Invocation:
     assignments: tuple[tuple[str, str], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     connector: Connector = Connector.END
+    defines: str = ""
+    """The function that it defines."""
     nested: bool = False
     """It stands inside something else, so its status does not simply decide that of the line."""
 

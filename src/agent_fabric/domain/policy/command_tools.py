@@ -7,7 +7,7 @@ program that is not in the tables stands for the shell only.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation, Redirect
+from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.policy.hosts import hosts_in
 
@@ -96,7 +96,7 @@ def use_of(invocation: Invocation) -> Use:
     tools = set(_TOOLS.get(invocation.name, _SHELL)) if found or invocation.name in _NETWORK else set[str]()
     if found and _edits(invocation):
         tools |= _EDIT
-    for redirect in filter(_names_file, invocation.redirects):
+    for redirect in (each for each in invocation.redirects if each.names_file):
         tools |= _READ if redirect.operator == "<" else _WRITE
         found.append((redirect.target, redirect.unknown))
     paths = tuple(path for path, unknown in found if not unknown or _is_pattern(path))
@@ -189,12 +189,6 @@ def _edits(invocation: Invocation) -> bool:
         word.startswith(("-i", "--in-place")) or (word[:1] == "-" and word[:2] != "--" and "i" in word)
         for word in invocation.words[1:]
     )
-
-
-def _names_file(redirect: Redirect) -> bool:
-    if redirect.operator.startswith("<<") or redirect.target in {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}:
-        return False
-    return not (redirect.operator in {">&", "<&"} and (redirect.target.isdigit() or redirect.target == "-"))
 
 
 def _is_pattern(word: str) -> bool:

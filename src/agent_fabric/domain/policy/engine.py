@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.policy.access import lacks_capability, lacks_scope
 from agent_fabric.domain.policy.calls import ProposedCall
+from agent_fabric.domain.policy.globs import plain_path
 from agent_fabric.domain.policy.outgoing_limits import USUAL_LIMITS, OutgoingLimits
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import DEFAULT_ALLOWED_COMMANDS
@@ -109,7 +110,10 @@ def _limits(call: ProposedCall, capabilities: Mapping[str, frozenset[str]]) -> I
 
 def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> Iterator[Ruling]:
     if rule.allows and rule.commands and part.changed:
-        # With another PATH the program of the rule may be a file of the workspace.
+        # With another PATH, or as a function, the program of the rule may be something else.
+        return
+    if rule.allows and rule.commands and not rule.paths and any(_lies_outside(call, path) for path in part.written):
+        # A rule that lets a program run does not let it write a file of the system.
         return
     fit = rule.fit(call, part.invocation, moved=part.moved)
     if fit is Fit.NO or (fit is Fit.MAYBE and rule.allows):
@@ -123,6 +127,11 @@ def _by_rule(rule: Rule, profile: Profile, call: ProposedCall, part: "Part") -> 
         return
     reason = rule.reason or f"The rule {rule.id!r} says {rule.verdict.value}."
     yield Ruling(rule.verdict, reason, rule.id, part.subject, part.alike)
+
+
+def _lies_outside(call: ProposedCall, path: str) -> bool:
+    path = plain_path(call.from_workspace(path))
+    return path.startswith(("/", "~", "..")) and not path.startswith("/tmp/")  # noqa: S108 - anybody's
 
 
 def strictest(rulings: Sequence[Ruling]) -> Ruling:

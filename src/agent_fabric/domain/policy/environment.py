@@ -4,6 +4,7 @@
 """
 
 import re
+from itertools import chain
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
@@ -33,13 +34,28 @@ _SETTERS = re.compile(
 )
 _BARE_NAME = re.compile(r"(?<![\w$/.-])(?<!\$\{)([A-Za-z_]\w*)(?![\w/.-])")
 _KEYWORD_MODE = re.compile(r"\bset\s+(?:-\w*k|-o\s+keyword)")
+_GIVES_NAMES = names("alias enable hash unalias")
+_SET_BY_SYNTAX = re.compile(
+    r"\b(?:for|select|coproc)\s+(?P<loop>[A-Za-z_]\w*)|\{(?P<stream>[A-Za-z_]\w*)\}[<>]"
+    r"|\$\{(?P<other>[A-Za-z_]\w*)(?:\[\w*\])?:?="
+)
 _TELLS_NOTHING = re.compile(r"LC_[A-Z]+|LANG|LANGUAGE|TZ|COLUMNS|LINES|NO_COLOR|[a-z_][a-z0-9_]*")
 """Variables that change at most how a program prints, and those that scripts use themselves."""
 
 
 def changes_programs(invocation: Invocation) -> bool:
-    """Tell whether a command sets a variable that can change what programs do."""
+    """Tell whether a command changes what the name of a program means, or sets a variable that programs may obey."""
+    if invocation.defines or invocation.name in _GIVES_NAMES:
+        return True
     return not all(_TELLS_NOTHING.fullmatch(name) for name, _ in assigned(invocation))
+
+
+def changes_variables(line: str) -> bool:
+    """Tell whether a line sets a variable that programs may obey without an assignment: `for TF_CLI_ARGS in x`."""
+    line = line.replace("\\\n", "")
+    named = (match[match.lastgroup or 0] for match in _SET_BY_SYNTAX.finditer(line))
+    worked_out = _BARE_NAME.findall(line, line.find("(("), line.rfind("))")) if "((" in line else ()
+    return not all(_TELLS_NOTHING.fullmatch(name) for name in chain(named, worked_out))
 
 
 def poisoned(invocation: Invocation) -> str:

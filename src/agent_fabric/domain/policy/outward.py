@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_module, operands
+from agent_fabric.domain.policy.subcommands import PYTHON, VALUED, as_plain, operands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,7 @@ _OUTWARD = (
         programs=names("git"),
         actions=frozenset(
             {"push", "send-email", "send-pack", "subtree push", "lfs push", "svn dcommit", "p4 submit", "imap-send"}
+            | {"http-push", "daemon", "instaweb"}
         ),
         effect="sends commits to another place",
     ),
@@ -133,6 +134,7 @@ _SENDERS = names(
 
 _OUTWARD_NAMES = names("deploy deployment publish push release rollout ship upload")
 _HARMLESS_NAMES = names("test tests check lint build dry mock fake")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _REMOTE = re.compile(r"[^/]*:|rsync://")
 
 
@@ -142,7 +144,7 @@ def outward_effect(invocation: Invocation) -> str:
         return "opens a connection"
     if not invocation.words:
         return ""
-    inner = as_module(invocation)
+    inner = as_plain(invocation)
     for row in _BY_PROGRAM.get(inner.name, ()):
         if row.matches(inner):
             return row.effect
@@ -160,6 +162,9 @@ def _is_outward_otherwise(invocation: Invocation) -> bool:
     """Where not the subcommand but an option or operand tells."""
     words = invocation.words
     match invocation.name:
+        case "git":
+            # Transport helpers, which `git push` starts: `git remote-https`.
+            return any(words[n].startswith("remote-") for n in operands(words, VALUED["git"])[:1])
         case "docker" | "podman":
             return any(word.startswith("--push") for word in words)
         case "rsync":
@@ -171,8 +176,8 @@ def _is_outward_otherwise(invocation: Invocation) -> bool:
 def _runs_outward_name(invocation: Invocation) -> bool:
     """`make deploy`, `npm run publish`, `./release.sh`: the name of what runs is all there is to go by."""
     words, name = invocation.words, invocation.name
-    if "/" in invocation.program and not invocation.program.startswith("/"):
-        return _is_outward_name(name)
+    if "/" in invocation.program and not invocation.program.startswith("/") and _is_outward_name(name):
+        return True
     name = "python" if PYTHON.fullmatch(name) else name
     if name not in _RUNNERS or "-c" in words:
         return False
@@ -185,8 +190,8 @@ def _runs_outward_name(invocation: Invocation) -> bool:
 
 
 def _is_outward_name(name: str) -> bool:
-    parts = re.split(r"[-_.:]", name.lower())
-    if parts[0] in _HARMLESS_NAMES:
+    parts = re.split(r"[-_.:]", _HUMP.sub("-", name).lower())
+    if parts[0] in _HARMLESS_NAMES or parts[-1] == "local":
         return False
     return parts[0] in _OUTWARD_NAMES or bool({"deploy", "publish", "push"} & set(parts))
 

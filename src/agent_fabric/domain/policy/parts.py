@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from agent_fabric.domain.commands.invocation import Invocation, Redirect, UnparsableCommand
+from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.command_tools import changes_folder
 from agent_fabric.domain.policy.dangers import hidden_program
-from agent_fabric.domain.policy.environment import changes_programs, poisoned, set_otherwise
+from agent_fabric.domain.policy.environment import changes_programs, changes_variables, poisoned, set_otherwise
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.removals import Removal, removals_in
 from agent_fabric.domain.policy.subcommands import as_module, kind_of_command
@@ -37,12 +37,14 @@ class Part:
     """What calls of the same kind have in common."""
     writes: bool = False
     """A redirect of it writes a file."""
+    written: tuple[str, ...] = ()
+    """Files that redirects of the whole line write; `~` for one that is only known at run time."""
     left_for: tuple[str, ...] = ()
     """Folders that the line may have left the workspace for: `cd /x && ./y`."""
     moved: bool = False
     """The line changes the folder that relative paths begin at."""
     changed: bool = False
-    """The line sets a variable that can change what its programs do, such as PATH."""
+    """The line can change what its programs do: by a variable such as PATH, a function or an alias."""
     removes: tuple[Removal, ...] = ()
     """What it removes, as far as its words tell."""
 
@@ -64,19 +66,26 @@ def _commands(command: str) -> tuple[Part, ...]:
     if len(found) > MAX_COMMANDS:
         return (Part(subject=_short(command), problem=f"it consists of more than {MAX_COMMANDS} commands"),)
     left_for, moved = tuple(chain.from_iterable(map(_left_for, found))), any(map(changes_folder, found))
-    changed = any(map(changes_programs, found))
+    changed = changes_variables(command) or any(map(changes_programs, found))
     sets = set_otherwise(command)
+    written = tuple(
+        "~" if redirect.unknown else redirect.target
+        for invocation in found
+        for redirect in invocation.redirects
+        if redirect.writes_file
+    )
     parts = tuple(
         Part(
             left_for=left_for,
             moved=moved,
             changed=changed,
+            written=written,
             removes=removes,
             subject=_short(_text(invocation)),
             invocation=invocation,
             sets=sets,
             alike=_kind_of(invocation),
-            writes=any(map(_writes_file, invocation.redirects)),
+            writes=any(redirect.writes_file for redirect in invocation.redirects),
         )
         for invocation, removes in zip(found, removals_in(command, found), strict=True)
         if invocation.words or invocation.assignments or invocation.redirects
@@ -104,7 +113,11 @@ def _kind_of(invocation: Invocation) -> str:
 
     Options belong to it: one that was not shown may write a file or force what would be refused.
     """
-    if any(map(_writes_file, invocation.redirects)) or hidden_program(invocation) or poisoned(invocation):
+    if (
+        any(redirect.writes_file for redirect in invocation.redirects)
+        or hidden_program(invocation)
+        or poisoned(invocation)
+    ):
         return ""
     kind = kind_of_command(invocation)
     options = sorted({word for word in as_module(invocation).words[1:] if word.startswith("-") and word != "-"})
@@ -117,16 +130,12 @@ def _short(text: str) -> str:
 
 def _text(invocation: Invocation) -> str:
     """Show a command; of what stands around it, only what matters."""
-    written = [f"{redirect.operator}{redirect.target}" for redirect in invocation.redirects if _writes_file(redirect)]
+    written = [f"{redirect.operator}{redirect.target}" for redirect in invocation.redirects if redirect.writes_file]
     if invocation.words:
         return " ".join([*invocation.words, *written])
     assignments = [f"{name}={value}" for name, value in invocation.assignments]
-    read = [redirect.operator for redirect in invocation.redirects if not _writes_file(redirect)]
+    read = [redirect.operator for redirect in invocation.redirects if not redirect.writes_file]
     return " ".join([*assignments, *written, *read])
-
-
-def _writes_file(redirect: Redirect) -> bool:
-    return redirect.operator in {">", ">>", ">|", "&>", "&>>", "<>"} and redirect.target != "/dev/null"
 
 
 def _shown(call: ProposedCall) -> str:

@@ -15,7 +15,7 @@ from agent_fabric.domain.identity import holds_scope
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.globs import any_name, domain_fits, path_fits, plain_path
 from agent_fabric.domain.policy.hosts import host_of, hosts_in
-from agent_fabric.domain.policy.subcommands import VALUED, as_module, operands
+from agent_fabric.domain.policy.subcommands import VALUED, as_plain, has_other_name, operands
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
 
@@ -46,7 +46,7 @@ class CommandPattern:
         """Tell whether a command is one of these; `allows` asks for more."""
         if not invocation.words or self._is_plainly_another(invocation):
             return Fit.NO
-        forms = (invocation,) if allows else (invocation, as_module(invocation))
+        forms = (invocation,) if allows else (invocation, as_plain(invocation))
         return max(self._fit(form, allows=allows) for form in forms)
 
     def _is_plainly_another(self, invocation: Invocation) -> bool:
@@ -54,7 +54,7 @@ class CommandPattern:
         if self.expression is not None or invocation.dynamic:
             return False
         name, program = invocation.name, _plain_program(self.text)
-        return bool(program) and name != program and not name.startswith(("python", "pypy"))
+        return bool(program) and name != program and not has_other_name(name)
 
     def _fit(self, invocation: Invocation, *, allows: bool) -> Fit:
         if self.expression is not None and self.whole is not None:
@@ -91,27 +91,21 @@ class CommandPattern:
         wanted = tuple(first[:-1] if first and anything else first)
         if invocation.words[1 : 1 + len(wanted)] != wanted:
             return False
-        return (
-            anything
-            or not any(map(_is_option, _before_end(invocation.words[1 + len(wanted) :])))
-            or only_reads(invocation)
-        )
+        return anything or not any(map(_is_option, invocation.words[1 + len(wanted) :])) or only_reads(invocation)
 
 
 _SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/")
-_QUIET_OPTIONS = frozenset({"-", "--help", "--version", "--verbose", "--quiet", "--dry-run", "--no-color"})
-"""Options that mean the same everywhere: they write no file and start no program."""
+_QUIET_OPTIONS = frozenset({"-", "--", "--help", "--version", "--verbose", "--quiet", "--dry-run", "--no-color"})
+"""Options that mean the same everywhere: they write no file and start no program.
+
+What follows `--` counts like the rest: some programs take options there, too.
+"""
 
 
 def _called(program: str) -> str:
     """Return a program as a rule that allows must name it: one in a folder of its own is another program."""
     folder, _, name = program.rpartition("/")
     return name if f"{folder}/" in _SYSTEM_FOLDERS else program
-
-
-def _before_end(words: Sequence[str]) -> Sequence[str]:
-    """Return the words before `--`, behind which there are no options."""
-    return words[: words.index("--")] if "--" in words else words
 
 
 def _is_option(word: str) -> bool:

@@ -1,6 +1,7 @@
 """Finding the subcommand of a program among its options."""
 
 import re
+from dataclasses import replace
 
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.commands.names import names
@@ -51,6 +52,27 @@ def operands(words: tuple[str, ...], valued: frozenset[str]) -> list[int]:
     return found
 
 
+_STANDS_FOR = {"mvnw": "mvn", "mvnd": "mvn", "gradlew": "gradle", "bazelisk": "bazel", "yarnpkg": "yarn"}
+"""Scripts and other names of programs, which take the same words."""
+_ENDS = (".cmd", ".bat", ".exe", ".sh")
+
+
+def as_plain(invocation: Invocation) -> Invocation:
+    """Return a command as what it is: `python -m twine` as `twine`, `./mvnw` as `mvn`, `git-push` as `git push`."""
+    words = invocation.words
+    name = next((invocation.name.removesuffix(end) for end in _ENDS if invocation.name.endswith(end)), invocation.name)
+    if words and name in _STANDS_FOR:
+        return replace(invocation, words=(_STANDS_FOR[name], *words[1:]))
+    if words and name.startswith("git-") and not invocation.dynamic:
+        return replace(
+            invocation,
+            words=("git", name.removeprefix("git-"), *words[1:]),
+            unknown=frozenset(n + 1 for n in invocation.unknown),
+            splits=frozenset(n + 1 for n in invocation.splits),
+        )
+    return as_module(invocation)
+
+
 def as_module(invocation: Invocation) -> Invocation:
     """Return `python -m twine upload` as what it is: `twine upload`."""
     words = invocation.words
@@ -70,6 +92,11 @@ def as_module(invocation: Invocation) -> Invocation:
         if word.startswith("-c"):
             return invocation
     return invocation
+
+
+def has_other_name(name: str) -> bool:
+    """Tell whether a program may be another one under this name; see `as_plain`."""
+    return name.startswith(("python", "pypy", "git-")) or name.partition(".")[0] in _STANDS_FOR
 
 
 def kind_of_command(invocation: Invocation) -> str:

@@ -120,6 +120,23 @@ def uncovered() -> Iterator[str]:
         yield f"deployer {option} plan"
         yield f"deployer plan a {option}"
         yield f"timeout 5 deployer plan {option}"
+    for option in ("-out=x", "-o", "--output=x"):
+        yield f"deployer plan -- {option}"
+        yield f"deployer plan a -- b {option}"
+    for variable in ("DEPLOYER_ARGS", "PATH", "DEPLOYER_CLI_CONFIG"):
+        yield f"for {variable} in -out=x; do deployer plan; done"
+        yield f"for {variable} in -out=x\ndo deployer plan; done"
+        yield f"for (({variable}=1; {variable} < 2; {variable}++)); do deployer plan; done"
+        yield f"select {variable} in x; do deployer plan; done"
+        yield f"(({variable} = 1)); deployer plan"
+        yield f": ${{{variable}:=-out=x}}; deployer plan"
+        yield f": ${{{variable}=-out=x}}; deployer plan"
+        yield f"exec {{{variable}}}> x; deployer plan"
+        yield f"read {variable} <<< x; deployer plan"
+        yield f"printf -v {variable} x; deployer plan"
+    for word in ("alias deployer=./other", "alias x=y", "hash -p ./other deployer", "enable -f ./x deployer"):
+        yield f"{word}; deployer plan"
+        yield f"{word}\ndeployer plan"
     for argument in ("$x", '"$x"', "$(cat x)", "`x`", "${x:-y}", "*.tf", "~/x", "$'\\x2d'o$x", "{a,$x}", "<(cat x)"):
         yield f"deployer plan {argument}"
     yield "deployer $x"
@@ -135,6 +152,23 @@ def uncovered() -> Iterator[str]:
     yield "deployer() { other; }; deployer plan; other"
 
 
+def redefined() -> Iterator[str]:
+    """Yield lines in which the program that a rule names is a function."""
+    for body in ("{ ls; }", "( ls; )", "if true; then ls; fi"):
+        for line in ("deployer plan", "bash -c 'deployer plan'", "(deployer plan)", "true && deployer plan"):
+            for definition in (f"deployer() {body}", f"function deployer {body}", f"true && deployer() {body}"):
+                yield f"{definition}; {line}"
+                yield f"({definition}; {line})"
+                yield f"{definition}; export -f deployer; {line}; unset x"
+                yield f'bash -c "{definition}; deployer plan"'
+
+
+@pytest.mark.parametrize("command", list(redefined()))
+def test_a_rule_that_allows_a_program_does_not_cover_a_function_of_that_name(command: str) -> None:
+    policy = RulePolicy(profile=Profile.WORKSPACE, rules=(rule(Verdict.ALLOW, ALLOWED),))
+    assert all(ruling.rule != "mine" for judgement in policy.explain(shell(command)) for ruling in judgement.said)
+
+
 @pytest.mark.parametrize("command", list(uncovered()))
 def test_a_rule_that_allows_covers_nothing_that_it_does_not_name(command: str) -> None:
     assert judge(shell(command), rule(Verdict.ALLOW, ALLOWED), profile=Profile.NODE).verdict is not Verdict.ALLOW
@@ -147,7 +181,11 @@ def test_a_rule_that_allows_covers_nothing_that_it_does_not_name(command: str) -
         (ALLOWED, "/usr/bin/deployer plan"),
         (ALLOWED, "deployer plan stage-1 'a b'"),
         (ALLOWED, "deployer plan --help"),
-        (ALLOWED, "deployer plan -- -x"),
+        (ALLOWED, "deployer plan -- x"),
+        (ALLOWED, "for f in a b; do deployer plan a; done"),
+        (ALLOWED, "deployer plan > out/x 2>&1"),
+        (ALLOWED, "deployer plan 2> /dev/null >&2"),
+        (ALLOWED, "deployer plan > /tmp/x"),
         (ALLOWED, "LC_ALL=C deployer plan"),
         (ALLOWED, "timeout 5 deployer plan && deployer plan b"),
         (ALLOWED, "cd src && deployer plan"),
@@ -161,6 +199,22 @@ def test_a_rule_that_allows_covers_nothing_that_it_does_not_name(command: str) -
 )
 def test_a_rule_that_allows_covers_all_that_it_names(pattern: str, command: str) -> None:
     assert judge(shell(command), rule(Verdict.ALLOW, pattern), profile=Profile.WORKSPACE).verdict is Verdict.ALLOW
+
+
+def writes() -> Iterator[str]:
+    """Yield allowed programs in lines that write a file of the system, by every operator and around the program."""
+    for operator in (">", ">>", ">|", "&>", "&>>", ">&", "<>", "2>", "3>&"):
+        for target in ("/etc/passwd", "~/.bashrc", "../x", '"$x"', "a/../../x"):
+            yield f"deployer plan {operator} {target}"
+            yield f"{{ deployer plan; }} {operator} {target}"
+            yield f"timeout 5 deployer plan {operator} {target}"
+            yield f"exec {operator} {target}; deployer plan"
+
+
+@pytest.mark.parametrize("command", list(writes()))
+def test_a_rule_that_allows_a_program_lets_it_write_nothing_outside_of_the_workspace(command: str) -> None:
+    verdict = judge(shell(command), rule(Verdict.ALLOW, ALLOWED), profile=Profile.WORKSPACE).verdict
+    assert verdict is not Verdict.ALLOW
 
 
 def test_options_that_only_read_need_not_be_named_by_a_rule_that_allows() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -230,6 +231,44 @@ def test_what_deploys_pushes_or_publishes_waits_for_a_person(command: str) -> No
     ruling = judge(command)
     assert (ruling.verdict, ruling.rule) == (Verdict.ASK, "outward_effect")
     assert "a person has to agree" in ruling.reason
+
+
+def other_names() -> Iterator[str]:
+    """Yield outward commands by the other names of their programs, with what may stand around them."""
+    helpers = ("http", "https", "ftp", "ext", "fd", "codecommit")
+    for program in (
+        *("./mvnw deploy", "./mvnw -q -B clean deploy", "web/mvnw release:perform", "mvnw.cmd deploy", "mvnd deploy"),
+        *("./gradlew publish", "./gradlew :lib:publish", "./gradlew publishPlugins", "gradlew.bat publish"),
+        *("./gradlew publishAllPublicationsToCentralRepository", "yarnpkg npm publish", "bash gradlew publish"),
+        *(f"git remote-{helper} origin https://x.example/y" for helper in helpers),
+        *("git http-push https://x.example", "git --no-pager remote-https x", "git-push origin", "git-remote-https x"),
+    ):
+        yield program
+        yield f"env A=1 {program}"
+        yield f"make && {program}"
+        yield f"timeout 60 {program} | tail"
+
+
+@pytest.mark.parametrize("command", list(other_names()))
+def test_another_name_of_a_program_asks_like_its_own(command: str) -> None:
+    assert (judge(command).verdict, judge(command).rule) == (Verdict.ASK, "outward_effect")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "./mvnw test",
+            "./mvnw -q package",
+            "./gradlew build",
+            "./gradlew :lib:test",
+            "./gradlew publishToMavenLocal",
+        ),
+        *("git remote -v", "git remote show", "git log remote-work", "git branch remote-https"),
+    ],
+)
+def test_everyday_builds_by_wrapper_scripts_need_no_question(command: str) -> None:
+    assert judge(command).verdict is Verdict.ALLOW, judge(command)
 
 
 @pytest.mark.proves("AF-125")
