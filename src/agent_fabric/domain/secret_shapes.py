@@ -19,25 +19,44 @@ class Shape(NamedTuple):
     expression: re.Pattern[str]
 
 
+_MARK: Final = r"[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_NUMBER: Final = r"[ \t]{0,16}(?:[0-9]{1,6}[ \t:|-]{1,8})?"
+"""What file tools write in front of a line."""
 PRIVATE_KEY: Final = Shape(
     "private key",
-    ("PRIVATE KEY",),
+    # The beginnings of keys without their first line: OpenSSH, PKCS 1, PKCS 8 and SEC 1, whose lengths vary.
+    ("PRIVATE KEY", "b3BlbnNzaC1rZXktdjE", "IBAAKC", "IBADAN", "AgEAMA", "CAQEEI", "CAQAwB", "BAQEFAAS"),
     re.compile(
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-        r"(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+        rf"-----BEGIN {_MARK}(?s:.*?)(?:-----END {_MARK}|\Z)"
+        r"|(?<![A-Za-z0-9+/])(?:b3BlbnNzaC1rZXktdjE|MII[A-Z][A-Za-z0-9+/]{2}IBAAKC"
+        r"|MI[A-Za-z0-9+/]{2,6}(?:IBADAN|AgEAMA)[A-Za-z0-9+/]{1,24}BAQEFAAS"
+        r"|M[A-Z][A-Za-z0-9+/]{1,3}CAQEEI|M[A-Z][A-Za-z0-9+/]{1,3}CAQAwB[A-Za-z0-9+/]{4,12}(?:CIEI|BIGeMI|BG0wa|BHkwd))"
+        r"(?:[A-Za-z0-9+/=]|\\*[nr]|[\r\n]){16,}"
     ),
 )
+_MIXED: Final = r"(?=[A-Za-z_-]{0,60}[0-9])(?=[0-9a-z_-]{0,60}[A-Z])(?=[0-9A-Z_-]{0,60}[a-z])"
+"""Capital and small letters and digits: no name that a person gave."""
 TOKEN: Final = Shape(
     "token",
-    ("sk-", "gh", "glpat-", "xox", "xapp-", "AKIA", "ASIA", "AIza", "hf_", "eyJ", "a33_", "local_", "npm_", "pypi-"),
+    (
+        *("sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "xapp-", "AKIA", "ASIA"),
+        *("AIza", "hf_", "eyJ", "a33_", "local_", "npm_", "pypi-", "SG.", "_live_", "_test_", "_pat_", "_api_"),
+        *("_v1_", "whsec_", "gsk_", "xai-", "nvapi-", "GOCSPX-", "ya29.", "hvs.", "AGE-SECRET-KEY-1", "ATATT3"),
+        *("shpat_", "ntn_"),
+    ),
     re.compile(
         r"(?<![A-Za-z0-9])(?:"
-        r"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and others like them
+        r"sk-(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and others like them
         r"|gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
         r"|xox[a-z]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}"  # Slack
         r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
         r"|AIza[\w-]{30,}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|pypi-AgE[\w-]{30,}"
-        r"|eyJ[\w-]{8,}\.eyJ[\w-]{4,}\.[\w-]{8,}"  # JSON Web Tokens
+        r"|(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}"  # Stripe
+        rf"|[a-z]{{2,12}}_(?:live|test|pat|api|v1)_{_MIXED}[A-Za-z0-9]{{20,}}|[a-z]{{3}}_v1_[0-9a-f]{{64}}"
+        r"|SG\.[\w-]{16,64}\.[\w-]{30,}"  # SendGrid
+        rf"|(?:whsec|gsk|ntn|xai|nvapi|GOCSPX)[_-]{_MIXED}[\w-]{{20,}}|shpat_[0-9a-fA-F]{{32}}"
+        r"|ya29\.[\w-]{20,}|hvs\.[\w-]{24,}|AGE-SECRET-KEY-1[A-Z0-9]{50,}|ATATT3[\w=-]{50,}"
+        r"|(?<![_-])eyJ[\w-]{8,}\.eyJ[\w-]{4,}\.[\w-]{8,}"  # JSON Web Tokens
         r"|a33_[0-9a-f]{12}_[\w-]{8,}|local_[\w-]{43}"  # ours
         r")"
     ),
@@ -52,11 +71,29 @@ SHAPES: Final = (PRIVATE_KEY, TOKEN, PASSWORD)
 _SHORTEST: Final = 12
 """Shorter texts hold none of them."""
 _PLACEHOLDERS: Final = tuple(f"[secret: {shape.name}]" for shape in SHAPES)
+_KEY_LINES: Final = re.compile(
+    rf"(?:{_NUMBER}(?=[0-9A-Z+/]*[a-z])(?=[0-9a-z+/]*[A-Z])(?=[A-Za-z+/]*[0-9])"
+    rf"[A-Za-z0-9+/]{{64}}(?:[A-Za-z0-9+/]{{6}})?[ \t\r]*(?:\n|\Z))+"
+    rf"(?:{_NUMBER}[A-Za-z0-9+/=]{{4,70}})?"
+)
+"""A whole text of lines as private keys have them (64 characters of base64, or 70), whose first line was not read."""
+_KEY_PART: Final = re.compile(rf"{_NUMBER}[A-Za-z0-9+/=]{{4,128}}\s{{0,4}}")
+"""A line of a private key whose first line was not read, or stands in another text."""
+_KEY_END: Final = re.compile(rf"-----END {_MARK}")
+INVISIBLE: Final = re.compile(
+    r"(?:\x1b|\\{1,4}(?:u001b|x1b|033|e(?=\[)))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\^_])?"
+    "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
+    r"|\\{1,4}u(?i:00(?:0[0-8]|ad)|034f|061c|180e|200[b-f]|202[a-e]|206[0-9]|fe0[0-9a-f]|feff)"
+)
+"""What a terminal does not show, as it is or as JSON escapes it: sequences of control, characters without a width."""
+
+_REST: Final = re.compile(rf"(\[secret: token\])(?:(?:{INVISIBLE.pattern})+[\w.-]+)+")
 
 
 def hide_shapes(value: T) -> T:
     """Return a value in which nothing looks like a secret, at any depth; the very same one if nothing did."""
-    return cast("T", _hidden(value))
+    return cast("T", _Walk().hide(value))
 
 
 def placeholder_in(text: str) -> str:
@@ -64,21 +101,81 @@ def placeholder_in(text: str) -> str:
     return next((each for each in _PLACEHOLDERS if each in text), "")
 
 
-def _hidden(value: Any) -> Any:
-    match value:
-        case str():
-            if len(value) >= _SHORTEST:
-                for shape in SHAPES:
-                    for sign in shape.signs:  # not `any`: this is done for every text that a run reads
-                        if sign in value:
-                            value = shape.expression.sub(f"[secret: {shape.name}]", value)
-                            break
-            return value
-        case Mapping():
-            hidden = {_hidden(key): _hidden(item) for key, item in value.items()}
-            return hidden if hidden != value else value
-        case list() | tuple() if not hasattr(value, "_fields"):
-            items = [_hidden(item) for item in value]
-            return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
-        case _:
-            return value
+def without_invisible(text: str) -> str:
+    """Return a text as a terminal shows it; the very same one if all of it is shown."""
+    if text.isprintable() and text.isascii() and "\\" not in text:
+        return text
+    return INVISIBLE.sub("", text)
+
+
+class _Walk:
+    """Goes through a value. The lines of one key may be texts of their own."""
+
+    def __init__(self) -> None:
+        self._in_key = False
+
+    def hide(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self._text(value)
+            case Mapping():
+                hidden = {_hide_pieces(key) if isinstance(key, str) else key: self.hide(i) for key, i in value.items()}
+                return hidden if hidden != value else value
+            case list() | tuple() if not hasattr(value, "_fields"):
+                items = [self.hide(item) for item in value]
+                return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+            case _:
+                return value
+
+    def _text(self, text: str) -> str:
+        if self._in_key:
+            if "-----END" in text:
+                self._in_key = False
+                return _PLACEHOLDERS[0]
+            if len(text) >= _SHORTEST and _KEY_PART.fullmatch(text):
+                return _PLACEHOLDERS[0]
+        hidden = _hide_pieces(text)
+        if hidden is not text and "-----BEGIN" in text and "-----END" not in text:
+            self._in_key = hidden.endswith(_PLACEHOLDERS[0])
+        return hidden
+
+
+def _hide_pieces(text: str) -> str:
+    """Hide secrets, also where a terminal would put together what the text has in pieces."""
+    if len(text) < _SHORTEST:
+        return text
+    hidden = _hide_in(text)
+    shown = without_invisible(hidden)
+    if shown == hidden:
+        return hidden
+    if hidden != text:
+        hidden = _REST.sub(r"\1", hidden)
+        shown = without_invisible(hidden)
+    whole = _hide_in(shown)
+    return hidden if whole == shown else whole  # then the text loses what is not shown
+
+
+def _hide_in(text: str) -> str:
+    for shape in SHAPES:
+        for sign in shape.signs:  # not `any`: this is done for every text that a run reads
+            if sign in text:
+                text = shape.expression.sub(f"[secret: {shape.name}]", text)
+                break
+    if "-----END" in text:
+        text = _hide_ends(text)
+    return _PLACEHOLDERS[0] if len(text) >= 64 and _KEY_LINES.fullmatch(text.strip()) else text
+
+
+def _hide_ends(text: str) -> str:
+    """Hide the ends of keys whose beginnings were not read."""
+    parts, after = [], 0
+    for end in _KEY_END.finditer(text):
+        first = text.rfind("\n", after, end.start()) + 1 or after
+        while first > after:
+            line = text.rfind("\n", after, first - 1) + 1 or after
+            if not _KEY_PART.fullmatch(text, line, first):
+                break
+            first = line
+        parts += [text[after:first], _PLACEHOLDERS[0]]
+        after = end.end()
+    return "".join((*parts, text[after:]))

@@ -24,6 +24,7 @@ _LONG_LINE: Final = 8
 """Of a secret of several lines, each one that is at least so long is a secret, too."""
 _LIVE: Final = re.compile(r"\{secret:")
 _BACKSLASHES: Final = re.compile(r"\\+")
+_GAP: Final = re.compile(r"\s")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9]+")
 
 T = TypeVar("T")
@@ -125,6 +126,9 @@ class KnownSecrets:
     def _arrange(self) -> None:
         # The longest first: one secret, or a line of it, may be the beginning of another.
         self._spellings.sort(key=lambda each: (-each.length, -len(each.pattern), each.pattern))
+        gaps = (each.length for each in self._spellings if _GAP.search(each.pattern))
+        self.longest_with_gaps = 2 * max(gaps, default=0)
+        """Characters of a text that may be a secret's beginning although there is a space behind them."""
 
     def _hidden(self, value: Any) -> Any:
         match value:

@@ -218,3 +218,23 @@ async def test_a_stream_that_nobody_reads_is_closed_after_a_while_whoever_opened
         await until(lambda: not server.live.feeds(), "they are gone", timeout_s=20)
         for connection in deaf:
             connection.close()
+
+
+@pytest.mark.proves("WA-3")
+async def test_a_stream_and_its_live_text_hide_what_looks_like_a_secret_as_the_log_does(tmp_path: Path) -> None:
+    rest = "a1B2" * 9
+    token, hidden = f"ghp_{rest}", "[secret: token]"
+    make = Call("shell", {"command": f"printf '%s_%s\\n' ghp {rest}; python3 -c \"open('gh'+'p_{rest}.txt', 'w')\""})
+    script = Script((Calls((make,), text=f"I know {token} and write it to a file."), DONE))
+    async with served(tmp_path, script) as server:
+        frames = await (await server.open("POST", "/run/stream?deltas=true", body=task())).frames()
+        deltas = [data_of(frame)["text"] for frame in frames if frame.startswith("event: delta\n")]
+        *events, end = [data_of(frame) for frame in frames if not frame.startswith("event: delta\n")]
+        assert events == lines_of(end["payload"]["_meta"])
+        stored = (await server.client.get(f"/runs/{end['run_id']}/events")).text
+    assert "".join(deltas).startswith(f"I know {hidden} and write it to a file.")
+    (result,) = [event["payload"] for event in events if event["kind"] == "tool_result" and event["payload"]["wrote"]]
+    assert result["wrote"] == [f"{hidden}.txt"]
+    assert result["result"]["stdout"] == f"{hidden}\n"
+    for text in (*frames, "".join(deltas), stored):
+        assert token not in text

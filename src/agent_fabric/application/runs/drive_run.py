@@ -20,11 +20,13 @@ from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import Body, Event, RunFailed, RunInterrupted, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.live_text import LiveText
 from agent_fabric.domain.runs.actions import Action, lane_of
 from agent_fabric.domain.runs.decide import decide, given_up
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.secret_shapes import hide_shapes
 from agent_fabric.domain.secrets import KnownSecrets
 from agent_fabric.domain.workflow_events import StepWaited
 from agent_fabric.domain.workflows.actions import StopStep, Wait
@@ -126,6 +128,8 @@ class _Drive:
         self.asks_here = use_case.asks_here
         self.batch: list[Event] = []
         """Recorded, but not durable yet."""
+        self.live: dict[LaneId, LiveText] = {}
+        """Answers that are being written, as far as they are not shown yet."""
         self.children: list[NewRun] = []
         """Runs that come into being with it."""
         self.in_flight = InFlightEffects()
@@ -183,6 +187,8 @@ class _Drive:
         now = self.clock.now()
         if self.secrets:  # it may learn some while the run goes on
             bodies = [self.secrets.hide(body) for body in bodies]
+        if lane is not None and self.live:
+            self._end_live_text(lane)
         for body in bodies:
             event = Event(state.next_seq, now, lane, step, body)
             evolve(state, event)
@@ -417,8 +423,18 @@ class _Drive:
 
     def _delta(self, lane: LaneId, text: str) -> None:
         assert self.sink is not None
-        self.sink.delta(self.held.run_id, lane, text)
+        live = self.live.get(lane)
+        if live is None:
+            live = self.live[lane] = LiveText(self.secrets)
+        if shown := live.add(text):
+            self.sink.delta(self.held.run_id, lane, shown)
+
+    def _end_live_text(self, lane: LaneId) -> None:
+        """Show the rest of an answer that is complete, or was given up."""
+        live = self.live.pop(lane, None)
+        if live is not None and self.sink is not None and (rest := live.end()):
+            self.sink.delta(self.held.run_id, lane, rest)
 
     def _notify(self, text: str) -> None:
         if self.sink is not None:
-            self.sink.notice(self.held.run_id, text)
+            self.sink.notice(self.held.run_id, hide_shapes(self.secrets.hide(text) if self.secrets else text))

@@ -1,6 +1,7 @@
 """One attempt to ask a model, told as events."""
 
 import asyncio
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -132,6 +133,14 @@ class ModelTurn:
 
 def _without_secrets(call: ToolCallRequest) -> ToolCallRequest:
     arguments = hide_shapes(call.arguments)
+    if "\\u" in arguments:  # letters may be escaped, too
+        try:
+            given = json.loads(arguments)
+        except ValueError:
+            given = None  # it is no call either, and refused as such
+        hidden = hide_shapes(given)
+        if hidden is not given:
+            arguments = json.dumps(hidden, ensure_ascii=False)
     return call if arguments == call.arguments else replace(call, arguments=arguments)
 
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
+from agent_fabric.domain.secret_shapes import PRIVATE_KEY, TOKEN
+
 REDACTED: Final = "[redacted]"
 SHORTEST_SECRET: Final = 4
 """Known values shorter than this are no secrets: hiding them would hide half of every line."""
@@ -38,15 +40,25 @@ class _Pattern(NamedTuple):
 
 
 _PATTERNS: Final = (
+    *(_Pattern(tuple(map(str.lower, shape.signs)), shape.expression) for shape in (PRIVATE_KEY, TOKEN)),
     _Pattern(
-        ("-----begin",),
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+        (
+            "sk-",
+            "gh",
+            "github_pat_",
+            "glpat-",
+            "xox",
+            "xapp-",
+            "akia",
+            "asia",
+            "aroa",
+            "aida",
+            "aiza",
+            "hf_",
+            "eyj",
+            "a33_",
+            "local_",
         ),
-    ),
-    _Pattern(
-        ("sk-", "gh", "glpat-", "xox", "xapp-", "akia", "asia", "aroa", "aida", "aiza", "hf_", "eyj", "a33_", "local_"),
         re.compile(
             r"(?<![A-Za-z0-9])(?:"
             r"sk-[A-Za-z0-9_-]{8,}"  # OpenAI, Anthropic and those who follow them

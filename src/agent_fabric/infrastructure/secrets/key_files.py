@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.domain.secret_strength import weakness
 from agent_fabric.infrastructure.private_files import PrivateFile
 
 VARIABLE: Final = "ENCRYPTION_KEY"
@@ -73,6 +74,13 @@ class EnvironmentKeys:
 
     def __init__(self, text: str) -> None:
         self._keys = tuple(_checked(part, VARIABLE) for part in re.split(r"[\s,]+", text) if part)
+        # Only of the one that seals: what a weak one has sealed must stay readable.
+        if self._keys and (weak := weakness(base64.urlsafe_b64decode(self._keys[0]), shortest=_KEY_BYTES)):
+            raise ConfigError(
+                f"The first key in {VARIABLE} {weak}",
+                hint=f"Make one with `{MAKE_ONE}` and put it in front. If the weak one was in use, leave it there "
+                "behind a comma until `fabric secrets rotate` has run in each folder.",
+            )
 
     def stamp(self) -> Stamp:
         return None

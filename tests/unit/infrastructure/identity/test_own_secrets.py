@@ -54,7 +54,19 @@ def test_those_of_the_environment_count_if_they_are_long_enough(tmp_path: Path) 
 
 
 @pytest.mark.proves("WA-8")
-@pytest.mark.parametrize("weak", ["x" * 64, "ab" * 40, "0123456789" * 10, "1" * 63 + "2", "", "a"])
+@pytest.mark.parametrize(
+    "weak",
+    [
+        *("x" * 64, "ab" * 40, "0123456789" * 10, "1" * 63 + "2", "", "a", "0" * 64, "password" * 5 + "1"),
+        *(
+            "changeme" * 5,
+            "changeme" + "0" * 40,
+            "passwordPASSWORDpassword" + "!" * 20,
+            "secret-secret-secret-secret-secret-42",
+        ),
+        *("abcdefghijklmnopqrstuvwxyz0123456789", "zyxwvutsrqponmlkjihgfedcba9876543210", "k3yk3yk3y" * 8 + "-prod"),
+    ],
+)
 def test_what_can_be_guessed_is_refused_however_long_it_is(tmp_path: Path, weak: str) -> None:
     with pytest.raises(ConfigError, match=r"guessed|too short") as raised:
         long_enough(weak, "env:MY_SECRET")
@@ -66,6 +78,7 @@ def test_random_values_of_the_usual_tools_are_never_weak() -> None:
     for _ in range(2_000):
         for value in (secrets.token_hex(16), secrets.token_urlsafe(24), secrets.token_hex(32)):
             assert weakness(value.encode(), shortest=16) == ""
+        assert weakness(secrets.token_bytes(32), shortest=32) == ""
 
 
 def test_who_has_no_home_has_them_in_the_folder(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The keys that seal what we keep."""
 
+import base64
 import os
 import stat
 import subprocess
@@ -53,6 +54,17 @@ def test_what_is_no_key_is_refused_with_how_to_make_one_and_not_repeated(text: s
         open_keyring({"ENCRYPTION_KEY": text})
     assert "urlsafe_b64encode" in caught.value.hint
     assert text not in caught.value.message
+
+
+@pytest.mark.proves("WA-8")
+@pytest.mark.parametrize("key", [bytes(32), bytes(range(32)), b"password" * 4, b"changemechangemechangemechangem1"])
+def test_a_key_that_can_be_guessed_seals_nothing_but_still_opens(key: bytes) -> None:
+    weak = base64.urlsafe_b64encode(key).decode()
+    with pytest.raises(ConfigError, match=r"first key in ENCRYPTION_KEY .*guessed") as caught:
+        open_keyring({"ENCRYPTION_KEY": weak})
+    assert "fabric secrets rotate" in caught.value.hint
+    assert weak not in caught.value.message + caught.value.hint
+    assert open_keyring({"ENCRYPTION_KEY": f"{A},{weak}"}).unseal(Fernet(weak).encrypt(b"x")) == b"x"
 
 
 @pytest.mark.parametrize("text", ["", "  "])
