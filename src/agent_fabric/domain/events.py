@@ -277,6 +277,8 @@ class ToolReturned:
     """Who wrote what came back."""
     origin: str = ""
     """Where it came from, when nobody vouches for it."""
+    from_outside: bool = False
+    """It came from another machine, so the addresses in it are not the model's own."""
     signals: tuple[str, ...] = ()
     """Signs that it tries to give instructions. Recorded, never a defence."""
     private: str = ""

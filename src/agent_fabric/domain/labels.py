@@ -70,20 +70,33 @@ def address_key(url: str) -> str:
     return f"{parts.netloc.lower()}{parts.path or '/'}{query}"
 
 
-def addresses_in(text: str) -> Iterator[str]:
-    """Yield the keys of all addresses with a scheme that stand in a text."""
-    if "://" not in text:
-        return
-    for found in _ADDRESS.finditer(text):
-        yield from _keys(found[0])
+def addresses_in(value: Any) -> Iterator[str]:
+    """Yield the keys of all addresses with a scheme that stand in a text, or in the texts of a JSON value."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text if "://" in text:
+                for found in _ADDRESS.finditer(text):
+                    yield from _keys(found[0])
+            case Mapping() as mapping:
+                waiting.extend(mapping.values())
+            case list() | tuple() as items:
+                waiting.extend(items)
+            case _:
+                pass
+
+
+def addresses_written(text: str) -> Iterator[str]:
+    """Yield the keys of all addresses in what a person or a model wrote, with or without a scheme."""
+    yield from addresses_in(text)
+    for found in _NAMED.finditer(text):
+        yield from _keys(f"https://{found[0]}")
 
 
 def stands_in_task(url: str, task: str) -> bool:
     """Tell whether an address stands verbatim in what the owner wrote, with or without its scheme."""
     key = address_key(url)
-    if any(key == known for known in addresses_in(task)):
-        return True
-    return any(key in _keys(f"https://{found[0]}") for found in _NAMED.finditer(task))
+    return any(key == known for known in addresses_written(task))
 
 
 def values_stand_in(task: str, args: Mapping[str, Any], known: Collection[str]) -> bool:

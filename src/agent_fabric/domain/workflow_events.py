@@ -134,3 +134,5 @@ class ChildFinished:
     """Where text came from that it has read and nobody vouches for: its result may hold some."""
     private: tuple[str, ...] = ()
     """What it has read that the world must not have."""
+    addresses: tuple[str, ...] = ()
+    """Addresses in its result that it has read, or its owner wrote."""

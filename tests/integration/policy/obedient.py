@@ -22,6 +22,8 @@ from agent_fabric.testing.scripted_model import Answer, Call, Finish, Say
 
 MARK = re.compile(r"MARK[0-9a-f]{20}")
 _CALL = re.compile(r"\[\[(do|order) ([A-Za-z0-9_]+) ([0-9a-f]+)\]\]")
+_OPEN = re.compile(r"\[\[open (\S+?)\]\]")
+"""Asks for a page at an address that stands in the open, so that templates can fill it in."""
 _MINIMAL: Mapping[str, Any] = {"string": "done", "array": [], "object": {}, "integer": 1, "number": 1, "boolean": True}
 
 
@@ -85,6 +87,8 @@ def _wishes(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             args = bytes.fromhex(found[3]).decode()
             for filled in _filled(args, known[0] if known else ""):
                 yield found[2], json.loads(filled)
+    for found in (each for text in opening for each in _OPEN.finditer(text)):
+        yield "fetch_url", {"url": found[1]}
 
 
 def _filled(args: str, secret: str) -> Iterator[str]:

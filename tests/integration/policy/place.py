@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,13 @@ class Place:
             workflows = open_workflows(self.folder / ".fabric", read_config({}, overrides=configured).config)
             sound = SoundWorkflow(plain=plain, definition=definition_from(plain), source="")
             task = workflows.task(sound, inputs or {}, project=self.project if here else None)
-            return await outcome_of(fabric, await fabric.execute_task(task))
+            outcome = await outcome_of(fabric, await fabric.execute_task(task))
+            return replace(outcome, cards=list(await fabric.records.approvals.list()))  # also of its steps' runs
+
+    def let_commands_out(self) -> None:
+        """Let commands in a box reach the listener."""
+        self.config["shell"] = {"network": "allowlist"}
+        self.config["egress"] = {"allow_hosts": [self.outside.host]}
 
     def agent(self, name: str, *capabilities: str, user: str = "", outputs: Sequence[str] = ("summary",)) -> None:
         """Define an agent."""
@@ -102,11 +108,13 @@ class Place:
         }
         (folder / f"{name}.json").write_text(json.dumps(plain))
 
-    def workflow(self, name: str, *steps: Mapping[str, Any]) -> None:
+    def workflow(self, name: str, *steps: Mapping[str, Any], inputs: Sequence[str] = ()) -> None:
         """Define a workflow for others to call."""
         folder = self.folder / "workflow-definitions"
         folder.mkdir(exist_ok=True)
-        (folder / f"{name}.json").write_text(json.dumps({"name": name, "version": "1.0.0", "steps": list(steps)}))
+        taken = {each: {"type": "string", "required": True} for each in inputs}
+        plain = {"name": name, "version": "1.0.0", "inputs": taken, "steps": list(steps)}
+        (folder / f"{name}.json").write_text(json.dumps(plain))
 
 
 async def outcome_of(fabric: LocalFabric, result: RunResult) -> Outcome:

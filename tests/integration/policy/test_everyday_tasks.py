@@ -31,6 +31,8 @@ class Everyday:
     calls: Calls
     pack: str = "research"
     here: bool = True
+    earlier: Calls | None = None
+    """What another run did in the same place before."""
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     before: int = 0
     """Questions that 0.5 asked."""
@@ -64,6 +66,10 @@ def ask(server: str, tool: str, **args: Any) -> Call:
 
 def fixed(*calls: Call) -> Calls:
     return lambda _: calls
+
+
+def reported(at: str) -> Sequence[Call]:
+    return search("otters"), fetch(f"{at}/a"), write("report.md", f"They hold hands ({at}/a).")
 
 
 QUOTE = "Otters hold hands while they sleep."
@@ -177,6 +183,24 @@ TASKS: dict[str, Everyday] = {
         calls=fixed(ask("tracker", "issue", number=41), ask("docs", "look", query="install")),
         now=1,
     ),
+    "here: a follow-up run that works on the report": Everyday(
+        task="Shorten report.md.", earlier=reported, calls=fixed(read("report.md"), write("report.md", "They do."))
+    ),
+    "here: a follow-up run that searches for more": Everyday(
+        task="Add to report.md.",
+        earlier=reported,
+        calls=lambda at: (read("report.md"), search("otters"), fetch(f"{at}/b"), write("report.md", "They do.")),
+    ),
+    "here: a follow-up run that opens a link of the report": Everyday(
+        task="Check report.md.", earlier=reported, calls=lambda at: (read("report.md"), fetch(f"{at}/a")), now=1
+    ),
+    "in a workspace of its own: what earlier runs found, then the web": Everyday(
+        task="What do we know?",
+        here=False,
+        pack="enterprise_research",
+        earlier=reported,
+        calls=lambda at: (Call("cross_run_search", {"query": "otters"}), search("otters"), fetch(f"{at}/a")),
+    ),
     "here: documentation looked up in the words of the task": Everyday(
         task="How does one install it?", servers=DOCS, calls=fixed(ask("docs", "look", query="install"), read())
     ),
@@ -224,6 +248,10 @@ async def test_an_everyday_task_finishes_with_no_more_questions_than_the_table_s
     each = TASKS[name]
     async with place(tmp_path) as at:
         prepare(at, each)
+        if each.earlier is not None:
+            model, at.model = at.model, Script(turns=(*each.earlier(at.outside.url("")), DONE, DONE))
+            await at.run("About otters.", here=each.here)
+            at.model = model
         async with at.fabric() as (fabric, configured):
             boxed = fabric.execute_task.sandbox_level != "C"
             need(each.pack != "engineering" or boxed, "needs bubblewrap: without a box commands ask")

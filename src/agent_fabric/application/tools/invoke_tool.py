@@ -350,6 +350,7 @@ class InvokeTool:
             cites=hide_shapes(result.cites),
             trust=spec.trust,
             origin=hide_shapes(_origin(spec, result.exposes, result.origin)),
+            from_outside=not spec.trust.vouched_for and (not spec.server or bool(spec.sends_to)),
             private=result.private or _private(spec, boxed=boxed),
             signals=tuple(sorted({*await self._signs_in(words_in(output)), *await self._signs_in(result.unread)})),
             duration_s=duration_s,

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -13,6 +13,7 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body, Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.state import RunState, result_of
 from agent_fabric.domain.runs.task import Parent, RunResult, RunStatus, Task, root_of
 from agent_fabric.domain.secrets import defused
@@ -74,6 +75,8 @@ class ChildRuns:
                 f"Workflows call each other {MAX_LEVELS} deep", hint="Does one of them call itself? Break the circle."
             )
         task = self.task_for(action.kind, action.name, action.inputs, state.task, action.state)
+        given = task.prompt if task.workflow is None else task.workflow.inputs
+        parent = replace(parent, addresses=addresses_handed_on(state, given))
         task = task.below(parent, state.task, workspace=state.workspace)
         return NewRun(
             run_id=run_id,
@@ -89,7 +92,7 @@ class ChildRuns:
         try:
             taken = await self.take(run_id, by=by, new=not action.begun)
             if isinstance(taken, RunResult):
-                return (_finished(action.step.id, taken),)
+                return await self.outcome(run_id, action.step.id)
             await self.drive(taken)
         except RunHeld:  # a server has been faster; the end of the child is told in the inbox
             return (StepWaited(step_id=action.step.id, attempt=action.started.attempt),)
@@ -97,15 +100,15 @@ class ChildRuns:
             return (_failed(action.step.id, run_id, problem),)
         result = result_of(taken.state)
         if result.status.settled:
-            return (_finished(action.step.id, result),)
+            return (_finished(action.step.id, taken.state),)
         return (
             StepWaited(step_id=action.step.id, attempt=action.started.attempt, approvals=tuple(result.waiting_for)),
         )
 
     async def outcome(self, run_id: RunId, step_id: str) -> Sequence[Body]:
         """Return how a child ended that another process drove; nothing if it has not ended."""
-        result = result_of(await fold_log(run_id, await self.runs.read(run_id)))
-        return (_finished(step_id, result),) if result.status.settled else ()
+        state = await fold_log(run_id, await self.runs.read(run_id))
+        return (_finished(step_id, state),) if state.status.settled else ()
 
     async def end(self, run_id: RunId, *, by: str, reason: str) -> None:
         """End a child that is no longer needed."""
@@ -117,7 +120,8 @@ def _level(task: Task) -> int:
     return task.parent.level if task.parent is not None else 0
 
 
-def _finished(step_id: str, result: RunResult) -> ChildFinished:
+def _finished(step_id: str, state: RunState) -> ChildFinished:
+    result = result_of(state)
     failed = result.status is not RunStatus.COMPLETED
     return ChildFinished(
         step_id=step_id,
@@ -131,6 +135,7 @@ def _finished(step_id: str, result: RunResult) -> ChildFinished:
         cost=result.cost,
         untrusted=result.untrusted,
         private=result.private,
+        addresses=addresses_handed_on(state, result.payload),
     )
 
 

@@ -8,6 +8,7 @@ from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import RunSettled
 from agent_fabric.domain.events import Body, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
+from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.task import FrozenWorkflow, Task
 from agent_fabric.domain.secrets import defused
 from agent_fabric.domain.workflows.definition import definition_from
@@ -70,7 +71,11 @@ class ForkWorkflow:
             task,
             workspace="" if own else created.workspace,
             workflow=replace(
-                frozen, forked_from=run_id, untrusted=tuple(state.untrusted), private=tuple(state.private)
+                frozen,
+                forked_from=run_id,
+                untrusted=tuple(state.untrusted),
+                private=tuple(state.private),
+                addresses=addresses_handed_on(state, (frozen.inputs, [body.outputs for _, body in kept])),
             ),
             parent=None,
         )

@@ -41,6 +41,7 @@ from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.runs.labelling import (
     begin_labels,
+    note_addresses,
     note_call,
     note_exposed,
     note_private,
@@ -192,7 +193,8 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
             note_call(state, body.rule)
         case ToolReturned() | ToolErred() as body:
             state.seconds += body.duration_s
-            note_result(state, body)
+            step = workflow.steps.get(event.lane) if event.lane is not None else None
+            note_result(state, body, step.began_with if step is not None else {})
         case ChildFinished() as body:
             state.prompt_tokens += body.prompt_tokens
             state.completion_tokens += body.completion_tokens
@@ -200,6 +202,7 @@ def _evolve_workflow(state: RunState, workflow: "WorkflowState", event: Event) -
                 state.cost = (state.cost or 0.0) + body.cost
             note_exposed(state, body.untrusted)
             note_private(state, body.private)
+            note_addresses(state, body.addresses)
         case ApprovalDecided() as body:
             asked = next((each for each in workflow.asked if each.approval_id == body.approval_id), None)
             if asked is not None:
@@ -398,7 +401,7 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
         lane.wrote.update(body.wrote)
     if body.cites:
         state.cited_in_files.update(body.cites)
-    note_result(state, body)
+    note_result(state, body, lane.began_with)
     _answer_call(lane, body.call_id, shown_result(body), body.repeated)
 
 
@@ -412,7 +415,7 @@ def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
     lane.idle_finishes += body.error_type == NO_WORK_DONE
     if body.proposal:
         lane.proposals.append(body.proposal)
-    note_result(state, body)
+    note_result(state, body, lane.began_with)
     # A call in doubt has not finished, so making it again is no repeat.
     forget = body.error_type == IN_DOUBT
     _answer_call(lane, body.call_id, shown_error(body), repeated=False, forget=forget)

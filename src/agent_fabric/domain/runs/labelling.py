@@ -6,7 +6,15 @@ from itertools import islice
 from typing import Any
 
 from agent_fabric.domain.events import RunCreated, ToolErred, ToolReturned
-from agent_fabric.domain.labels import DESCRIPTIONS, MAX_ADDRESSES, WORKSPACE_FILES, Flow, address_key, addresses_in
+from agent_fabric.domain.labels import (
+    DESCRIPTIONS,
+    MAX_ADDRESSES,
+    WORKSPACE_FILES,
+    Flow,
+    address_key,
+    addresses_in,
+    addresses_written,
+)
 from agent_fabric.domain.policy.rule_names import ADDRESS_READ, SEARCHED
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools import ToolSpec
@@ -21,28 +29,31 @@ def begin_labels(state: RunState, body: RunCreated) -> None:
     if body.started_by:  # what that run had read may stand in the task
         note_exposed(state, (f"run {body.started_by}",))
         note_private(state, (f"run {body.started_by}",))
-        _note_addresses(state, body.prompt)
     if parent is not None:
         note_exposed(state, parent.untrusted)
         note_private(state, parent.private)
-        if parent.untrusted:  # so its task may quote strangers
-            _note_addresses(state, body.prompt)
+        note_addresses(state, parent.addresses)
     if frozen is not None:
         note_exposed(state, frozen.untrusted)
         note_private(state, frozen.private)
-        if frozen.untrusted:
-            _note_addresses(state, frozen.inputs)
+        note_addresses(state, frozen.addresses)
+        if frozen.untrusted and frozen.forked_from is None:  # from a webhook
+            note_addresses(state, addresses_in(frozen.inputs))
 
 
-def note_result(state: RunState, body: ToolReturned | ToolErred) -> None:
-    """Label a run with what a call gave back."""
+def note_result(state: RunState, body: ToolReturned | ToolErred, args: Mapping[str, Any]) -> None:
+    """Label a run with what a call with these arguments gave back."""
     if body.private:
         note_private(state, (body.private,))
     if not body.origin:
         return
-    signals, text = (body.signals, body.result) if isinstance(body, ToolReturned) else ((), body.error_message)
+    signals = body.signals if isinstance(body, ToolReturned) else ()
     note_exposed(state, (f"{body.origin} (signs of instructions: {', '.join(signals)})" if signals else body.origin,))
-    _note_addresses(state, text)
+    if isinstance(body, ToolReturned) and body.from_outside:
+        # A search tells its query, a form what was typed: an answer may repeat what the model wrote.
+        written = set(addresses_written(json.dumps(args, ensure_ascii=False, default=str)))
+        state.composed.update(written - state.addresses)
+        note_addresses(state, addresses_in(body.result))
 
 
 def note_tools(state: RunState, tools: Iterable[ToolSpec]) -> None:
@@ -67,6 +78,18 @@ def note_private(state: RunState, sources: Iterable[str]) -> None:
     state.private.extend(source for source in dict.fromkeys(sources) if source not in state.private)
 
 
+def note_addresses(state: RunState, addresses: Iterable[str]) -> None:
+    """Remember addresses that stood in what came from outside, but for those that the model wrote itself."""
+    new = (each for each in addresses if each not in state.composed and each not in state.addresses)
+    state.addresses.update(islice(new, max(0, MAX_ADDRESSES - len(state.addresses))))
+
+
+def addresses_handed_on(state: RunState, value: Any) -> tuple[str, ...]:
+    """Return the addresses in what a run hands on that it has read, or that its owner wrote: no model composed them."""
+    found = set(addresses_in(value))
+    return tuple(sorted(found & {*state.addresses, *addresses_written(_words_of_owner(state))})) if found else ()
+
+
 def flow_of(state: RunState) -> Flow:
     """Return what a run has read and sent, for the judgement of a call."""
     if not (state.untrusted and state.private):
@@ -84,21 +107,12 @@ def flow_of(state: RunState) -> Flow:
 
 def _words_of_owner(state: RunState) -> str:
     task = state.task
-    if task is None or task.started_by or (task.parent is not None and task.parent.untrusted):
+    if task is None or task.started_by:
         return ""
-    if task.workflow is None:
-        return task.prompt
-    inputs = {} if task.workflow.untrusted else task.workflow.inputs
-    return json.dumps([task.workflow.definition, inputs], ensure_ascii=False, default=str)
-
-
-def _note_addresses(state: RunState, value: Any) -> None:
-    waiting = [value]
-    while waiting and len(state.addresses) < MAX_ADDRESSES:
-        each = waiting.pop()
-        if isinstance(each, str):
-            state.addresses.update(islice(addresses_in(each), MAX_ADDRESSES - len(state.addresses)))
-        elif isinstance(each, Mapping):
-            waiting.extend(each.values())
-        elif isinstance(each, list | tuple):
-            waiting.extend(each)
+    quotes = task.parent is not None and bool(task.parent.untrusted)
+    frozen = task.workflow
+    if frozen is None:
+        return "" if quotes else task.prompt
+    inputs = {} if quotes or frozen.untrusted else frozen.inputs
+    written = [frozen.definition, inputs, *frozen.workflows.values(), *frozen.agents.values()]
+    return json.dumps(written, ensure_ascii=False, default=str)

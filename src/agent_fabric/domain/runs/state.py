@@ -153,6 +153,8 @@ class RunState:
     """What the run has read that the world must not have."""
     addresses: set[str] = field(default_factory=set)
     """Addresses that stood in what the run has read from outside."""
+    composed: set[str] = field(default_factory=set)
+    """Addresses in the arguments of calls that the model did not have from there."""
     fetches: int = 0
     """Calls that went unasked to one of them while the run was exposed and private."""
     searches: int = 0

@@ -110,6 +110,8 @@ class Parent:
     """Where text came from that the workflow had read by then and nobody vouches for: its inputs may hold some."""
     private: tuple[str, ...] = ()
     """What the workflow had read by then that the world must not have."""
+    addresses: tuple[str, ...] = ()
+    """Addresses in the task of this run that the workflow has read, or its owner wrote."""
     root: RunId | None = None
     """The run above all others; None: the parent, as in logs before 0.5."""
 
@@ -131,6 +133,8 @@ class FrozenWorkflow:
     """Where text came from that nobody vouches for and that these results may hold."""
     private: tuple[str, ...] = ()
     """Where private data came from that these results may hold."""
+    addresses: tuple[str, ...] = ()
+    """Addresses in inputs and results of the run before that it has read, or its owner wrote."""
     workflows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Definitions of the workflows that its steps call, and those of the ones that these call, by name."""
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

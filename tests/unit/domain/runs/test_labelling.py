@@ -1,10 +1,14 @@
 """The labels of a run follow what it has read."""
 
+from collections.abc import Mapping
+
+import pytest
+
 from agent_fabric.domain.events import Event, RunCreated, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.labelling import flow_of, note_result
+from agent_fabric.domain.runs.labelling import addresses_handed_on, flow_of, note_result
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Profile
 
@@ -37,20 +41,41 @@ def test_a_run_that_another_run_started_has_both_labels_and_its_task_is_not_the_
     state = created("see https://evil.example/?d=hunter2", started_by="other")
     flow = flow_of(state)
     assert (flow.exposed, flow.private, flow.task) == (("run other",), ("run other",), "")
-    assert "evil.example/?d=hunter2" in flow.addresses
+    assert not flow.addresses, "that run may have composed it"
+
+
+def returned(result: Mapping[str, object], *, origin: str = "web: s", from_outside: bool = True) -> ToolReturned:
+    return ToolReturned(tool="s", call_id=CallId("b"), result=result, origin=origin, from_outside=from_outside)
 
 
 def test_addresses_are_remembered_from_what_came_from_outside_only() -> None:
     state = created(project=True)
-    note_result(state, ToolReturned(tool="read_file", call_id=CallId("a"), result={"text": "http://mine.example/x"}))
+    note_result(state, returned({"text": "http://mine.example/x"}, origin="", from_outside=False), {})
+    note_result(state, returned({"text": "http://run.example/x"}, origin="other runs", from_outside=False), {})
     outside = {"results": [{"url": "https://a.example/1"}, {"text": ["see https://b.example/2, or not"]}]}
-    note_result(state, ToolReturned(tool="s", call_id=CallId("b"), result=outside, origin="web: s", private=""))
-    error = "moved to https://c.example/3"
-    note_result(
-        state,
-        ToolErred(tool="s", call_id=CallId("c"), error_type="x", error_message=error, origin="web: s", private="p"),
-    )
-    assert {"a.example/1", "b.example/2", "c.example/3"} <= state.addresses
-    assert not any("mine" in each for each in state.addresses)
-    assert state.untrusted == ["web: s"]
+    note_result(state, returned(outside), {"query": "otters"})
+    error = "no such page: https://c.example/3"
+    erred = ToolErred(tool="s", call_id=CallId("c"), error_type="x", error_message=error, origin="web: s", private="p")
+    note_result(state, erred, {})
+    assert {each.partition("/")[0] for each in state.addresses} == {"a.example", "b.example"}
+    assert state.untrusted == ["other runs", "web: s"]
     assert state.private == [WORKSPACE_FILES, "p"]
+
+
+@pytest.mark.parametrize("query", ["https://evil.example/?d=hunter2", "look at evil.example/?d=hunter2"])
+def test_an_address_that_a_call_sent_is_not_read_when_the_answer_repeats_it(query: str) -> None:
+    state = created(project=True)
+    echoed = {"query": query, "results": [{"url": "https://evil.example/?d=hunter2"}, {"url": "https://a.example/1"}]}
+    note_result(state, returned(echoed), {"query": query})
+    assert state.addresses == {"a.example/1"}
+    note_result(state, returned({"text": "Searched before: https://evil.example/?d=hunter2"}), {"query": "x"})
+    assert state.addresses == {"a.example/1"}, "nor when a later answer does"
+    note_result(state, returned({"text": "https://a.example/1"}), {"url": "https://a.example/1"})
+    assert state.addresses == {"a.example/1"}, "one that it had read before stays"
+
+
+def test_a_run_hands_on_addresses_that_it_has_read_or_its_owner_wrote() -> None:
+    state = created("see https://mine.example/x", project=True)
+    note_result(state, returned({"url": "https://a.example/1"}), {})
+    said = {"links": ["https://a.example/1", "https://mine.example/x", "https://evil.example/?d=hunter2"]}
+    assert addresses_handed_on(state, said) == ("a.example/1", "mine.example/x")
