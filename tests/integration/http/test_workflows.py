@@ -2,12 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_fabric.application.ports.runs import RunReader
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.http.views import look_at, standing_of
 from e2e.workflows.test_workflows import ASKS, CALLS, FAILS, GREET, META, WAITS
 from integration.http.served import PATIENCE_S, Served, served
 
@@ -227,3 +233,39 @@ async def test_a_step_starts_after_its_own_dependencies_and_only_parallel_mode_h
             assert at["slow"]["ts"] - started["ts"] >= 0.3
     assert seen == {"free": True, "barrier": False}
     assert given[0] == given[1]
+
+
+@dataclass
+class EndsMeanwhile:
+    """RunReader of a run that ends between a look at its log and one at its status."""
+
+    inner: RunReader
+    end: Callable[[], Awaitable[object]]
+    ended: bool = False
+
+    async def status(self, run_id: RunId) -> RunStatus:
+        if not self.ended:
+            self.ended = True
+            await self.end()
+        return await self.inner.status(run_id)
+
+    async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
+        return await self.inner.page(run_id, after=after, limit=limit, whole=whole)
+
+    async def newest(self, run_id: RunId) -> Event:
+        return await self.inner.newest(run_id)
+
+
+async def test_the_status_of_a_run_and_its_results_belong_together_while_it_ends(tmp_path: Path) -> None:
+    define(tmp_path, WAITS)
+    async with served(tmp_path) as server:
+        run_id = (await server.client.post(f"{BASE}/waits/execute", json={})).json()["run_id"]
+
+        async def end() -> None:
+            await server.client.post(f"{BASE}/runs/{run_id}/signal", json={"name": "deployed", "data": {"version": 1}})
+            await until_settled(server, run_id)
+
+        fabric = replace(server.fabric, reader=EndsMeanwhile(server.fabric.reader, end))
+        standing = await standing_of(fabric, RunId(run_id))
+        assert standing.status is standing.state.status is RunStatus.COMPLETED
+        assert (await look_at(fabric, RunId(run_id))).result.status is RunStatus.COMPLETED

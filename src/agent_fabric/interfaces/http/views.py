@@ -1,7 +1,7 @@
 """Runs as HTTP shows them: the command line's result, and where a run stands at this moment."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
@@ -27,16 +27,23 @@ class RunView:
     """How many there are."""
 
 
+class Standing(NamedTuple):
+    """A run as its log and its row tell it at one moment."""
+
+    state: RunState
+    status: RunStatus
+    created_at: float
+    updated_at: float
+
+
 async def look_at(fabric: ServerFabric, run_id: RunId) -> RunView:
     """Sum a run up, whoever drives it.
 
     Raises:
         RunNotFound: there is no such run.
     """
-    state, created_at, updated_at = await _fold(fabric, run_id)
-    result = result_of(state)
-    if not state.status.settled:
-        result = replace(result, status=await status_of(fabric, run_id))
+    state, status, created_at, updated_at = await standing_of(fabric, run_id)
+    result = replace(result_of(state), status=status)
     assert state.task is not None  # a run is created together with its first event
     return RunView(result, state.task.prompt, created_at, updated_at, state.task, state.next_seq)
 
@@ -59,6 +66,24 @@ async def _fold(fabric: ServerFabric, run_id: RunId) -> tuple[RunState, float, f
         for event in events:
             evolve(state, event)
     return state, created_at, updated_at
+
+
+async def standing_of(fabric: ServerFabric, run_id: RunId) -> Standing:
+    """Return where a run stands and the status that belongs to it, whoever drives it.
+
+    Raises:
+        RunNotFound: there is no such run.
+    """
+    standing = await _look(fabric, run_id)
+    if standing.status.settled and not standing.state.status.settled:  # it has ended since its log was read
+        standing = await _look(fabric, run_id)
+    return standing
+
+
+async def _look(fabric: ServerFabric, run_id: RunId) -> Standing:
+    state, created_at, updated_at = await _fold(fabric, run_id)
+    status = state.status if state.status.settled else await status_of(fabric, run_id)
+    return Standing(state, status, created_at, updated_at)
 
 
 async def status_of(fabric: ServerFabric, run_id: RunId) -> RunStatus:

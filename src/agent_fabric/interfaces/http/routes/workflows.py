@@ -28,7 +28,7 @@ from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.routes.runs import Flag, RunIdPath, SeenBy
 from agent_fabric.interfaces.http.schemas import CancelRequest
 from agent_fabric.interfaces.http.starting import begun, resumed
-from agent_fabric.interfaces.http.views import state_of, status_of
+from agent_fabric.interfaces.http.views import standing_of, state_of, status_of
 from agent_fabric.interfaces.http.workflow_schemas import (
     SignalRequest,
     WorkflowInputs,
@@ -215,7 +215,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
                 "A run keeps the inputs that it began with", hint="With `current`, `inputs` are those new in the file."
             )
         found = await fabric.find(run_id, by=who_asks(request))
-        state = await _workflow_state(fabric, found)
+        state = _require_workflow(await state_of(fabric, found))
         with about(found):
             anew = wish.from_step is not None or wish.current
             if not anew and state.status is RunStatus.COMPLETED:
@@ -249,16 +249,15 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         """End a workflow and the runs that work for it. One that has ended stays as it is."""
         wish = await body_of(request, CancelRequest, absent=CancelRequest())
         found = await fabric.find(run_id, by=who_asks(request))
-        await _workflow_state(fabric, found)
+        _require_workflow(await state_of(fabric, found))
         with about(found):
             await fabric.cancel_run(found, by=who_asks(request).name, reason=wish.reason)
         return await _standing(fabric, found)
 
 
-async def _workflow_state(fabric: ServerFabric, run_id: RunId) -> RunState:
-    state = await state_of(fabric, run_id)
+def _require_workflow(state: RunState) -> RunState:
     if state.workflow is None:
-        raise RunNotFound(f"Run {run_id} is not a workflow", hint=f"See it under /runs/{run_id}.")
+        raise RunNotFound(f"Run {state.run_id} is not a workflow", hint=f"See it under /runs/{state.run_id}.")
     return state
 
 
@@ -273,9 +272,9 @@ async def _outcome(fabric: ServerFabric, drive: Drive, task: Task | None) -> Res
 
 async def _standing(fabric: ServerFabric, run_id: RunId, status: int | None = None) -> Response:
     """Answer with how a run stands."""
-    state = await _workflow_state(fabric, run_id)
-    standing = state.status if state.status.settled else await status_of(fabric, run_id)
-    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=standing)
+    standing = await standing_of(fabric, run_id)
+    state = _require_workflow(standing.state)
+    shown = await workflow_object(partial(state_of, fabric), state, fabric.run_dir(run_id), status=standing.status)
     return _answer(shown, status)
 
 
