@@ -7,6 +7,7 @@
 import asyncio
 import importlib
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -114,8 +115,10 @@ def error_classes() -> list[type[FabricError]]:
     while waiting:
         each = waiting.pop()
         waiting += each.__subclasses__()
-        if each.__module__.startswith("agent_fabric.") and "code" in vars(each):
-            found.setdefault(each.code, each)
+        # Only what a module has under this name: tests make classes of their own, and some import modules anew.
+        there = vars(sys.modules[each.__module__]).get(each.__name__) is each
+        if there and each.__module__.startswith("agent_fabric.") and "code" in vars(each):
+            found[each.code] = each
     return [found[code] for code in sorted(found)]
 
 

@@ -19,7 +19,7 @@ from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.locks import LockedRoute
 from agent_fabric.testing.scripted_model import Call, Script
-from integration.http.served import DONE, SCRIPT, Served, bearer, served
+from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 from integration.http.test_mcp_door import called, connected, refused
 
 ASKING = Script(
@@ -53,7 +53,9 @@ class Team:
         return {"run_id": self.run_id, "approval_id": self.approval_id, "response_id": f"resp_{self.run_id}"}[name]
 
     async def ask(self, headers: Mapping[str, str], method: str, path: str, **more: Any) -> httpx2.Response:
-        async with httpx2.AsyncClient(base_url=self.server.client.base_url, headers=dict(headers)) as client:
+        async with httpx2.AsyncClient(
+            base_url=self.server.client.base_url, headers=dict(headers), timeout=PATIENCE_S
+        ) as client:
             return await client.request(method, path, **more)
 
 
