@@ -8,6 +8,7 @@ from agent_fabric.domain.commands.deferred_code import runs_later
 from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Invocation, UnparsableCommand
 from agent_fabric.domain.commands.option_programs import OptionProgram, option_programs
+from agent_fabric.domain.commands.shell_escapes import shell_lines, with_pipes
 from agent_fabric.domain.commands.shells import (
     alias_command,
     eval_command,
@@ -27,7 +28,7 @@ def started_by(text: str) -> tuple[Invocation, ...]:
     Raises:
         UnparsableCommand: as for `parse_command`, also for the text inside a wrapper.
     """
-    found = (inner for invocation in parse_command(text) for inner in unwrap(invocation))
+    found = (inner for invocation in with_pipes(parse_command(text)) for inner in unwrap(invocation))
     return tuple(each for invocation in found for each in (invocation, *script_of(invocation)))
 
 
@@ -59,7 +60,8 @@ def wrapped(invocation: Invocation) -> tuple[Invocation, ...]:
         return only_at_run_time(late)
     see_through = _SEE_THROUGH.get(invocation.name)
     inner = see_through(invocation) if see_through else ()
-    return (*inner, *(command for held in option_programs(invocation) for command in _held(invocation, held)))
+    held = (*option_programs(invocation), *map(OptionProgram, shell_lines(invocation)))
+    return (*inner, *(command for each in held for command in _held(invocation, each)))
 
 
 def _held(invocation: Invocation, held: OptionProgram) -> tuple[Invocation, ...]:
@@ -212,6 +214,12 @@ def _find(invocation: Invocation) -> tuple[Invocation, ...]:
     return tuple(marked(found, {"{}"}))
 
 
+def _debugged(invocation: Invocation) -> tuple[Invocation, ...]:
+    """`gdb --args x …`: the program that is debugged."""
+    start = next((at + 1 for at, word in enumerate(invocation.words) if word in {"--args", "-args", "--"}), 0)
+    return (part(invocation, start, len(invocation.words), nested=True),) if start else ()
+
+
 def _opaque_starter(invocation: Invocation) -> tuple[Invocation, ...]:
     """Start others in ways of their own."""
     return only_at_run_time(f"what {invocation.name} runs") if len(invocation.words) > 1 else ()
@@ -277,6 +285,14 @@ _SEE_THROUGH: dict[str, Callable[[Invocation], tuple[Invocation, ...]]] = {
     "strace": _Wrapper(valued=_options("-e -o -p -s -u -E -a -b -I -O -S -P -X"), opaque=_options("-p")),
     "ltrace": _Wrapper(valued=_options("-e -o -p -s -u -a -n -x -l -A -D -F"), opaque=_options("-p")),
     "busybox": _Wrapper(),
+    "valgrind": _Wrapper(),
+    "ccache": _Wrapper(valued=_options("-d -F -M -o -x -X --config-path --dir --max-files --max-size --set-config")),
+    "sccache": _Wrapper(),
+    "fakeroot": _Wrapper(valued=_options("-l -s -i -b --lib --faked")),
+    "catchsegv": _Wrapper(),
+    "cross-env": _Wrapper(assigns=True),
+    "gdb": _debugged,
+    "lldb": _debugged,
     "flock": flock,
     "script": _opaque_starter,
     "watch": _opaque_starter,

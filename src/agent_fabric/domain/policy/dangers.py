@@ -1,6 +1,5 @@
 """What is never a good idea, and what hides another program in an option."""
 
-import re
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
@@ -11,20 +10,14 @@ from agent_fabric.domain.policy.subcommands import VALUED, operands
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _WIPERS = names("blkdiscard cfdisk fdisk gdisk lvremove mke2fs mkswap parted pvremove sfdisk sgdisk vgremove wipefs")
 _STOPPERS = names("halt poweroff reboot shutdown")
-_TO_LAST = names("cp install ln mv rsync")
-_COPIERS = _TO_LAST | names("shred tee truncate")
-_DISK = re.compile(r"/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|rdisk|mapper/|dm-|md)\S*")
 
 
 def catastrophe(invocation: Invocation) -> str:
     """Say why a command must never run, whoever asks for it; empty if there is no such reason."""
     name, words = invocation.name, invocation.words
     for redirect in invocation.redirects:
-        if redirect.operator.startswith((">", "&>", "<>")):
-            if _DISK.fullmatch(redirect.target):
-                return f"it overwrites the disk {redirect.target}"
-            if redirect.target == "/proc/sysrq-trigger":
-                return "it stops the machine"
+        if redirect.writes_file and redirect.target == "/proc/sysrq-trigger":
+            return "it stops the machine"
     if name in _WIPERS or fnmatchcase(name, "mkfs*"):
         return "it destroys what is on a disk"
     if (
@@ -33,10 +26,6 @@ def catastrophe(invocation: Invocation) -> str:
         or (name in {"init", "telinit"} and words[1:2] in {("0",), ("6",)})
     ):
         return "it stops the machine"
-    if name == "dd" and any(word.startswith("of=") and _DISK.fullmatch(word[3:]) for word in words):
-        return "it overwrites a disk"
-    if name in _COPIERS and any(_DISK.fullmatch(word) for word in words[1:][-1 if name in _TO_LAST else 0 :]):
-        return "it overwrites a disk"
     return ""
 
 

@@ -77,18 +77,15 @@ def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterato
         if place == removal.place and removal.vital:
             reason = f"{subject!r} is never run: it would {removal.verb} everything in {shown!r}."
             yield Ruling(Verdict.BLOCK, reason, "catastrophe", subject)
-        elif profile is Profile.OPEN:
-            continue
         elif profile is Profile.WORKSPACE and removal.outside and place.startswith(("/", "~", "..")):
             if not place.startswith("/tmp/"):  # noqa: S108 - anybody's
                 reason = f"{subject!r} would remove {shown!r}, which is not in the workspace. Use paths inside of it."
                 yield Ruling(Verdict.BLOCK, reason, "removes_outside", subject)
         elif removal.unclear:
-            reason = (
-                f"What {subject!r} removes is only known at run time: {_AGREE}. Name it, or begin it with a folder."
-            )
+            unknown = f"What {subject!r} would {removal.verb} is only known at run time"
+            reason = f"{unknown}: {_AGREE}. Name it, or begin it with a folder."
             yield Ruling(Verdict.ASK, reason, "unclear_removal", subject)
-        elif removal._replace(place=place).takes_git:
+        elif profile is not Profile.OPEN and removal._replace(place=place).takes_git:
             reason = (
                 f"{subject!r} would {removal.verb} the repository's own folder, which undo cannot restore: {_AGREE}."
             )

@@ -5,19 +5,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise, product
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from agent_fabric.domain.commands.invocation import Invocation
+from agent_fabric.domain.commands.invocation import Connector, Invocation
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.policy.globs import plain_path
+from agent_fabric.domain.commands.variables import assigned
+from agent_fabric.domain.policy.inline_code import GIT, removed_by_code, removes, vital_in
+from agent_fabric.domain.policy.parameters import apply_form, parameter_in, pieces_of, split_words
+from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined, may_be_device, names_device
 from agent_fabric.domain.protected import GIT_FOLDER
 
-UNKNOWN: Final = "\0"
-"""Stands for a piece of a path that is only known at run time."""
-_VITAL = names(
-    "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /sbin /srv /sys /usr /usr/bin /usr/lib /usr/local /var "
-    "/Applications /Library /System /Users /home/* /Users/* ~"
-)
 _RECURSIVE = re.compile(r"--recursive|--no-preserve-root|-[A-Za-z]*[rR][A-Za-z]*")
 _TREES = names("rimraf srm trash")
 _FIND_STARTS = names("-L -P -H -O0 -O1 -O2 -O3 --")
@@ -27,23 +24,11 @@ _NAMES_FILES = names(
     "sort uniq wc sleep"
 )
 """Programs that name files of the folder they work in, or nothing; what they say is no path of the system."""
-_EXPANSION = re.compile(
-    r"\$\{(?P<braced>\w+|[@*#])(?:\[[@*]\])?(?P<how>:?[-=?+])?(?P<other>[^{}]*)\}|\$(?P<plain>\w+|[@*#])"
-    r"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
-)
+_REMOTE = re.compile(r"[^/$`]*:")
+_LISTS_FILES = names("-l -L --files --files-with-matches --files-without-match -rl -lr -rL")
+_GIT_SAYS = names("archive blame cat-file config for-each-ref grep log notes show var")
+"""Actions of git that say what is in files, settings or commits."""
 _LOOP = re.compile(r"\bfor\s+(?P<name>\w+)\s+in\s+(?P<list>[^;\n]*)")
-_TOKENS = re.compile(r"""(?<![\w}])[{]?([^\s'"`;&|()<>,=\[\]{}]+)""")
-_AFTER_VALUE = re.compile(r"""(\$\w+|\}|\))["']/""")
-"""In `"$x"/` the slash is no word of its own."""
-_GIT = re.compile(r"(?:[\w./-]*/)?\.git(?:/.*)?", re.IGNORECASE)
-_CODE = re.compile(
-    r"rmtree|removedirs|remove_tree|rimraf|rmSync|rmdirSync|FileUtils\.(?:rm|remove)|unlink"
-    r"|\brm[\s'\x22,]+-\w*[rR]|\.delete\(|fs\.rm\b"
-)
-"""How programs in other languages remove a tree, or start what does."""
-_INTERPRETERS = re.compile(
-    r"(?:python|pypy)[0-9.]*|perl|ruby|node|deno|bun|php|lua|[gmn]?awk|sed|g?make|Rscript|tclsh|osascript"
-)
 
 
 class Removal(NamedTuple):
@@ -61,13 +46,15 @@ class Removal(NamedTuple):
 
     @property
     def vital(self) -> bool:
-        """The system or a home folder would be lost."""
-        return self.tree and is_vital(self.place.replace(UNKNOWN, ""))
+        """The system, a home folder or a disk would be lost; what is only known at run time is the worst it can be."""
+        if self.verb == "overwrite":
+            return is_disk(self.place)
+        return self.tree and any(is_vital(self.place.replace(UNKNOWN, anything)) for anything in ("", "*"))
 
     @property
     def unclear(self) -> bool:
         """It may be anything."""
-        return self.tree and self.place.startswith(UNKNOWN)
+        return may_be_device(self.place) if self.verb == "overwrite" else self.tree and self.place.startswith(UNKNOWN)
 
     @property
     def takes_git(self) -> bool:
@@ -79,30 +66,9 @@ class Removal(NamedTuple):
         return everything or any(part.startswith(".") and fnmatchcase(GIT_FOLDER, part) for part in parts)
 
 
-def is_vital(path: str) -> bool:
-    """Tell whether a path, perhaps with patterns, is a folder without which nothing works."""
-    path = re.sub(r"^(?:~[\w-]*|\$HOME(?!\w))", "~", path)
-    if not path.startswith(("/", "~")):
-        return False
-    path = _plain(path)
-    while path.endswith(("/*", "/.*", "/**", "/?*", "/.[!.]*")):
-        path = path.rpartition("/")[0] or "/"
-    if path.startswith("~"):
-        return path.strip("/*.") == "~" or (path.startswith("~/..") and "/" not in path[5:])
-    return any(
-        fnmatchcase(vital, path) or fnmatchcase(path, vital) for vital in _VITAL if vital.count("/") == path.count("/")
-    )
-
-
 def names_catastrophe(text: str) -> bool:
     """Tell whether a text that is not understood names both a removal of trees and a vital place."""
-    return bool(_CODE.search(text) and any(map(is_vital, _vital_in(text))))
-
-
-def _vital_in(text: str) -> tuple[str, ...]:
-    """Return the words of a text that are vital places, or the repository's own folder."""
-    tokens = _TOKENS.findall(_AFTER_VALUE.sub(r"\1/", text.replace("${HOME}", "$HOME")))
-    return tuple(sorted({token for token in tokens if is_vital(token) or _GIT.fullmatch(token)}))
+    return bool(removes(text) and any(map(is_vital, vital_in(text))))
 
 
 MAX_VALUES = 64
@@ -137,11 +103,14 @@ class _Line:
 
     def __post_init__(self) -> None:
         for loop in _LOOP.finditer(self.text):
-            self._learn(loop["name"], tuple(loop["list"].split()))
+            self._learn(loop["name"], tuple(split_words(loop["list"])))
 
     def removed_by(self, invocation: Invocation) -> Iterator[Removal]:
-        for name, value in invocation.assignments:
-            self._learn(name, tuple(value.strip("()").split()) if value.startswith("(") else (value,))
+        for name, value in assigned(invocation):
+            if value:
+                self._learn(
+                    name, tuple(split_words(value[1:].removesuffix(")"))) if value.startswith("(") else (value,)
+                )
         words, name = invocation.words, invocation.name
         if name == "set" and "--" in words:
             given = words[words.index("--") + 1 :]
@@ -151,20 +120,20 @@ class _Line:
             self._enter(invocation)
             return
         folders = self.folders
-        chosen = [at for at, word in enumerate(words[:-1]) if word in {"-C", "--chdir", "--directory"}]
-        if chosen and name in {"env", "git", "sudo", "tar"}:
-            folders = tuple(self._places(invocation, chosen[0] + 1))
+        if name in {"env", "git", "sudo", "tar"} and (chosen := list(self._chosen_folders(invocation))):
+            folders = tuple(chosen)
             if name in {"env", "sudo"}:
                 self.folders = folders  # for the command that it starts, which comes next
         for target in self._targets(invocation):
             for folder in folders:
                 for word in target.words:
-                    place = _joined(folder, self._through_link(word))
+                    place = joined(folder, self._through_link(word))
                     yield target.removal._replace(place=place, shown=target.removal.shown or word)
-        if invocation.dynamic and (_CODE.search(self.text) or re.search(r"\brm\b", self.text)):
-            yield from (Removal(place, place) for place in _vital_in(self.text))
-        if _INTERPRETERS.fullmatch(name):
-            yield from self._removed_by_code(invocation)
+        if invocation.dynamic and (removes(self.text) or re.search(r"\brm\b", self.text)):
+            yield from (Removal(place, place) for place in vital_in(self.text))
+        for code in removed_by_code(invocation, self.text, self.found):
+            removal = _OVERWRITTEN if code.disk else Removal("", "")
+            yield removal._replace(place=code.place, shown=code.shown)
 
     def _through_link(self, word: str) -> str:
         """Return where a path leads through a link that the line makes: `ln -s / x; rm -rf x/`."""
@@ -185,77 +154,101 @@ class _Line:
         # What stands in a subshell or a condition may hold for what follows, or not.
         self.folders = tuple(dict.fromkeys((*self.folders, *entered) if invocation.nested else entered))
 
+    def _chosen_folders(self, invocation: Invocation) -> Iterator[str]:
+        """Yield where an option makes a program work: `-C x`, `-Cx`, `-xzC x`, `--directory=x`."""
+        for at, word in enumerate(invocation.words[1:], start=1):
+            match = _FOLDER_OPTION.fullmatch(word)
+            if match is not None and match["value"]:
+                yield from self._joined_to_folders(self._expand(match["value"], unknown=at in invocation.unknown))
+            elif match is not None and at + 1 < len(invocation.words):
+                yield from self._places(invocation, at + 1)
+
     def _places(self, invocation: Invocation, at: int) -> Iterator[str]:
+        yield from self._joined_to_folders(self._expanded(invocation, at))
+
+    def _joined_to_folders(self, words: Sequence[str]) -> Iterator[str]:
         for folder in self.folders:
-            for word in self._expanded(invocation, at):
-                yield UNKNOWN if word in {"-", "+1", "-1"} else _joined(folder, word)
+            for word in words:
+                yield UNKNOWN if word in {"-", "+1", "-1"} else joined(folder, word)
 
     def _expanded(self, invocation: Invocation, at: int) -> list[str]:
-        word = invocation.words[at]
-        if at not in invocation.unknown:
+        return self._expand(invocation.words[at], unknown=at in invocation.unknown)
+
+    def _expand(self, word: str, *, unknown: bool) -> list[str]:
+        if not unknown:
             return [word]
         if word == "{}":
             return self._what_find_finds()
-        variants = _with_braces(word.replace("${HOME}", "$HOME"))
+        variants = _with_braces(word)
         return _bounded([each for variant in variants[: MAX_VALUES + 1] for each in self._substituted(variant)])
 
     def _substituted(self, word: str, depth: int = 0) -> list[str]:
         self.expansions += 1
         if self.expansions > MAX_EXPANSIONS:
             return [UNKNOWN]  # variables that hold each other many times over: nobody writes that by hand
-        pieces: list[tuple[str, ...]] = []
-        end = 0
-        for match in _EXPANSION.finditer(word):
-            pieces += [(word[end : match.start()],), self._value(match, depth)]
-            end = match.end()
-        pieces.append((word[end:],))
-        found = ["".join(parts) for parts in islice(product(*pieces), MAX_VALUES + 1)]
+        parts: list[tuple[str, ...]] = []
+        for piece in pieces_of(word):
+            parts += [(piece.literal,), *((self._value(piece.expansion, depth),) if piece.expansion else ())]
+        found = ["".join(each) for each in islice(product(*parts), MAX_VALUES + 1)]
         return _bounded(found) if all(len(each) <= MAX_WORD_CHARS for each in found) else [UNKNOWN]
 
-    def _value(self, match: re.Match[str], depth: int) -> tuple[str, ...]:
-        name = match["braced"] or match["plain"] or ""
-        if name == "HOME":
-            return ("~",)
-        if name == "PWD" or match[0] in {"$(pwd)", "`pwd`"}:
-            return self.folders
-        if match[0].startswith("$(git rev-parse --show-toplevel"):
-            return (".",)
-        if match[0].startswith(("$(mktemp", "`mktemp")) or name == "TMPDIR":
+    def _value(self, expansion: str, depth: int) -> tuple[str, ...]:
+        if expansion.startswith(("$(mktemp", "`mktemp")):
             return ("/tmp/made",)  # noqa: S108 - a folder of the command's own
-        if match[0].startswith(("$(", "`")):
+        if expansion in {"$(pwd)", "`pwd`"}:
+            return self.folders
+        if expansion.startswith("$(git rev-parse --show-toplevel"):
+            return (".",)
+        if expansion.startswith(("$(", "`")):
             return self._from_others()
-        found = [
-            each
-            for value in self.values.get(name, ())
-            for each in (self._substituted(value, depth + 1) if depth < 3 else [UNKNOWN])
-        ]
-        if match["how"] in {":-", "-", ":=", "="}:
-            found += self._substituted(match["other"].strip("'\""), depth + 1)
-        if match["how"] in {":+", "+"}:
-            found = [match["other"].strip("'\""), ""]
-        if match["how"] in {":?", "?"} and not found:
+        parameter = parameter_in(expansion)
+        if parameter is None:
             return (UNKNOWN,)
-        return tuple(_bounded(found)) or self._from_others(unset=name not in self._read())
+        found = self._held(parameter.name, depth)
+        if parameter.indirect:
+            found = [each for name in found for each in (self._held(name, depth) if name.isidentifier() else [UNKNOWN])]
+        how = re.match(r":?[-=?+]", parameter.rest)
+        other = parameter.rest[how.end() :].strip("'\"") if how else ""
+        match how[0].lstrip(":") if how else "":
+            case "-" | "=":
+                found += self._substituted(other, depth + 1)
+            case "+":
+                found = [*self._substituted(other, depth + 1), ""]
+            case "?":
+                found = found or [UNKNOWN]
+            case _ if parameter.rest:
+                found = [apply_form(each, parameter.rest, every=parameter.every) for each in found]
+            case _:
+                pass
+        return tuple(_bounded(found)) or self._from_others(unset=parameter.name not in self._read())
+
+    def _held(self, name: str, depth: int) -> list[str]:
+        """Return what a variable may hold."""
+        match name:
+            case "HOME":
+                return ["~"]
+            case "PWD":
+                return list(self.folders)
+            case "TMPDIR":
+                return ["/tmp/made"]  # noqa: S108 - a folder of the command's own
+            case _:
+                values = self.values.get(name, ())
+                return [each for value in values for each in self._nested(value, depth)]
+
+    def _nested(self, value: str, depth: int) -> list[str]:
+        return self._substituted(value, depth + 1) if depth < 3 else [UNKNOWN]
 
     def _read(self) -> set[str]:
         return {word for each in self.found if each.name == "read" for word in each.words[1:] if word.isidentifier()}
 
     def _from_others(self, *, unset: bool = False) -> tuple[str, ...]:
         """Return what other commands of the line may name: files of this folder, or anything."""
-        if vital := _vital_in(self.text):
+        if vital := vital_in(self.text):
             return vital
-        if unset or not all(self._names_files_here(each) for each in self.found if each.words):
+        piped = any(each.connector is Connector.PIPE for each in self.found)
+        if unset or not all(_names_files_here(each, piped=piped) for each in self.found):
             return (UNKNOWN,)
         return ("named",)
-
-    def _names_files_here(self, invocation: Invocation) -> bool:
-        if any(redirect.operator == "<" for redirect in invocation.redirects):
-            return False
-        if invocation.name in {"sort", "uniq", "grep", "rg"} and len(invocation.words) > 3:
-            return False
-        return invocation.name in _NAMES_FILES and not any(
-            word.startswith(("/", "~", "$")) or ".." in word.split("/") for word in invocation.words[1:]
-        )
 
     def _what_find_finds(self) -> list[str]:
         roots = [
@@ -266,7 +259,7 @@ class _Line:
             for place in self._expanded(each, at)
         ]
         # Below a root, not the root itself: `find . -name build -exec rm -rf {} +`.
-        named = GIT_FOLDER if any(_GIT.fullmatch(word) for each in self.found for word in each.words) else "named"
+        named = GIT_FOLDER if any(GIT.fullmatch(word) for each in self.found for word in each.words) else "named"
         return [f"{root}/{named}" for root in roots] if roots else list(self._from_others())
 
     # ── programs ──
@@ -297,7 +290,7 @@ class _Line:
                         if everything
                         else _Target(
                             [
-                                word if is_vital(_joined(f, word)) else f"{word}/named"
+                                word if is_vital(joined(f, word)) else f"{word}/named"
                                 for word in target.words
                                 for f in self.folders
                             ],
@@ -305,7 +298,9 @@ class _Line:
                         )
                     )
             case "rsync" if any(word.startswith("--del") for word in words):
-                yield from self._each(invocation, [at for at in operands[-1:] if ":" not in words[at]], Removal("", ""))
+                yield from self._each(
+                    invocation, [at for at in operands[-1:] if not _REMOTE.match(words[at])], Removal("", "")
+                )
             case "git" if "clean" in words and not recursive:
                 yield _Target(["named"], Removal("", "git clean"))
             case "git" if _LOSES_HISTORY.search(" ".join(words)):
@@ -316,6 +311,9 @@ class _Line:
                 word.startswith("--remove-") or word in {"-m", "-rm", "-mr"} for word in words
             ):
                 yield from self._each(invocation, operands, Removal("", "", outside=False))
+            case "tar" if any(word.startswith("--recursive-u") for word in words):
+                # What the archive holds is removed first, wherever it is.
+                yield _Target(["."], Removal("", "--recursive-unlink", outside=False))
             case _ if name in _TREES:
                 yield from self._each(invocation, operands, Removal("", ""))
             case _ if invocation.dynamic and recursive:
@@ -323,34 +321,39 @@ class _Line:
                 yield from self._each(invocation, operands, Removal("", "", outside=False))
             case _:
                 pass
-        if name in _WRITERS:
-            written = operands if name in {"tee", "truncate"} else operands[-1:]
-            yield from self._each(invocation, written, _OVERWRITTEN)
-        for redirect in invocation.redirects:
-            if redirect.operator.startswith((">", "&>", "<>")) and not redirect.unknown:
-                yield _Target([redirect.target], _OVERWRITTEN._replace(shown=redirect.target))
+        yield from self._written(invocation, operands)
+
+    def _written(self, invocation: Invocation, operands: Sequence[int]) -> "Iterator[_Target]":
+        """Yield the files that a command overwrites."""
+        words, name = invocation.words, invocation.name
+        places = operands if name in _WRITE_ALL else operands[-1:] if name in _WRITE_LAST else []
+        written = [(words[at], at in invocation.unknown) for at in places]
+        for at, word in enumerate(words[1:], start=1):
+            match = _OUTPUT.fullmatch(word)
+            if match is not None and match["value"]:
+                written.append((match["value"], at in invocation.unknown))
+            elif match is not None and at + 1 < len(words) and not word.endswith("="):
+                written.append((words[at + 1], at + 1 in invocation.unknown))
+        written += [(each.target, each.unknown) for each in invocation.redirects if each.writes_file]
+        copies = any(word.startswith("of=") for word in words)
+        for word, unknown in written:
+            found = self._expand(word, unknown=unknown)
+            if not copies and not names_device(self.text):
+                # Only known at run time: an everyday file, unless the line is about devices.
+                found = [each for each in found if not each.startswith(UNKNOWN)]
+            yield _Target(found, _OVERWRITTEN._replace(shown=word))
 
     def _each(self, invocation: Invocation, places: Sequence[int], removal: Removal) -> "Iterator[_Target]":
         for at in places:
             yield _Target(self._expanded(invocation, at), removal._replace(shown=invocation.words[at]))
 
-    def _removed_by_code(self, invocation: Invocation) -> Iterator[Removal]:
-        """Yield the vital places in a program that stands in the command line and removes trees."""
-        texts = [
-            *invocation.words[1:],
-            *(each.target for each in invocation.redirects if each.operator.startswith("<<")),
-        ]
-        code = "\n".join(texts)
-        if not _CODE.search(code):
-            return
-        for token in (each.strip("\\,:") for each in _TOKENS.findall(code)):
-            if is_vital(token) or _GIT.fullmatch(token):
-                yield Removal(_joined(".", token), token)
-        if "expanduser" in code or "Path.home()" in code or "homedir()" in code:
-            yield Removal("~", "the home folder")
 
-
-_WRITERS = names("cp install ln mv tee truncate")
+_WRITE_ALL = names("shred sponge tee truncate")
+_WRITE_LAST = names("cp ddrescue install ln mv qemu-img rsync")
+_OUTPUT = re.compile(r"(?:of=|-[oO]|--out(?:put(?:-document|-file)?)?(?:=|$))(?P<value>.*)", re.DOTALL)
+_FOLDER_OPTION = re.compile(r"(?:--(?:chdir|dir|directory)(?:=|$)|-[A-Za-z]*C)(?P<value>.*)", re.DOTALL)
+_ARGUMENT_FILE = re.compile(r"-[0rtpxo]*a.*|--a.*", re.DOTALL)
+"""With it, xargs reads a file that nothing is known of."""
 _OVERWRITTEN = Removal("", "", tree=False, verb="overwrite", outside=False)
 _LOSES_HISTORY = re.compile(
     r"\b(?:gc .*--prune|reflog (?:expire|delete)|filter-branch|filter-repo)|git (?:\S+ )*prune\b"
@@ -381,6 +384,32 @@ def _removes(words: Sequence[str]) -> bool:
     )
 
 
+def _names_files_here(invocation: Invocation, *, piped: bool) -> bool:
+    """Tell whether what a command says, if anything, are names of files in the folder that it works in."""
+    if any(redirect.operator.startswith("<") for redirect in invocation.redirects):
+        return False
+    name, words = invocation.name, invocation.words[1:]
+    said = [word for word in words if not word.startswith("-")]
+    match name:
+        case "" | "rm":
+            return True
+        case "read" | "xargs" if not piped or (name == "xargs" and any(map(_ARGUMENT_FILE.fullmatch, words))):
+            return False
+        case "sort" | "uniq" if said:
+            return False
+        case "grep" | "rg" if not _LISTS_FILES.intersection(words) and (len(said) > 1 or name == "rg"):
+            return False
+        case "git" if _GIT_SAYS.intersection(said):
+            return False
+        case "echo" | "printf" | "find" if any("\\" in word for word in words):
+            return False
+        case _:
+            pieces = [piece for word in words for piece in word.split()]
+            return name in _NAMES_FILES and not any(
+                piece.startswith(("/", "~", "$")) or ".." in piece.split("/") for piece in pieces
+            )
+
+
 def _with_braces(word: str) -> list[str]:
     """Return the words that `{a,b}` stands for."""
     match = re.search(r"(?<!\$)\{([^{}]*,[^{}]*)\}", word)
@@ -391,22 +420,3 @@ def _with_braces(word: str) -> list[str]:
         for part in match[1].split(",")
         for each in _with_braces(word[: match.start()] + part + word[match.end() :])
     ][:64]
-
-
-def _joined(folder: str, word: str) -> str:
-    """Return where a path leads from a folder."""
-    if word.startswith(("/", "~", UNKNOWN)):
-        return _plain(word)
-    return _plain(f"{folder}/{word}") if folder != "." else _plain(word)
-
-
-def _plain(path: str) -> str:
-    if path.startswith(UNKNOWN) and len(path) > 1 and is_vital(path[1:]):
-        return UNKNOWN
-    if path.startswith("~"):
-        home, _, rest = path.partition("/")
-        rest = plain_path(rest)
-        return f"{home}/{rest}" if rest else home
-    plain = plain_path(path)
-    # `/..` is `/`.
-    return re.sub(r"^(?:/\.\.)+(?=/|$)", "", plain) or "/" if path.startswith("/") else plain or "."

@@ -45,7 +45,7 @@ MAX_SHOWN = 50
 _WITHOUT_RULE = {
     Profile.WORKSPACE: "Where no rule fits: {programs} programs run without a question in a box; what leaves it asks.",
     Profile.NODE: "Where no rule fits: what surely only reads runs without a question; everything else asks.",
-    Profile.OPEN: "Where no rule fits: everything runs without a question, except catastrophes.",
+    Profile.OPEN: "Where no rule fits: everything runs, except catastrophes; what may be one asks.",
 }
 _FACTS = frozenset({"id", "verdict", "reason", "origin"})
 """What a rule has beside its conditions."""
