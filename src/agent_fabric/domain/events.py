@@ -15,7 +15,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec, Trust
 from agent_fabric.domain.workflow_events import (
@@ -77,6 +77,8 @@ class RunCreated:
     """Where text came from that it begins with and nobody vouches for."""
     conversation: str = ""
     """The conversation that it belongs to, as whoever leads it calls it."""
+    quotes: Quoted | None = None
+    """What the prompt quotes of earlier answers; None: nothing."""
     policy_profile: str = ""
 
     @property
@@ -100,6 +102,7 @@ class RunCreated:
             visibility=self.visibility,
             started_by=self.started_by,
             conversation=self.conversation,
+            quotes=self.quotes,
             encrypted=self.encrypted,
         )
 

@@ -146,5 +146,6 @@ class ExecuteTask:
                 project=bool(task.workspace) if task.parent is None else WORKSPACE_FILES in task.parent.private,
                 untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
                 conversation=task.conversation,
+                quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )

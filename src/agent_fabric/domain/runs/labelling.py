@@ -22,23 +22,20 @@ from agent_fabric.domain.tools import ToolSpec
 
 def begin_labels(state: RunState, body: RunCreated) -> None:
     """Label a run with what it begins with."""
-    parent, frozen = body.parent, body.workflow
+    parent, frozen, quotes = body.parent, body.workflow, body.quotes
     note_exposed(state, body.untrusted)
     if body.project:
         note_private(state, (WORKSPACE_FILES,))
     if body.started_by:  # what that run had read may stand in the task
         note_exposed(state, (f"run {body.started_by}",))
         note_private(state, (f"run {body.started_by}",))
-    if parent is not None:
-        note_exposed(state, parent.untrusted)
-        note_private(state, parent.private)
-        note_addresses(state, parent.addresses)
-    if frozen is not None:
-        note_exposed(state, frozen.untrusted)
-        note_private(state, frozen.private)
-        note_addresses(state, frozen.addresses)
-        if frozen.untrusted and frozen.forked_from is None:  # from a webhook
-            note_addresses(state, addresses_in(frozen.inputs))
+    for handed_on in (parent, frozen, quotes):
+        if handed_on is not None:
+            note_exposed(state, handed_on.untrusted)
+            note_private(state, handed_on.private)
+            note_addresses(state, handed_on.addresses)
+    if frozen is not None and frozen.untrusted and frozen.forked_from is None:  # from a webhook
+        note_addresses(state, addresses_in(frozen.inputs))
 
 
 def note_result(state: RunState, body: ToolReturned | ToolErred, args: Mapping[str, Any]) -> None:
@@ -112,7 +109,7 @@ def _words_of_owner(state: RunState) -> str:
     quotes = task.parent is not None and bool(task.parent.untrusted)
     frozen = task.workflow
     if frozen is None:
-        return "" if quotes else task.prompt
+        return "" if quotes else task.prompt if task.quotes is None else task.quotes.own_words
     inputs = {} if quotes or frozen.untrusted else frozen.inputs
     written = [frozen.definition, inputs, *frozen.workflows.values(), *frozen.agents.values()]
     return json.dumps(written, ensure_ascii=False, default=str)

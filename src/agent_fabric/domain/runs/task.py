@@ -117,6 +117,20 @@ class Parent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """What a task quotes of the conversation that it continues."""
+
+    own_words: str
+    """What the owner wrote, the task included."""
+    untrusted: tuple[str, ...] = ()
+    """Where text came from that the earlier answers may hold and nobody vouches for."""
+    private: tuple[str, ...] = ()
+    """What the runs that gave them had read that the world must not have."""
+    addresses: tuple[str, ...] = ()
+    """Addresses in them that no model composed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenWorkflow:
     """The definition of a workflow as its run froze it; later changes of the file have no effect."""
 
@@ -173,6 +187,8 @@ class Task:
     """The run that asked for it, through a tool or a command; empty: no run did."""
     conversation: str = ""
     """The conversation that it goes on with, as whoever leads it calls it."""
+    quotes: Quoted | None = None
+    """What the prompt quotes of it; None: nothing."""
 
     encrypted: bool = False
     """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""

@@ -29,6 +29,7 @@ from agent_fabric.interfaces.http.openai.answers import told
 from agent_fabric.interfaces.http.openai.conversation import Asked, Turn, turns_of
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
+from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.starting import begun, resumed
 from agent_fabric.interfaces.http.views import RunView, look_at
 
@@ -67,6 +68,8 @@ class Messages:
         skill = sending.skill or (CHOOSES if before is None else model_of(before.task))
         asked = Asked(text, () if before is None else await self._said(before))
         task = await self.models.task(skill, asked, principal)
+        if before is not None:
+            task = await with_quotes(task, asked, self.fabric, before=before.result.run_id, said=asked.background)
         secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
         task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
         started = await begun(self.fabric, request, task)

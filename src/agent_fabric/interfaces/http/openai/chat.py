@@ -16,11 +16,12 @@ from agent_fabric.interfaces.http.bodies import body_of
 from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import needs, who_asks
-from agent_fabric.interfaces.http.openai.answers import Told, chat_usage, told
+from agent_fabric.interfaces.http.openai.answers import Told, chat_usage
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs
 from agent_fabric.interfaces.http.openai.models import Models
+from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
 from agent_fabric.interfaces.http.openai.stream import AnswerStream, pieces
 from agent_fabric.interfaces.http.openapi import takes
@@ -45,14 +46,16 @@ def add_chat(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models,
         A pack needs the scope `runs`, an agent or a workflow the scope `workflows`.
         """
         wish = await body_of(request, ChatRequest)
-        task = await models.task(wish.model, wish.asked, who_asks(request))
+        by = who_asks(request)
+        task = await models.task(wish.model, wish.asked, by)
+        task = await with_quotes(task, wish.asked, fabric, answers=jobs.answers, whose=by.id)
         job = await jobs.begin(request, wish.model, task)
         if wish.stream:
             return AnswerStream(job, live, ChatVoice(job, wish.options.with_progress(x_fabric_progress)))
         result = await job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return failed_run(result)
-        return json_answer(_completion(job, await told(fabric, result)), 200, {RUN_ID_HEADER: result.run_id})
+        return json_answer(_completion(job, await job.told(result)), 200, {RUN_ID_HEADER: result.run_id})
 
 
 def _completion(job: Job, told: Told) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
+from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.quotes import KnownAnswers
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.starting import begun, existing
 
@@ -39,6 +41,8 @@ class Job:
     """Somebody else asked for it: it is not tried again."""
     on_begun: Callable[[RunId], None] = lambda _: None
     """Learns of each attempt."""
+    on_told: Callable[[Told], None] = lambda _: None
+    """Learns of the answer."""
 
     @property
     def run_id(self) -> RunId:
@@ -78,6 +82,12 @@ class Job:
     async def _outcome(self) -> RunResult:
         return await awaited(self.started) if isinstance(self.started, Drive) else self.started
 
+    async def told(self, result: RunResult) -> Told:
+        """Return what came of it as an answer, and remember whose answer that is."""
+        answer = await told(self.fabric, result)
+        self.on_told(answer)
+        return answer
+
 
 class Jobs:
     """Makes runs of requests.
@@ -90,6 +100,7 @@ class Jobs:
     def __init__(self, fabric: ServerFabric) -> None:
         self._fabric = fabric
         self._newest: OrderedDict[bytes, RunId] = OrderedDict()
+        self.answers = KnownAnswers()
 
     async def begin(self, request: Request, model: str, task: Task) -> Job:
         """Make a run of a task.
@@ -97,14 +108,19 @@ class Jobs:
         Raises:
             TooManyRequests, ServerBusy, ServerStopping, StoreUnavailable: there is no run.
         """
-        whose = f"{who_asks(request).id}\n{request.url.path}\n".encode()
+        caller = who_asks(request).id
+
+        def remember(answer: Told) -> None:
+            self.answers.remember(caller, answer.text, answer.result.run_id)
+
+        whose = f"{caller}\n{request.url.path}\n".encode()
         key = hashlib.sha256(whose + await request.body()).digest()
         if request.headers.get(SENT_AGAIN, "0") != "0" and key in self._newest:
             found = await existing(self._fabric, self._newest[key])
             if found is not None:
-                return Job(self._fabric, request, model, task, found, is_followed=True)
+                return Job(self._fabric, request, model, task, found, is_followed=True, on_told=remember)
         started = await begun(self._fabric, request, task)
-        job = Job(self._fabric, request, model, task, started, on_begun=partial(self._remember, key))
+        job = Job(self._fabric, request, model, task, started, on_begun=partial(self._remember, key), on_told=remember)
         self._remember(key, job.run_id)
         return job
 

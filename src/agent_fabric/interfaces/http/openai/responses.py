@@ -24,6 +24,7 @@ from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Prog
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
+from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.response_objects import PREFIX, ResponseState, message_object, response_object
 from agent_fabric.interfaces.http.openai.response_schemas import ResponseObject, ResponseRequest
 from agent_fabric.interfaces.http.openai.schemas import StreamOptions
@@ -98,7 +99,10 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         wish = await body_of(request, ResponseRequest)
         before = await _before(fabric, wish.previous_response_id, who_asks(request))
         said = [] if before is None else await _said(fabric, before)
-        task = await models.task(wish.model, wish.asked(said), who_asks(request))
+        by, asked = who_asks(request), wish.asked(said)
+        task = await models.task(wish.model, asked, by)
+        run_before = None if before is None else before.result.run_id
+        task = await with_quotes(task, asked, fabric, before=run_before, said=said, answers=jobs.answers, whose=by.id)
         if before is not None and before.task.encrypted:  # it quotes what was said there
             task = replace(task, encrypted=True)
         job = await jobs.begin(request, wish.model, task)
@@ -111,7 +115,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         result = await job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return failed_run(result)
-        return _answer(begun.become(await told(fabric, result)))
+        return _answer(begun.become(await job.told(result)))
 
 
 async def _find(fabric: ServerFabric, response_id: str, by: Principal) -> RunId:

@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.errors import AboutRun, InternalError, ProblemAnswer, failed_run, problem
 from agent_fabric.interfaces.http.live import LiveRuns
-from agent_fabric.interfaces.http.openai.answers import Told, told
+from agent_fabric.interfaces.http.openai.answers import Told
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER
 from agent_fabric.interfaces.http.openai.job import Job
 from agent_fabric.interfaces.http.openai.progress import progress_in
@@ -110,7 +110,7 @@ class AnswerStream(Response):
         result = await self._job.result()
         if result.status in (RunStatus.FAILED, RunStatus.CANCELLED):
             return self._voice.failure(failed_run(result).problem)
-        return self._voice.ending(await told(self._job.fabric, result))
+        return self._voice.ending(await self._job.told(result))
 
     def _problem_of(self, error: Exception) -> ProblemAnswer:
         known = error.problem if isinstance(error, AboutRun) else error
