@@ -44,6 +44,8 @@ class Flow:
     """Calls that went unasked to one of `addresses`, while both labels held."""
     searches: int = 0
     """Searches that went unasked while both labels held."""
+    task_calls: int = 0
+    """Calls with addresses or arguments of the task that went unasked while both labels held."""
 
     @property
     def results(self) -> Sequence[str]:

@@ -74,7 +74,9 @@ class WebConfig(Settings):
     `10.1.2.3` or a network such as `10.0.0.0/8`. All other private addresses are refused."""
     exposed_fetches: int = Field(default=20, ge=0, le=1_000)
     """How many addresses that it found on pages and in search results a run may open without a question, once it has
-    read both untrusted text and private data. Addresses in the task do not count."""
+    read both untrusted text and private data. Addresses in the task count for `exposed_task_calls`."""
+    exposed_task_calls: int = Field(default=40, ge=0, le=1_000)
+    """How many calls such a run may make without a question with addresses and arguments that stand in the task."""
     exposed_searches: int = Field(default=20, ge=0, le=1_000)
     """How many searches such a run may make without a question."""
     exposed_query_chars: int = Field(default=200, ge=0, le=1_000)

@@ -1,8 +1,9 @@
 """What may leave the machine unasked: the one rule over the two labels of `labels`.
 
 While a run is exposed and private, an outgoing call goes unasked only if it cannot carry data: its address stood
-verbatim in the task, or in what was read (a bounded number of times), or its arguments stood in the task. Everything
-that the model composed asks. What a call would *do* outside asks as soon as the run is exposed.
+verbatim in the task or in what was read, or its arguments stood in the task; each a bounded number of times, since
+choosing among them can spell. Everything that the model composed asks. What a call would *do* outside asks as soon as
+the run is exposed.
 """
 
 import re
@@ -15,7 +16,7 @@ from agent_fabric.domain.policy.globs import domain_fits
 from agent_fabric.domain.policy.hosts import host_of
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.parts import Part
-from agent_fabric.domain.policy.rule_names import ADDRESS_READ, SEARCHED
+from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.tools import SEARCH_ENGINE, Effect
 
@@ -81,7 +82,8 @@ def _rule_on_data(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Rul
         return _rule_on_search(call, part, limits)
     if call.sends_to:
         if call.effect is Effect.READS and call.from_task:
-            return Ruling(Verdict.ALLOW, "Its arguments stand in the task.", "arguments_in_task", part.subject)
+            allowed = Ruling(Verdict.ALLOW, "Its arguments stand in the task.", ARGUMENTS_IN_TASK, part.subject)
+            return _within_task_calls(allowed, call, part, limits)
         return _asking(part, f"{part.subject!r} would send what the model wrote to {call.sends_to}. {_read(call)}")
     if call.urls and not call.sends:
         return _rule_on_addresses(call, part, limits)
@@ -100,13 +102,16 @@ def _rule_on_search(call: ProposedCall, part: Part, limits: OutgoingLimits) -> R
 
 
 def _rule_on_addresses(call: ProposedCall, part: Part, limits: OutgoingLimits) -> Ruling:
-    flow, chosen = call.flow, False
+    flow, chosen, kept = call.flow, False, True
     for url in call.urls:
         key = address_key(url)
         if "#" in url and not call.reads_once and url not in flow.task:
             said = "has a part after # that the model wrote, which scripts of the page can read"
             return _asking(part, f"{part.subject!r} {said}. {_read(call)}")
-        if (stands_in_task(url, flow.task) and call.only_address) or (call.reads_once and key in flow.fetched):
+        if call.reads_once and key in flow.fetched:
+            continue
+        kept = False
+        if stands_in_task(url, flow.task) and call.only_address:
             continue
         if key not in flow.addresses or not call.only_address:
             said = "has an address that the model composed" if call.only_address else "carries more than an address"
@@ -117,7 +122,18 @@ def _rule_on_addresses(call: ProposedCall, part: Part, limits: OutgoingLimits) -
         chosen = True
     if chosen:
         return Ruling(Verdict.ALLOW, "Its address stood in what the run has read.", ADDRESS_READ, part.subject)
-    return Ruling(Verdict.ALLOW, "Its address stands in the task.", "address_in_task", part.subject)
+    if kept:
+        return Ruling(Verdict.ALLOW, "The page was kept: nothing is sent.", "page_kept", part.subject)
+    allowed = Ruling(Verdict.ALLOW, "Its address stands in the task.", ADDRESS_IN_TASK, part.subject)
+    return _within_task_calls(allowed, call, part, limits)
+
+
+def _within_task_calls(allowed: Ruling, call: ProposedCall, part: Part, limits: OutgoingLimits) -> Ruling:
+    """Allow a call that the task names, a bounded number of times: repetition and order can spell."""
+    if call.flow.task_calls < limits.task_calls:
+        return allowed
+    used = f"{part.subject!r} comes after {limits.task_calls} calls with addresses and arguments of the task"
+    return _asking(part, f"{used}, as many as web.exposed_task_calls allows. {_read(call)}")
 
 
 def _asking(part: Part, reason: str, rule: str = "private_data") -> Ruling:

@@ -4,5 +4,9 @@ from typing import Final
 
 ADDRESS_READ: Final = "address_read"
 """A call went to an address that stood in what the run had read, while it was exposed and private."""
+ADDRESS_IN_TASK: Final = "address_in_task"
+"""A call went to an address that stands in the task, while it was."""
+ARGUMENTS_IN_TASK: Final = "arguments_in_task"
+"""A call with arguments that stand in the task went to a tool server, while it was."""
 SEARCHED: Final = "search_while_private"
 """A search went unasked while it was."""

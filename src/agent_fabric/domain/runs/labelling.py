@@ -15,7 +15,7 @@ from agent_fabric.domain.labels import (
     addresses_in,
     addresses_written,
 )
-from agent_fabric.domain.policy.rule_names import ADDRESS_READ, SEARCHED
+from agent_fabric.domain.policy.rule_names import ADDRESS_IN_TASK, ADDRESS_READ, ARGUMENTS_IN_TASK, SEARCHED
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.tools import ToolSpec
 
@@ -63,6 +63,7 @@ def note_call(state: RunState, rule: str) -> None:
     """Count a call that went unasked because of an allowance."""
     state.fetches += rule == ADDRESS_READ
     state.searches += rule == SEARCHED
+    state.task_calls += rule in {ADDRESS_IN_TASK, ARGUMENTS_IN_TASK}
 
 
 def note_exposed(state: RunState, sources: Iterable[str]) -> None:
@@ -99,6 +100,7 @@ def flow_of(state: RunState) -> Flow:
         fetched=frozenset(address_key(url) for source in state.sources for url in (source.url, source.final_url)),
         fetches=state.fetches,
         searches=state.searches,
+        task_calls=state.task_calls,
     )
 
 

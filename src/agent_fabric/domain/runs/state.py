@@ -159,6 +159,8 @@ class RunState:
     """Calls that went unasked to one of them while the run was exposed and private."""
     searches: int = 0
     """Searches that went unasked while it was."""
+    task_calls: int = 0
+    """Calls with addresses or arguments of the task that went unasked while it was."""
     steps: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -55,7 +55,10 @@ def policy_from(
             allowed_commands=base | frozenset(shell.extra_commands),
             capabilities={agent: frozenset(own) for agent, own in policy.capabilities.items()},
             outgoing=OutgoingLimits(
-                fetches=web.exposed_fetches, searches=web.exposed_searches, query_chars=web.exposed_query_chars
+                fetches=web.exposed_fetches,
+                task_calls=web.exposed_task_calls,
+                searches=web.exposed_searches,
+                query_chars=web.exposed_query_chars,
             ),
             floor=_allowlists(policy.allowlist, "the configuration"),
             agent_allowlists={

@@ -1,5 +1,6 @@
 """What may leave the machine unasked while a run is exposed and private."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,36 @@ def test_only_so_many_addresses_of_pages_are_opened_and_those_of_the_task_do_not
     assert judge(FETCH_URL, {"url": READ}, used_up, policy=RulePolicy(outgoing=OutgoingLimits(fetches=21))).rule == (
         "address_read"
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "args"),
+    [
+        (FETCH_URL, {"url": "https://docs.example/guide?v=2"}),
+        (FETCH_URL, {"url": "http://news.example/today"}),
+        (BROWSER_OPEN, {"url": "https://news.example/today"}),
+        (HTTP_REQUEST, {"url": "https://docs.example/guide?v=2"}),
+        (served(), {"repo": "acme/rocket", "number": 42}),
+        (served(), {"repo": "acme/rocket", "closed": True}),
+        (served(), {}),
+    ],
+)
+def test_what_the_task_names_can_be_called_only_so_often_since_order_can_spell(
+    spec: ToolSpec, args: dict[str, Any]
+) -> None:
+    nearly, used_up = (replace(BOTH, task_calls=count) for count in (39, 40))
+    assert judge(spec, args, nearly).rule in {"address_in_task", "arguments_in_task"}
+    ruling = judge(spec, args, used_up)
+    assert (ruling.verdict, ruling.rule) == (Verdict.ASK, "private_data")
+    assert "web.exposed_task_calls" in ruling.reason
+    wider = RulePolicy(outgoing=OutgoingLimits(task_calls=41))
+    assert judge(spec, args, used_up, policy=wider).verdict is Verdict.ALLOW
+
+
+def test_a_page_that_was_kept_sends_nothing_and_is_not_counted() -> None:
+    kept = replace(BOTH, task_calls=40, fetched=frozenset({address_key("https://docs.example/guide?v=2")}))
+    assert judge(FETCH_URL, {"url": "https://docs.example/guide?v=2"}, kept).rule == "page_kept"
+    assert judge(BROWSER_OPEN, {"url": "https://docs.example/guide?v=2"}, kept).verdict is Verdict.ASK
 
 
 def test_a_page_that_was_kept_can_be_read_on_without_a_question_but_a_browser_asks_for_it_again() -> None:

@@ -8,7 +8,7 @@ from agent_fabric.domain.events import Event, RunCreated, ToolErred, ToolReturne
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.domain.runs.labelling import addresses_handed_on, flow_of, note_result
+from agent_fabric.domain.runs.labelling import addresses_handed_on, flow_of, note_call, note_result
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import Budget, Profile
 
@@ -79,3 +79,12 @@ def test_a_run_hands_on_addresses_that_it_has_read_or_its_owner_wrote() -> None:
     note_result(state, returned({"url": "https://a.example/1"}), {})
     said = {"links": ["https://a.example/1", "https://mine.example/x", "https://evil.example/?d=hunter2"]}
     assert addresses_handed_on(state, said) == ("a.example/1", "mine.example/x")
+
+
+def test_calls_that_went_unasked_are_counted_by_what_let_them_pass() -> None:
+    state = created(project=True, started_by="other")
+    rules = ("address_in_task", "arguments_in_task", "address_read", "search_while_private", "page_kept", "tools")
+    for rule in (*rules, "address_in_task"):
+        note_call(state, rule)
+    flow = flow_of(state)
+    assert (flow.task_calls, flow.fetches, flow.searches) == (3, 1, 1)
