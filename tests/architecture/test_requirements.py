@@ -12,6 +12,7 @@ SHAPES = {
     "FabriCore": r"FC-\d{3}",
     "contradictions": r"C\d{2}",
     "walls": r"WA-\d{1,2}",
+    "daily-use": r"DU-\d{1,2}",
 }
 
 

@@ -30,11 +30,12 @@ from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
 from agent_fabric.bootstrap.steps import LazySteps
-from agent_fabric.config.capabilities import CAPABILITY_KEYWORDS
+from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
@@ -372,6 +373,7 @@ def recruiting(
     config: FabricConfig, models: LazyModels, model_turn: ModelTurn, left_out: Mapping[str, str]
 ) -> RecruitSpecialists:
     """Return the use case that chooses specialists as the configuration says."""
+    at_work = packs_for_projects(config.specialists)
     return RecruitSpecialists(
         specialists=[
             Specialist(
@@ -379,13 +381,21 @@ def recruiting(
                 description=each.description,
                 keywords=each.keywords,
                 capabilities=each.capabilities,
+                works_on_projects=name in at_work,
             )
             for name, each in config.specialists.items()
         ],
         capabilities=CAPABILITY_KEYWORDS,
+        ambiguous=AMBIGUOUS_ON_PROJECTS,
         ask_model=AskRoutingModel(model_turn, models, config.routing_model_key),
         left_out=left_out,
     )
+
+
+def packs_for_projects(specialists: Mapping[str, SpecialistConfig]) -> frozenset[str]:
+    """Return the packs that work on the files of a project: those for software, else those with a builder."""
+    software = {name for name, each in specialists.items() if "software" in each.capabilities}
+    return frozenset(software or {name for name, each in specialists.items() if each.builder is not None})
 
 
 def cancel_run(records: Records) -> CancelRun:

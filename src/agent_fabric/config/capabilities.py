@@ -22,3 +22,12 @@ CAPABILITY_KEYWORDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """A specialist lists the capabilities it has; a task that asks for more than one of them has calls for a task force."""
+
+AMBIGUOUS_ON_PROJECTS: Final = frozenset(
+    _words(
+        "summarize, summarise, overview, compare, comparison, survey, study, evidence, sources, paper, find out, "
+        "what is known, what did we, what do we know, have we, did we, last time, our own, our company, our knowledge, "
+        "in house, previous result, earlier result"
+    )
+)
+"""Keywords that are also said about files: with a project folder they speak for no other specialist."""

@@ -1,13 +1,14 @@
 """Chooses who does a task: pure. Words of the task speak for specialists; what they leave open a model may settle.
 
-The order: the packs that were named, then keywords when they are clear, then a routing model, then the fallback rule.
-Every choice comes with the reasons for it, which are kept in the run's log.
+The order: the packs that were named, then the pack that works on the project folder, if there is one, then keywords
+when they are clear, then a routing model, then the fallback rule. Every choice comes with the reasons for it, which are
+kept in the run's log.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agent_fabric.domain.ids import SpecialistId
@@ -28,6 +29,13 @@ _CODE_LIKE = re.compile(
     r"|\b(?:def|fn|func|function) \w+ ?\(|\bclass \w+ ?[({:]|\b\w+\(\)"
     r"|\b[\w-]+\.(?:py|js|ts|go|rs|c|cpp|h|java|rb|sh|sql|html|css|toml|ya?ml|json)\b"
 )
+_NAMES_FILES = re.compile(
+    r"\b(?:README|Makefile|Dockerfile|CHANGELOG|LICENSE)\b|(?<![\w:/.])(?:\./)?[\w-]+/[\w./-]*"
+    r"|(?<![\w/.])[\w-]+\.(?:md|txt|rst|csv|tsv|ini|cfg|xml|ipynb|lock|env|tex|pdf|docx?|xlsx?)\b"
+    r"|\b(?:this|the|our|my) (?:project|repo|repository|code|codebase|folder|directory)\b"
+)
+"""What names files of a project folder, beside code."""
+_ADDRESS = re.compile(r"\bhttps?://", re.IGNORECASE)
 _WORD = re.compile(r"\w+[+#]*")
 _UNSPACED = (
     *(("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff")),
@@ -41,6 +49,7 @@ class RoutingMethod(StrEnum):
     """How a choice came about; logged as `routing_method`."""
 
     EXPLICIT = "explicit"
+    PROJECT = "project"
     KEYWORDS = "keywords"
     MODEL = "model"
     FALLBACK = "fallback"
@@ -54,6 +63,8 @@ class Specialist:
     description: str
     keywords: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
+    works_on_projects: bool = False
+    """Whether it is the first choice for a task with a project folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +88,21 @@ class Evidence:
     """Keywords found for each, in the order of the configuration; nobody without one."""
     mentions: Mapping[SpecialistId, int]
     """Where the first of them stands in the task."""
-    required_capabilities: tuple[str, ...]
-    code_like: bool
+    asked_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The words that ask for each capability."""
+    code_like: bool = False
+    names_files: bool = False
+    """Whether it names a file or the folder."""
+    has_address: bool = False
+    project: bool = False
+    """Whether the run works on a project folder."""
+    ignored: tuple[str, ...] = ()
+    """Keywords that were found but do not count with a project folder."""
+
+    @property
+    def required_capabilities(self) -> tuple[str, ...]:
+        """What the words ask for."""
+        return tuple(self.asked_by)
 
     def score(self, specialist_id: SpecialistId) -> int:
         """Count the words that speak for somebody; a phrase counts as many times as it has words."""
@@ -95,18 +119,83 @@ def named(specialist_ids: Sequence[SpecialistId]) -> Recruitment:
     )
 
 
-def weigh(prompt: str, specialists: Sequence[Specialist], capabilities: Mapping[str, Sequence[str]]) -> Evidence:
-    """Look for keywords in a task; `capabilities` gives the words that ask for each capability."""
+def weigh(
+    prompt: str,
+    specialists: Sequence[Specialist],
+    capabilities: Mapping[str, Sequence[str]],
+    *,
+    project: bool = False,
+    ambiguous: Collection[str] = (),
+) -> Evidence:
+    """Look for keywords in a task; `capabilities` gives the words that ask for each capability.
+
+    With a project folder, `ambiguous` words do not speak for specialists who do not work on projects ("summarise"),
+    unless the task names an address.
+    """
     text = prompt[:_LOOKED_AT]
     words = _Words(text)
+    has_address = _ADDRESS.search(text) is not None
+    skipped = frozenset(ambiguous) if project and not has_address else frozenset[str]()
     found = {each.specialist_id: words.found(each.keywords) for each in specialists}
+    asked = {name: words.found(keywords) for name, keywords in capabilities.items()}
+    counted = {
+        each.specialist_id: found[each.specialist_id]
+        if each.works_on_projects
+        else {word: place for word, place in found[each.specialist_id].items() if word not in skipped}
+        for each in specialists
+    }
     return Evidence(
         specialists=specialists,
-        matched={who: tuple(keywords) for who, keywords in found.items() if keywords},
-        mentions={who: min(keywords.values()) for who, keywords in found.items() if keywords},
-        required_capabilities=tuple(name for name, keywords in capabilities.items() if words.found(keywords)),
+        matched={who: tuple(keywords) for who, keywords in counted.items() if keywords},
+        mentions={who: min(keywords.values()) for who, keywords in counted.items() if keywords},
+        asked_by={
+            name: kept for name, all_of in asked.items() if (kept := tuple(w for w in all_of if w not in skipped))
+        },
         code_like=_CODE_LIKE.search(text) is not None,
+        names_files=_NAMES_FILES.search(text) is not None,
+        has_address=has_address,
+        project=project,
+        ignored=tuple(
+            dict.fromkeys(word for who, words in found.items() for word in words if word not in counted[who])
+        ),
     )
+
+
+def the_only_one(evidence: Evidence) -> Recruitment | None:
+    """Return the one specialist that there is; None: there are more."""
+    if len(evidence.specialists) != 1:
+        return None
+    return _choice(
+        evidence, (evidence.specialists[0].specialist_id,), RoutingMethod.FALLBACK, ("there is only one pack",)
+    )
+
+
+def by_project(evidence: Evidence) -> Recruitment | None:
+    """Choose for a task with a project folder: who works on it, unless the task clearly is for another.
+
+    None: that is not clear.
+    """
+    home = preferred_for_project(evidence)
+    if home is None:
+        return by_keywords(evidence)
+    at_home = {each.specialist_id for each in evidence.specialists if each.works_on_projects}
+    theirs = max((evidence.score(who) for who in evidence.matched if who not in at_home), default=0)
+    ours = evidence.score(home) + (evidence.code_like or evidence.names_files)
+    if theirs == 0 and (ours or not evidence.has_address):
+        why = f"{home} works on the project folder, and nothing in the task clearly is for another specialist"
+        return _choice(evidence, (home,), RoutingMethod.PROJECT, (why,))
+    if ours >= CLEAR_RATIO * theirs and ours:
+        why = f"{home} works on the project folder, and most of the task is for it"
+        return _choice(evidence, (home,), RoutingMethod.PROJECT, (why,))
+    choice = by_keywords(evidence)
+    clear = choice is not None and (len(choice.specialist_ids) > 1 or theirs >= CLEAR_RATIO * ours)
+    return choice if clear else None
+
+
+def preferred_for_project(evidence: Evidence) -> SpecialistId | None:
+    """Return the first choice for the project folder of a task; None without a folder, or when no pack works on one."""
+    able = [each.specialist_id for each in evidence.specialists if each.works_on_projects and evidence.project]
+    return max(able, key=lambda who: (evidence.score(who), who == _FOR_CODE), default=None)
 
 
 def by_keywords(evidence: Evidence) -> Recruitment | None:
@@ -130,27 +219,60 @@ def by_model(evidence: Evidence, answer: Iterable[str]) -> Recruitment | None:
     """Take a routing model's answer; None when it names nobody we know."""
     known = {each.specialist_id for each in evidence.specialists}
     chosen = tuple(dict.fromkeys(SpecialistId(name) for name in answer if name in known))[:MAX_SPECIALISTS]
-    return _choice(evidence, chosen, RoutingMethod.MODEL, ("chosen by the routing model",)) if chosen else None
+    why = "the words of the task are not clear, so the routing model chose"
+    return _choice(evidence, chosen, RoutingMethod.MODEL, (why,)) if chosen else None
 
 
 def by_fallback(evidence: Evidence, why: str) -> Recruitment | None:
-    """Choose when nothing else did: the best keywords, else engineering for code, else research; None from nobody."""
+    """Choose when nothing else did; None from nobody.
+
+    Who works on the project folder, else the best keywords, else engineering for code, else research.
+    """
     ranked = _ranked(evidence)
+    home = preferred_for_project(evidence)
     preferred = _find(evidence, _FOR_CODE if evidence.code_like else _FOR_ALL_ELSE)
-    anybody = evidence.specialists[0].specialist_id if evidence.specialists else None
-    chosen = ranked[0] if ranked else preferred or anybody
-    return None if chosen is None else _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (why,))
+    if home is not None:
+        chosen, rule = home, f"{home} works on the project folder"
+    elif ranked:
+        chosen, rule = ranked[0], f"no other specialist has more words than {ranked[0]}"
+    elif preferred is not None:
+        chosen, rule = preferred, f"{preferred} is the default for {'code' if evidence.code_like else 'other tasks'}"
+    elif evidence.specialists:
+        chosen = evidence.specialists[0].specialist_id
+        rule = f"{chosen} is the first pack of the configuration"
+    else:
+        return None
+    return _choice(evidence, (chosen,), RoutingMethod.FALLBACK, (why, rule))
 
 
 def _choice(
     evidence: Evidence, chosen: Sequence[SpecialistId], method: RoutingMethod, reasons: Sequence[str]
 ) -> Recruitment:
-    words = tuple(f"{who}: {evidence.score(who)} ({', '.join(keywords)})" for who, keywords in evidence.matched.items())
     return Recruitment(
         specialist_ids=tuple(chosen),
         required_capabilities=evidence.required_capabilities,
         method=method,
-        reasons=(*reasons, *(words or ("no keyword was found",))),
+        reasons=(*reasons, *_words_found(evidence), *_unmet(evidence, chosen)),
+    )
+
+
+def _words_found(evidence: Evidence) -> tuple[str, ...]:
+    found = [f"{who}: {evidence.score(who)} ({', '.join(keywords)})" for who, keywords in evidence.matched.items()]
+    if evidence.ignored:
+        found.append(f"not counted with a project folder: {', '.join(evidence.ignored)}")
+    return tuple(found) if found or evidence.asked_by else ("no keyword was found",)
+
+
+def _unmet(evidence: Evidence, chosen: Collection[SpecialistId]) -> tuple[str, ...]:
+    """Say why nobody was chosen who has a capability that words of the task ask for."""
+    able = {name for each in evidence.specialists if each.specialist_id in chosen for name in each.capabilities}
+    known = {name for each in evidence.specialists for name in each.capabilities}
+    return tuple(
+        f"too little asks for {name} to send another specialist: {', '.join(words)}"
+        if name in known
+        else f"no specialist has {name}, which is asked for by: {', '.join(words)}"
+        for name, words in evidence.asked_by.items()
+        if name not in able
     )
 
 

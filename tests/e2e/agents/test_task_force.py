@@ -164,6 +164,38 @@ async def test_routing_is_explained(tmp_path: Path) -> None:
     assert requests[0]["payload"]["purpose"] == "routing"
 
 
+@pytest.mark.proves("DU-2")
+async def test_with_a_project_folder_engineering_is_first_and_no_model_is_asked(tmp_path: Path) -> None:
+    def answer(request: dict[str, Any], attempt: int) -> Answer:
+        tools = [tool["function"]["name"] for tool in request.get("tools", [])]
+        if tools == ["choose_specialists"]:
+            return Call("choose_specialists", {"specialist_ids": ["research"]})
+        return Call("list_files", {}) if turn_of(request) == 0 else Finish(summary="seen")
+
+    project = tmp_path / "project"
+    project.mkdir()
+    home = tmp_path / "home"
+    home.mkdir()
+    (project / "calc.py").write_text("print(1)\n")
+    async with ScriptedModel(answer) as model:
+        configured = settings(model.base_url)
+        configured["models"]["fast"] = configured["models"]["quality"]
+        fabric = Fabric(project, configured, {"HOME": str(home)})
+        ended = await fabric("run", "Summarise calc.py", "--here", "--explain-routing", "--json")
+        web = await fabric("run", "research the web for date parsers", "--here", "--explain-routing", "--json")
+    assert ended.json["_meta"]["specialist_ids"] == ["engineering"]
+    assert ended.json["_meta"]["routing_method"] == "project"
+    assert "chosen for the project folder: engineering" in ended.err
+    assert "not counted with a project folder: summarise" in ended.err
+    assert "chosen by keywords: research" in web.err
+    (recruited,) = [
+        line["payload"] for line in read_lines(Path(ended.json["_meta"]["run_dir"])) if line["kind"] == "recruitment"
+    ]
+    assert recruited["routing_method"] == "project"
+    requests = [line for line in read_lines(Path(ended.json["_meta"]["run_dir"])) if line["kind"] == "llm_request"]
+    assert {line["payload"]["purpose"] for line in requests} == {"turn"}
+
+
 @pytest.mark.proves("AF-171")
 async def test_a_named_pack_is_honoured_without_a_model(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1", model={"connect_timeout_s": 1}))

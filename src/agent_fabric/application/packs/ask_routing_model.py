@@ -9,7 +9,7 @@ from agent_fabric.application.runs.model_turn import ModelTurn, failed
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.events import ModelAnswered, ModelCalled, ModelFailed
 from agent_fabric.domain.messages import Message, Role
-from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Evidence, Recruitment, by_model
+from agent_fabric.domain.recruitment import MAX_SPECIALISTS, Evidence, Recruitment, by_model, preferred_for_project
 from agent_fabric.domain.runs.task import Task
 from agent_fabric.domain.tools import BadArguments, Effect, ToolSpec, arguments_from
 
@@ -18,6 +18,10 @@ PATIENCE_S = 60.0
 """A local model may have to be loaded first; after this, keywords decide."""
 _SHOWN_CHARS = 4_000
 """Of the task; more tells nothing more about who should do it."""
+_PROJECT = (
+    "The task comes with a project folder, and {} works on its files: choose another only if the task clearly is not "
+    "about them.\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,10 @@ def _tool(evidence: Evidence) -> ToolSpec:
 
 def _question(task: Task, evidence: Evidence) -> tuple[Message, ...]:
     known = "\n".join(f"- {each.specialist_id}: {each.description}" for each in evidence.specialists)
+    home = preferred_for_project(evidence)
+    project = "" if home is None else _PROJECT.format(home)
     system = (
-        f"You choose who does a task. The specialists are:\n{known}\n"
+        f"You choose who does a task. The specialists are:\n{known}\n{project}"
         f"Call {CHOOSE}. Choose one, unless the task clearly needs more. Do not do the task."
     )
     return Message(Role.SYSTEM, system), Message(Role.USER, f"The task:\n{task.prompt[:_SHOWN_CHARS]}")

@@ -1,6 +1,6 @@
 """Chooses who does a task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
@@ -9,7 +9,17 @@ from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.errors import RecruitError
 from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
 from agent_fabric.domain.ids import SpecialistId
-from agent_fabric.domain.recruitment import Evidence, Recruitment, Specialist, by_fallback, by_keywords, named, weigh
+from agent_fabric.domain.recruitment import (
+    Evidence,
+    Recruitment,
+    Specialist,
+    by_fallback,
+    by_keywords,
+    by_project,
+    named,
+    the_only_one,
+    weigh,
+)
 from agent_fabric.domain.runs.task import Task, TaskForceMode
 
 
@@ -25,9 +35,11 @@ class RecruitSpecialists:
     """Settles what keywords leave open; None: the fallback rule does."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Packs that installed packages bring along but that cannot be had, each with a sentence that says why."""
+    ambiguous: Collection[str] = ()
+    """Keywords that do not tell who should do a task with a project folder."""
 
-    def __call__(self, task: Task, notice: Notice) -> Prepared:
-        """Make the choice ready.
+    def __call__(self, task: Task, notice: Notice, *, project: bool = False) -> Prepared:
+        """Make the choice ready; `project`: the run works on a project folder.
 
         Raises:
             RecruitError: a pack that the task names does not exist, or there is none at all.
@@ -37,8 +49,8 @@ class RecruitSpecialists:
             raise RecruitError("No pack is configured", hint="Add one under `specialists` in the configuration.")
         if task.specialist_ids:
             return Prepared(self._recruited(task, named(task.specialist_ids)))
-        evidence = weigh(task.prompt, self.specialists, self.capabilities)
-        choice = _only_one(evidence) or by_keywords(evidence)
+        evidence = weigh(task.prompt, self.specialists, self.capabilities, project=project, ambiguous=self.ambiguous)
+        choice = the_only_one(evidence) or (by_project(evidence) if project else by_keywords(evidence))
         if choice is not None:
             return Prepared(self._recruited(task, choice))
         if self.ask_model is None:
@@ -85,10 +97,6 @@ class RecruitSpecialists:
         return (
             (recruited, TaskForceStarted(specialist_ids=who, mode=task.task_force_mode)) if parallel else (recruited,)
         )
-
-
-def _only_one(evidence: Evidence) -> Recruitment | None:
-    return by_fallback(evidence, "there is only one pack") if len(evidence.specialists) == 1 else None
 
 
 def _fallback(evidence: Evidence, why: str) -> Recruitment:

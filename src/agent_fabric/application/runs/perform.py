@@ -16,6 +16,7 @@ from agent_fabric.domain.dialects.compact_tools import compact as in_few_words
 from agent_fabric.domain.errors import ConfigError, FabricError, RecruitError
 from agent_fabric.domain.events import Body, ModelCalled, PackStarted, RunFailed
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
+from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.actions import (
     Action,
@@ -172,7 +173,7 @@ class Perform:
     def _recruit(self, state: RunState, notice: Notice) -> Prepared:
         assert state.task is not None
         try:
-            return self.recruit(state.task, notice)
+            return self.recruit(state.task, notice, project=WORKSPACE_FILES in state.private)
         except RecruitError as problem:
             return Prepared((failure(problem),))
 

@@ -29,6 +29,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
+from agent_fabric.domain.recruitment import RoutingMethod
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.tools import FINISH_TASK
@@ -251,7 +252,8 @@ class LiveView:
         if not self._explain_routing:
             return
         asked = f"; asked for: {', '.join(body.required_capabilities)}" if body.required_capabilities else ""
-        self._line(f"     chosen by {body.routing_method}: {', '.join(body.specialist_ids)}{asked}")
+        how = "for the project folder" if body.routing_method == RoutingMethod.PROJECT else f"by {body.routing_method}"
+        self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{asked}")
         for reason in body.reasons:
             self._line(f"       {plain(reason)}")
 
