@@ -140,11 +140,11 @@ class MemoryCatalogue:
             return found[0]
         raise RunNotFound(f"No one run begins with {prefix!r}")
 
-    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
+    async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
         for run_id, log in reversed(self.runs.logs.items()):
-            _, owner, visibility = self.runs.owned(run_id)
+            _, whose, visibility = self.runs.owned(run_id)
             top = not isinstance(log[0].body, RunCreated) or log[0].body.parent is None
-            if top and viewer.sees(owner, visibility):
+            if top and viewer.sees(whose, visibility) and owner in ("", whose):
                 return run_id
         raise RunNotFound("There are no runs here yet")
 

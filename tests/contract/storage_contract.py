@@ -210,6 +210,10 @@ class RunListingContract:
                     await storage.catalogue.locate(run_id, viewer=viewer)
                 assert run_id not in str(await refused(storage.catalogue.locate("0000000", viewer=viewer)))
         assert await storage.catalogue.newest(viewer=Viewer(("user:bob",), sees_all=False)) == numbered(2)
+        for run_id, (owner, _) in OWNED.items():
+            assert await storage.catalogue.newest(owner=owner) == run_id
+        with pytest.raises(RunNotFound):
+            await storage.catalogue.newest(owner="user:nobody")
 
     async def test_runs_are_found_by_owner(self, storage: Storage) -> None:
         await owned_runs(storage)

@@ -110,13 +110,13 @@ class Runs(Resource):
         """
         return await self._get(started_run, _path(run_id, "/status"))
 
-    async def newest(self) -> RunId:
-        """Return the run that was created last, but for those that work for another one.
+    async def newest(self, *, own: bool = False) -> RunId:
+        """Return the run that was created last, but for those that work for another one; of the `own` ones if asked.
 
         Raises:
             RunNotFound: there is none at all.
         """
-        return await self._get(started_run, "/runs/newest")
+        return await self._get(started_run, "/runs/newest", {"own": own or None})
 
     async def events(self, run_id: str, *, after: int = -1) -> Sequence[Event]:
         """Return the events of a run that follow sequence number `after`, whole."""

@@ -487,6 +487,73 @@ async def test_a_dumb_terminal_gets_no_escape_codes_at_all(fabric: Fabric) -> No
     assert "\x1b" not in text
 
 
+async def test_a_terminal_gets_a_transcript_with_colours_folded_and_paged(fabric: Fabric) -> None:
+    await fabric("run", "[[script=long]]")
+    show = ("logs", "show", "--last")
+    env = {"PAGER": "sed 's/^/> /'"}
+    (code, paged), (_, whole), (_, plain), (_, unpaged), (_, empty), (_, missing) = await asyncio.gather(
+        on_a_terminal(fabric, *show, env=env),
+        on_a_terminal(fabric, *show, "--full", env=env),
+        on_a_terminal(fabric, *show, env=env | {"NO_COLOR": "1"}),
+        on_a_terminal(fabric, *show, env=env | {"NO_PAGER": "1"}),
+        on_a_terminal(fabric, *show, env={"PAGER": ""}),
+        on_a_terminal(fabric, *show, env={"PAGER": "no-such-pager --option"}),
+    )
+    assert code == 0
+    assert all(line.startswith("> ") for line in paged.splitlines())
+    assert "\x1b[32mcompleted\x1b[0m" in paged
+    assert "characters, folded; --full shows it" in paged
+    assert "more lines, folded; --full shows it" in paged
+    assert "careful software engineer" not in paged
+    assert "careful software engineer" in whole
+    assert "folded" not in whole
+    assert "1999" in whole
+    assert "\x1b" not in plain
+    assert {line[:2] for line in plain.splitlines()} == {"> "}
+    for text in (unpaged, empty, missing):
+        assert text.startswith("\x1b[1mrun ")
+
+
+async def test_less_shows_colours_and_ends_if_all_fits_unless_it_is_told_otherwise(fabric: Fabric) -> None:
+    await fabric("run", "look")
+    show = ("logs", "show", "--last")
+    (_, default), (_, own) = await asyncio.gather(
+        on_a_terminal(fabric, *show, env={"PAGER": "echo LESS=$LESS; cat"}),
+        on_a_terminal(fabric, *show, env={"PAGER": "echo LESS=$LESS; cat", "LESS": "S"}),
+    )
+    assert default.startswith("LESS=FRX\r\n")
+    assert own.startswith("LESS=S\r\n")
+
+
+async def test_leaving_the_pager_is_no_error(fabric: Fabric) -> None:
+    await fabric("run", "[[script=long]]")
+    code, text = await on_a_terminal(fabric, "logs", "show", "--last", "--full", env={"PAGER": "head -n 1"})
+    assert (code, text.count("\n")) == (0, 1)
+
+
+async def test_ctrl_c_in_the_pager_is_the_pagers(fabric: Fabric, tmp_path: Path) -> None:
+    await fabric("run", "[[script=long]]")
+    screen = Screen()
+    try:
+        mark = tmp_path / "waits"
+        pager = f"head -n 1; touch {mark}; while [ -e {mark} ]; do sleep 0.02; done; cat > /dev/null; echo all read"
+        process = await fabric.start(
+            *("logs", "show", "--last", "--full"),
+            env={"PAGER": pager},
+            stdin=screen.theirs,
+            stdout=screen.theirs,
+            stderr=screen.theirs,
+        )
+        await until(mark.exists, "the pager reads")
+        process.send_signal(signal.SIGINT)
+        mark.unlink()
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.wait() == 0
+        assert "all read" in screen.read()
+    finally:
+        screen.close()
+
+
 async def cut_off(fabric: Fabric, *arguments: str) -> Ended:
     """Run a command whose reader leaves after the first bytes."""
     reading, writing = os.pipe()
@@ -753,9 +820,9 @@ async def test_runs_can_be_listed_shown_searched_and_exported(fabric: Fabric) ->
         fabric("logs", "list", "--limit", "1"),
         fabric("logs", "search", "PEARS nothing"),
         fabric("logs", "search", "quinces"),
-        fabric("logs", "show", first),
-        fabric("logs", "show", first, "--kinds", "llm_request, tool_call"),
-        fabric("logs", "show", first, "--full"),
+        fabric("logs", "show", first, "--jsonl"),
+        fabric("logs", "show", first, "--jsonl", "--kinds", "llm_request, tool_call"),
+        fabric("logs", "show", first, "--jsonl", "--full"),
         fabric("logs", "show", first, "--json", "--kinds", "run_complete"),
     )
     assert [line.split()[0] for line in listed.out.splitlines()] == [second, first]
@@ -785,7 +852,7 @@ async def test_runs_can_be_listed_shown_searched_and_exported(fabric: Fabric) ->
 async def test_following_ends_when_the_run_settles(fabric: Fabric, model: ScriptedModel) -> None:
     process = await begun(fabric, model, "slow")
     (run_id,) = await fabric.ids()
-    followed, _ = await asyncio.gather(fabric("logs", "show", run_id, "--follow"), ended(process))
+    followed, _ = await asyncio.gather(fabric("logs", "show", run_id, "--follow", "--jsonl"), ended(process))
     assert followed.code == 0
     assert json.loads(followed.out.splitlines()[-1])["kind"] == "run_complete"
     assert [json.loads(line)["seq"] for line in followed.out.splitlines()] == list(range(12))

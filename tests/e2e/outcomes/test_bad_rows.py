@@ -39,9 +39,12 @@ async def test_the_rest_is_shown(tmp_path: Path, name: str) -> None:
             assert (await fabric("run", "do it")).code == 0
         listed = await fabric("logs", "list", "--json")
         bad, good = listed.json["runs"][1]["run_id"], listed.json["runs"][0]["run_id"]
-        whole = (await fabric("logs", "show", bad)).out.splitlines()
+        whole = (await fabric("logs", "show", bad, "--jsonl")).out.splitlines()
         assert damage(fabric, DAMAGE[name], "llm_request") >= 1
-        shown = await fabric("logs", "show", bad)
+        transcript = await fabric("logs", "show", bad)
+        assert transcript.code == 1
+        assert "unreadable  llm_request: " in transcript.out
+        shown = await fabric("logs", "show", bad, "--jsonl")
         lines = [json.loads(line) for line in shown.out.splitlines()]
         assert shown.code == 1
         assert "cannot be read" in shown.err
@@ -68,7 +71,7 @@ async def test_the_rest_is_shown(tmp_path: Path, name: str) -> None:
             events = await server.client.get(f"/runs/{bad}/events")
             assert [("unreadable" in line) for line in events.json()["events"]].count(True) == 1 + len(unreadable)
             there = replace(fabric, server=server.url, environment={"FABRIC_TOKEN": server.token})
-            remote = await there("logs", "show", bad)
+            remote = await there("logs", "show", bad, "--jsonl")
             assert remote.code == 1
             assert len(remote.out.splitlines()) == len(whole)
             assert (await there("logs", "list")).code == 1

@@ -24,6 +24,7 @@ _ASKERS = frozenset({"requested_by", "user_scopes"})
 """Who asked: a server knows it, a folder has nobody to ask."""
 _WORDS: Sequence[tuple[str, str]] = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "<when>"),
+    (r"\b\d\d:\d\d:\d\d\b", "<time>"),
     (r"\b\d+(\.\d+)? (ms|s)\b", "<seconds>"),
     (r"\b[\d,]+ tokens\b", "<tokens>"),
     (r"\b[0-9a-f]{64}\b", "<hash>"),

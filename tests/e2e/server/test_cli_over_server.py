@@ -40,13 +40,14 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
     "a task as JSON": (step("run", "write it", "--json"),),
     "a task for people": (
         step("run", "write it", "--verbose", compares_err=True),
-        step("logs", "show", "{run}", "--kinds", "run_created,run_complete"),
+        step("logs", "show", "{run}", "--jsonl", "--kinds", "run_created,run_complete"),
+        step("logs", "show", "--last"),
         step("diff", "{run}"),
         step("diff", "{run}", "--stat", compares_err=True),
         step("diff", "{run}", "--json"),
         step("verify", "{run}", "--json"),
-        step("verify", "{run}"),
-        step("undo", "{run}", "--dry-run"),
+        step("verify", "--last"),
+        step("undo", "--last", "a.txt", "--dry-run"),
         step("undo", "{run}", "--json"),
         step("resume", "{run}", "--json"),
     ),
@@ -55,6 +56,7 @@ SCENARIOS: dict[str, tuple[Step, ...]] = {
         step("logs", "show", "{run}", "--json"),
         step("logs", "show", "{run}", "--full", "--json"),
         step("logs", "show", "{run}", "--follow"),
+        step("logs", "show", "{run}", "--follow", "--jsonl"),
     ),
     "lists": (
         step("logs", "list", "--json"),
@@ -177,7 +179,8 @@ async def test_an_answer_lets_the_servers_run_go_on_by_itself_before_the_eyes_of
         waiting = await at.fabric("run", "push it [[script=push]]", "--json")
         assert waiting.code == 3
         run_id, (approval,) = waiting.json["_meta"]["run_id"], waiting.json["_meta"]["approvals"]
-        follower = await at.fabric.start("logs", "show", run_id, "--follow", "--kinds", "approval_decided,run_complete")
+        kinds = "approval_decided,run_complete"
+        follower = await at.fabric.start("logs", "show", run_id, "--follow", "--jsonl", "--kinds", kinds)
         denied = await at.fabric("approvals", "deny", approval, "--reason", "never on a Friday", "--json")
         assert (denied.code, denied.json["status"], denied.json["resume"]) == (0, "denied", None)
         followed = await follower.ended()

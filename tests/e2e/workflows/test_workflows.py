@@ -523,7 +523,7 @@ async def test_a_graph_names_every_step(tmp_path: Path, form: str) -> None:
 async def test_followed_logs_show_the_steps_of_a_workflow(tmp_path: Path) -> None:
     fabric = fabric_with(tmp_path, GREET)
     run_id = (await fabric("workflow", "run", "greet", "-i", "who=a", "--json")).json["_meta"]["run_id"]
-    ended = await fabric("logs", "show", run_id, "--follow", "--kinds", "step_started,step_finished")
+    ended = await fabric("logs", "show", run_id, "--follow", "--jsonl", "--kinds", "step_started,step_finished")
     lines = [json.loads(line) for line in ended.out.splitlines()]
     assert [(each["kind"], each["lane"], each["payload"]["step_id"]) for each in lines][:2] == [
         ("step_started", "say", "say"),

@@ -309,8 +309,10 @@ class RunCatalogue(Protocol):
 class RunListing(RunCatalogue, Protocol):
     """RunCatalogue that lists all runs page by page."""
 
-    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
+    async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
         """Return the run that was created last, of those that the viewer may see; children are left out.
+
+        An `owner` restricts it to the runs of that owner.
 
         Raises:
             RunNotFound: there is none at all.

@@ -12,7 +12,7 @@ from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, OwnedRun, Viewer, visibility_from
+from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, visibility_from
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.run_reader import status_of
@@ -108,10 +108,13 @@ class SqlRunCatalogue:
         ids = ", ".join(each.run_id for each in found)
         raise RunNotFound(f"Several runs begin with {prefix!r}", hint=f"Give more of the id: {ids}.")
 
-    async def newest(self, *, viewer: Viewer = EVERYTHING) -> RunId:
+    async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
         visible = visible_to(viewer)
-        query = f"SELECT run_id FROM runs WHERE parent IS NULL AND {visible.sql} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
-        found = await self._database.read(lambda connection: connection.execute(query, visible.values).fetchone())
+        where = f"parent IS NULL AND (? = '' OR owner IN (?, ?)) AND {visible.sql}"
+        query = f"SELECT run_id FROM runs WHERE {where} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
+        also = "" if owner == LOCAL_OWNER else owner  # stores before 0.6 have no owners
+        values = (owner, owner, also, *visible.values)
+        found = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
         if found is None:
             raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
         return RunId(str(found[0]))

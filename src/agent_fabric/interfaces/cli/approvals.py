@@ -16,9 +16,9 @@ from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place, choose_run
 from agent_fabric.wire.approvals import APPROVAL
 
 app = new_app("Answer approval requests: list, show, approve, deny, done.")
@@ -30,18 +30,20 @@ Reason = Annotated[str, typer.Option(help="Why; the model is told when it is den
 @app.command("list")
 def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only those of one run.")] = None,
+    last: Last = False,
     everything: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """List pending approvals, the oldest first."""
+    chosen = choose_run(run_id, last=last) if last or run_id is not None else None
 
     async def go(place: RunAccess) -> list[ApprovalCard]:
-        run = None if run_id is None else await place.find(run_id)
+        run = None if chosen is None else await chosen.find(place)
         return list(await place.questions(run_id=run, pending_only=not everything))
 
-    cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if run_id is None else None)
+    cards: list[ApprovalCard] = at_place(workspace, server, go, without=[] if chosen is None else None)
     if as_json:
         print_json([APPROVAL.dump(card) for card in cards])
     elif not cards:

@@ -24,6 +24,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import (
     AsJson,
+    Last,
     Workspace,
     configuration,
     existing_root,
@@ -32,7 +33,16 @@ from agent_fabric.interfaces.cli.options import (
     require_a_person,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, shortened, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import (
+    RunAccess,
+    RunChoice,
+    Server,
+    at_place,
+    choose_run,
+    refuse_if,
+    server_of,
+    with_client,
+)
 from agent_fabric.wire.audit import ACT, CALL, CHAIN
 from agent_fabric.wire.shape import Json
 
@@ -49,6 +59,7 @@ class Kind(StrEnum):
 @app.command("list")
 def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only one run.")] = None,
+    last: Last = False,
     kind: Annotated[
         Kind | None, typer.Option(help="Only calls of tools, or only what people did to the folder itself.")
     ] = None,
@@ -65,19 +76,20 @@ def list_(
 
     Exit codes: 0 all of it can be read, 1 some events are damaged.
     """
+    chosen = choose_run(run_id, last=last) if last or run_id is not None else None
     refuse_if(
-        run_id is not None and kind is Kind.ADMIN, "Such acts belong to no run", hint="Leave out --run or --kind."
+        chosen is not None and kind is Kind.ADMIN, "Such acts belong to no run", hint="Leave out --run or --kind."
     )
 
     damaged: list[str] = []
 
     async def go(place: RunAccess) -> list[AuditEntry]:
-        return await _entries(place, run_id, limit, damaged)
+        return await _entries(place, chosen, limit, damaged)
 
     found: list[AuditEntry | Act] = []
     if kind is not Kind.ADMIN:
-        found += at_place(workspace, server, go, without=[] if run_id is None else None)
-    if run_id is None and kind is not Kind.CALL:
+        found += at_place(workspace, server, go, without=[] if chosen is None else None)
+    if chosen is None and kind is not Kind.CALL:
         found += _acts(workspace, server, limit, wanted=kind is not None)
     found.sort(key=lambda entry: entry.at)
     if as_json:
@@ -199,9 +211,9 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
         return list(asyncio.run(records.storage.acts.recent(limit=limit)))
 
 
-async def _entries(place: RunAccess, run_id: str | None, limit: int, damaged: list[str]) -> list[AuditEntry]:
-    if run_id is not None:
-        found = [await place.find(run_id)]
+async def _entries(place: RunAccess, chosen: RunChoice | None, limit: int, damaged: list[str]) -> list[AuditEntry]:
+    if chosen is not None:
+        found = [await chosen.find(place)]
     else:
         found = [record.run_id for record in await place.recent(limit=limit)]
     entries: list[AuditEntry] = []
@@ -213,7 +225,7 @@ async def _entries(place: RunAccess, run_id: str | None, limit: int, damaged: li
                 damaged += [f"Run {run}: {problem}" for event in page if (problem := problem_of(event))]
             entries += audit_of(run, events)
         except RunKeyMissing as problem:
-            if run_id is not None:
+            if chosen is not None:
                 raise
             sys.stderr.write(f"{problem.message}\n")  # the others can be told all the same
     return entries

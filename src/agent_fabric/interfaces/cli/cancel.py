@@ -8,9 +8,9 @@ import typer
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run
 from agent_fabric.wire.results import result_object
 
 app = new_app("Cancel a run.")
@@ -18,16 +18,18 @@ app = new_app("Cancel a run.")
 
 @app.command()
 def cancel(
-    run_id: RunIdArgument,
+    run_id: RunIdArgument = None,
+    last: Last = False,
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """End a run from anywhere, also while its model or a tool hangs. What it has done stays."""
+    chosen = choose_run(run_id, last=last)
 
     async def go(place: RunAccess) -> tuple[RunResult, str]:
-        result = await place.cancel(await place.find(run_id), reason=reason)
+        result = await place.cancel(await chosen.find(place), reason=reason)
         return result, await place.run_dir(result.run_id)
 
     result, run_dir = at_place(workspace, server, go)

@@ -12,9 +12,9 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run
 from agent_fabric.wire.changes import diff_object
 
 app = new_app("Show what a run changed.")
@@ -24,7 +24,8 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 @app.command()
 def diff(
-    run_id: RunIdArgument,
+    run_id: RunIdArgument = None,
+    last: Last = False,
     stat: Annotated[bool, typer.Option("--stat", help="Only how much changed in each file.")] = False,
     name_only: Annotated[bool, typer.Option("--name-only", help="Only the names.")] = False,
     workspace: Workspace = None,
@@ -37,9 +38,10 @@ def diff(
     """
     if stat + name_only + as_json > 1:
         raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
+    chosen = choose_run(run_id, last=last)
 
     async def go(place: RunAccess) -> RunDiff:
-        found, compared = await place.diff(await place.find(run_id))
+        found, compared = await place.diff(await chosen.find(place))
         if as_json:
             print_json(diff_object(found, compared))
         elif name_only:

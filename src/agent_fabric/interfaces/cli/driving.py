@@ -63,7 +63,9 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
                 result = await fabric.leave(seen[-1])
             steps = await _steps_of(fabric, result)
             run_dir = await fabric.run_dir(result.run_id)
-            return _Outcome(result, run_dir, steps, await _in_doubt(fabric, result, steps), fabric.served)
+            in_doubt = await _in_doubt(fabric, result, steps)
+            changes = "" if as_json else await fabric.changes(result.run_id)
+            return _Outcome(result, run_dir, steps, in_doubt, fabric.served, changes)
 
     with stop:
         try:
@@ -98,6 +100,8 @@ class _Outcome(NamedTuple):
     """Questions that it waits for about calls that may have happened."""
     served: bool
     """Whether a server drives it."""
+    changes: str
+    """What it changed in a project, for people."""
 
 
 async def _state(fabric: Foreground, run_id: RunId) -> RunState:
@@ -154,6 +158,7 @@ def _present(outcome: _Outcome, *, as_json: bool) -> None:
         print_json(result_object(outcome.result, outcome.run_dir))
     else:
         sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served))
+    sys.stdout.write(outcome.changes)
     sys.stdout.flush()
 
 

@@ -13,9 +13,9 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, refuse_if
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and, refuse_if
 from agent_fabric.wire.runs import RUN_FILES
 
 app = new_app("List and download the files of a run.")
@@ -23,8 +23,11 @@ app = new_app("List and download the files of a run.")
 
 @app.command()
 def files(
-    run_id: RunIdArgument,
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help="The file to fetch; without one, all are listed.")] = "",
+    run_id: RunIdArgument = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[PATH]", help="The file to fetch; without one, all are listed.")
+    ] = None,
+    last: Last = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save it as this file; else it is printed.")
     ] = None,
@@ -39,6 +42,9 @@ def files(
 
     Exit codes: 0 done, 1 the files cannot be had, 2 wrong usage, or no such run.
     """
+    chosen, names = choose_run_and(run_id, name, last=last)
+    refuse_if(len(names) > 1, "With --last there is no RUN_ID", hint="Leave out one of the two.")
+    path = "".join(names)
     refuse_if(bool(path) and as_json, "--json lists files", hint="Leave out --json, or PATH.")
     refuse_if(not path and output is not None, "--output needs a PATH", hint="Name the file of the run to save.")
     refuse_if(force and output is None, "--force needs --output", hint="Name the file to overwrite.")
@@ -46,7 +52,7 @@ def files(
     refuse_if(taken, f"{output} exists already", hint="Choose another name, or overwrite it with --force.")
 
     async def go(place: RunAccess) -> None:
-        found = await place.find(run_id)
+        found = await chosen.find(place)
         if not path:
             _show(await place.files(found), as_json=as_json)
         elif output is None:

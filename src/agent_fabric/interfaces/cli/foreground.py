@@ -1,5 +1,6 @@
 """Runs in the foreground of a command: driven by this process, or by a server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.bootstrap.local import LocalFabric, build_local, owner_here
 from agent_fabric.bootstrap.observers import build_observers
 from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.events import RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.state import result_of
@@ -89,3 +92,17 @@ class LocalForeground:
 
     async def run_dir(self, run_id: RunId) -> str:
         return self.fabric.records.layout.run_dir(run_id)
+
+    async def changes(self, run_id: RunId) -> str:
+        """Return what a run changed in its project, in a few lines; nothing for one with a workspace of its own."""
+        records = self.fabric.records
+        (created,) = await records.storage.reader.page(run_id, after=-1, limit=1)
+        if not isinstance(created.body, RunCreated) or created.body.workspace == records.layout.workspace(run_id):
+            return ""
+        from agent_fabric.interfaces.cli.change_summary import change_summary  # noqa: PLC0415 - only for projects
+        from agent_fabric.interfaces.cli.place_local import LocalRuns  # noqa: PLC0415 - as above
+
+        try:
+            return await asyncio.to_thread(change_summary, *await LocalRuns(records).diff(run_id))
+        except StoreUnavailable as problem:
+            return f"changed: unknown: {problem.message}\n"

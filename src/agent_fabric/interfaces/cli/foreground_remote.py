@@ -41,7 +41,7 @@ class RemoteForeground:
 
     def __init__(self, client: FabricClient, sink: EventSink | None, *, asks: bool) -> None:
         self.client = client
-        place = ServerRuns(client)
+        self.place = place = ServerRuns(client)
         self.events, self.run_dir, self.answer = place.events, place.run_dir, place.answer
         self.questions, self.question = place.questions, place.question
         self._sink = sink
@@ -98,6 +98,10 @@ class RemoteForeground:
     async def leave(self, run_id: RunId) -> RunResult:
         sys.stderr.write(f"The run continues at {self.client.url}; `fabric cancel {run_id}` ends it.\n")
         return (await self.client.runs.show(run_id)).result
+
+    async def changes(self, run_id: RunId) -> str:  # noqa: ARG002 - as on this machine
+        """A run at a server works in no project of ours."""
+        return ""
 
     async def _needs_an_answer(self, run_id: RunId, waited: RunWaited) -> bool:
         """Return whether a waiting run stays where it is unless a person or something outside does its part."""

@@ -1,10 +1,12 @@
 """`fabric logs`: look at runs."""
 
+import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -22,9 +24,19 @@ from agent_fabric.infrastructure.runlog.lines import is_encrypted, line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import capable, json_text, plain, print_json, print_warning, shortened
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.output import (
+    capable,
+    colourful,
+    json_text,
+    plain,
+    print_json,
+    print_warning,
+    shortened,
+)
+from agent_fabric.interfaces.cli.pager import paged, pager_command
+from agent_fabric.interfaces.cli.place import RunAccess, RunChoice, Server, at_place, choose_run, refuse_if
+from agent_fabric.interfaces.cli.transcript import Transcript
 
 MANY = 100
 """Runs whose reading takes so long that a person wants to see it."""
@@ -84,51 +96,105 @@ def search(
 
 
 @app.command()
-def show(
-    run_id: RunIdArgument,
+def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    run_id: RunIdArgument = None,
+    last: Last = False,
     kinds: Annotated[str, typer.Option(help="Only these kinds of event, separated by commas.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run settles.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Do not cut long texts.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Fold no prompts, and cut no long texts.")] = False,
+    as_lines: Annotated[
+        bool, typer.Option("--jsonl", help="Print one JSON object for each event, as in runlog.jsonl.")
+    ] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show a run's events: one JSON object a line, as in runlog.jsonl; with --json one object for the whole run.
+    """Show a run as a transcript: what was said, called, returned and agreed to, with times and costs.
+
+    At a terminal it is coloured (NO_COLOR) and paged (PAGER, LESS, NO_PAGER), and prompts and long results are folded;
+    --full unfolds them. Into a file or a pipe, all of it is written as plain text.
 
     Of an encrypted run there is no runlog.jsonl, unless `fabric logs export RUN_ID` writes it.
 
-    Exit codes: 0 all of it can be read, 1 some events are damaged; these lines say `unreadable`.
+    Exit codes: 0 all of it can be read, 1 some events are damaged; these are marked as unreadable.
     """
-    if follow and as_json:
-        raise ConfigError("--json gives one object, so it cannot follow", hint="Leave one of the two away.")
-    wanted = {kind.strip() for kind in kinds.split(",") if kind.strip()}
+    refuse_if(follow and as_json, "--json gives one object, so it cannot follow", hint="--jsonl --follow can.")
+    refuse_if(as_lines and as_json, "--json and --jsonl exclude each other", hint="Leave one of the two away.")
+    chosen = choose_run(run_id, last=last)
+    wanted = frozenset(kind.strip() for kind in kinds.split(",") if kind.strip())
+    reading = _Reading(chosen, wanted, follow=follow, whole=full)
+    if as_json or as_lines:
+        at_place(workspace, server, reading.print_json if as_json else reading.print_lines)
+    else:
+        with paged("" if follow else pager_command(sys.stdout)) as out:
+            at_place(workspace, server, partial(reading.print_transcript, out=out))
+    if reading.damaged:
+        print_warning(f"{reading.damaged} events cannot be read. See what is damaged: fabric verify {reading.found}")
+    return FAILED if reading.damaged else COMPLETED
 
-    async def go(place: RunAccess) -> int:
-        found = await place.find(run_id)
-        state = RunState(found)
-        shown: list[dict[str, Any]] = []
-        damaged = 0
-        async with aclosing(place.follow(found) if follow else place.pages(found, whole=full)) as batches:
+
+class _Reading:
+    """Reads the events of a run, some at a time, and prints each in one of three forms."""
+
+    def __init__(self, chosen: RunChoice, wanted: frozenset[str], *, follow: bool, whole: bool) -> None:
+        self._chosen, self._wanted = chosen, wanted
+        self._follow, self._whole = follow, whole
+        self.damaged = 0
+        """Events that cannot be read."""
+        self.found = RunId("")
+
+    async def print_json(self, place: RunAccess) -> None:
+        self.found = await self._chosen.find(place)
+        state, shown = RunState(self.found), list[dict[str, Any]]()
+        async with aclosing(self._events(place, whole=self._whole)) as batches:
             async for events in batches:
                 for event in events:
                     evolve(state, event)
-                    damaged += problem_of(event) != ""
-                    if not wanted or event.body.kind in wanted:
-                        line = line_of(found, event, whole=full)
-                        shown.append(line) if as_json else _print_line(line)
-                sys.stdout.flush()
-        if as_json:
-            print_json({"run_id": found, "status": state.status.value, "events": shown})
-        if damaged:
-            print_warning(f"{damaged} events cannot be read. See what is damaged: fabric verify {found}")
-        return FAILED if damaged else COMPLETED
+                    if self._is_wanted(event):
+                        shown.append(line_of(self.found, event, whole=self._whole))
+        print_json({"run_id": self.found, "status": state.status.value, "events": shown})
 
-    return at_place(workspace, server, go)
+    async def print_lines(self, place: RunAccess) -> None:
+        self.found = await self._chosen.find(place)
+        async with aclosing(self._events(place, whole=self._whole)) as batches:
+            async for events in batches:
+                for event in filter(self._is_wanted, events):
+                    sys.stdout.write(json_text(line_of(self.found, event, whole=self._whole)) + "\n")
+                sys.stdout.flush()
+
+    async def print_transcript(self, place: RunAccess, *, out: TextIO) -> None:
+        self.found = await self._chosen.find(place)
+        folded = not self._whole and sys.stdout.isatty()
+        transcript = Transcript(
+            self.found, folded=folded, coloured=colourful(sys.stdout), every_kind=bool(self._wanted)
+        )
+        async with aclosing(self._events(place, whole=not folded)) as batches:
+            async for events in batches:
+                lines = (line for event in filter(self._is_wanted, events) for line in transcript.lines(event))
+                # In a thread, as a pager takes no more than fits on its screen: connections stay alive meanwhile.
+                await asyncio.to_thread(_write_lines, out, lines)
+        _write_lines(out, transcript.rest())
+
+    async def _events(self, place: RunAccess, *, whole: bool) -> AsyncGenerator[Sequence[Event], None]:
+        pages = place.follow(self.found) if self._follow else place.pages(self.found, whole=whole)
+        async with aclosing(pages) as batches:
+            async for events in batches:
+                self.damaged += sum(problem_of(event) != "" for event in events)
+                yield events
+
+    def _is_wanted(self, event: Event) -> bool:
+        return not self._wanted or event.body.kind in self._wanted
+
+
+def _write_lines(out: TextIO, lines: Iterable[str]) -> None:
+    out.writelines(f"{line}\n" for line in lines)
+    out.flush()
 
 
 @app.command()
 def export(
     run_id: Annotated[str | None, typer.Argument(metavar="RUN_ID", help="The run; without it, all runs.")] = None,
+    last: Last = False,
     workspace: Workspace = None,
     server: Server = None,
 ) -> None:
@@ -137,12 +203,13 @@ def export(
     Those of a server's runs are written below fabric-export in the current folder. An encrypted run is written in the
     clear only if it is named.
     """
+    chosen = choose_run(run_id, last=last) if last or run_id is not None else None
 
     async def go(place: RunAccess) -> None:
         layout = place.exports
         runlog = JsonlRunLog(layout)
-        if run_id is not None:
-            found = await place.find(run_id)
+        if chosen is not None:
+            found = await chosen.find(place)
             sys.stdout.write(f"{await runlog.export_pages(found, place.pages(found))}\n")
             return
         exported: list[tuple[RunId, Sequence[Event]]] = []
@@ -221,7 +288,3 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "visibility": run.visibility.value,
         **unreadable,
     }
-
-
-def _print_line(line: dict[str, Any]) -> None:
-    sys.stdout.write(json_text(line) + "\n")

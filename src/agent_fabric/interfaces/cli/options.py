@@ -32,7 +32,10 @@ SeenBy = Annotated[
     Visibility | None,
     typer.Option("--visibility", help="Who sees the run beside its owner; by default as `identity.visibility` says."),
 ]
-RunIdArgument = Annotated[str, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id.")]
+RunIdArgument = Annotated[
+    str | None, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id; else --last.")
+]
+Last = Annotated[bool, typer.Option("--last", help="Your newest run, instead of RUN_ID.")]
 
 
 def strangers_text(untrusted: bool, *, here: bool) -> dict[str, object]:

@@ -25,11 +25,18 @@ def colourful(stream: TextIO) -> bool:
 
 def styled(text: str, style: str, stream: TextIO) -> str:
     """Return text in a style, where the stream can show it."""
-    return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colourful(stream) else text
+    return paint(text, style) if colourful(stream) else text
+
+
+def paint(text: str, style: str) -> str:
+    """Return text in a style."""
+    return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
 def plain(text: str) -> str:
     """Return text without control characters: what a model or tool wrote must not steer the terminal."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() or char == " " else " " for char in text)
 
 

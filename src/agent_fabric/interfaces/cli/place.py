@@ -50,6 +50,42 @@ RunAccess: TypeAlias = "LocalRuns | ServerRuns"
 Work = Callable[["LocalRuns | ServerRuns"], Coroutine[Any, Any, T]]
 
 
+class RunChoice(NamedTuple):
+    """The run that a command is about."""
+
+    prefix: str | None
+    """The beginning of its id; None: the newest run of the caller."""
+
+    async def find(self, place: "LocalRuns | ServerRuns") -> RunId:
+        """Return the whole id.
+
+        Raises:
+            RunNotFound: there is no such run, or more than one.
+        """
+        return await (place.newest() if self.prefix is None else place.find(self.prefix))
+
+
+def choose_run(run_id: str | None, *, last: bool) -> RunChoice:
+    """Return the run that a command was told: by its id, or with --last.
+
+    Raises:
+        ConfigError: it was told neither, or both.
+    """
+    if (run_id is None) is not last:
+        raise ConfigError("Say which run: its id, or --last", hint="See all runs with `fabric logs list`.")
+    return RunChoice(run_id)
+
+
+def choose_run_and(run_id: str | None, *others: str | None, last: bool) -> tuple[RunChoice, list[str]]:
+    """Return the run, and the words behind it. With --last no word names a run, so the first is one of the others.
+
+    Raises:
+        ConfigError: there is no id and no --last.
+    """
+    words = [word for word in (run_id, *others) if word is not None]
+    return (RunChoice(None), words) if last else (choose_run(run_id, last=False), words[1:])
+
+
 def server_of(
     workspace: str | None,
     server: str | None,

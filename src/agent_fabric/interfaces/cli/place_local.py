@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from agent_fabric.application.ports.runs import RunQuery, RunRecord
 from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, owner_here, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.evolve import evolve
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -60,6 +62,7 @@ class LocalRuns:
         self.records = records
         self.exports = records.layout
         self.find, self.search = records.catalogue.find, records.catalogue.search
+        self.newest = partial(records.catalogue.newest, owner=LOCAL_OWNER)
         self.events = records.runs.read
         self.questions, self.question = records.approvals.list, records.approvals.find
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from agent_fabric.application.ports.approvals import Answer
@@ -40,6 +41,7 @@ class ServerRuns:
         runs, approvals = client.runs, client.approvals
         self.exports = Layout(Path.cwd() / EXPORTS)
         self.find, self.search, self.events, self.cancel = runs.find, runs.search, runs.events, runs.cancel
+        self.newest = partial(runs.newest, own=True)
         self.undo, self.verify, self.files, self.content = runs.undo, runs.verify, runs.files, runs.content
         self.questions, self.question = approvals.list, approvals.show
 

@@ -10,20 +10,21 @@ from agent_fabric.domain.undo import UndoStep
 from agent_fabric.domain.unified_diff import quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json, styled
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and
 from agent_fabric.wire.changes import undo_object
 
 app = new_app("Revert what a run changed.")
 
 
 @app.command()
-def undo(
-    run_id: RunIdArgument,
+def undo(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    run_id: RunIdArgument = None,
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="[PATHS]...", help="Only these files and folders of the project.")
     ] = None,
+    last: Last = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what was changed since; it is kept.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Put back what the last undo of the run took away.")] = False,
@@ -35,10 +36,11 @@ def undo(
 
     Exit codes: 0 done, 1 refused or only in part, 2 wrong usage or no such run.
     """
-    wanted = [path.rstrip("/").removeprefix("./") for path in paths or ()]
+    chosen, names = choose_run_and(run_id, *(paths or ()), last=last)
+    wanted = [path.rstrip("/").removeprefix("./") for path in names]
 
     async def go(place: RunAccess) -> Undone:
-        found = await place.find(run_id)
+        found = await chosen.find(place)
         return await place.undo(found, paths=wanted, redo=redo, dry=dry_run, force=force)
 
     undone = at_place(workspace, server, go)

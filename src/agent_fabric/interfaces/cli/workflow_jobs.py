@@ -10,6 +10,7 @@ from agent_fabric.domain.workflow_events import StepFinished
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated
 from agent_fabric.interfaces.cli.foreground_remote import RemoteForeground, remote_job
 from agent_fabric.interfaces.cli.inputs import typed_inputs
+from agent_fabric.interfaces.cli.place import RunChoice
 from agent_fabric.interfaces.cli.workflow_texts import tell_kept
 from agent_fabric.interfaces.workflow_result import workflow_of
 from agent_fabric.interfaces.workflow_views import found_from
@@ -24,12 +25,12 @@ def run_there(url: str, name: str, inputs: Mapping[str, Any], **options: Any) ->
     )
 
 
-def resume_there(url: str, run_id: str, *, from_step: str | None, current: bool, inputs: Sequence[str]) -> Job:
+def resume_there(url: str, chosen: RunChoice, *, from_step: str | None, current: bool, inputs: Sequence[str]) -> Job:
     """Let a server continue a workflow, in a new run where that is asked for or the old one has failed."""
 
     async def work(there: RemoteForeground, on_created: OnCreated) -> RunResult:
         workflows = there.client.workflows
-        found = await there.client.runs.find(run_id)
+        found = await chosen.find(there.place)
         state = fold(found, await there.events(found))
         workflow_of(state)
         if from_step is None and not current and (not state.status.settled or state.status is RunStatus.COMPLETED):

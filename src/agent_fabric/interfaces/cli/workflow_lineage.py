@@ -8,9 +8,9 @@ import typer
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.evolve import fold
-from agent_fabric.interfaces.cli.options import AsJson, RunIdArgument, Workspace
+from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run_and, refuse_if
 from agent_fabric.interfaces.workflow_lineage import (
     StepLineage,
     fed_by,
@@ -23,19 +23,23 @@ from agent_fabric.interfaces.workflow_result import workflow_of
 
 
 def lineage(
-    run_id: RunIdArgument,
+    run_id: RunIdArgument = None,
     value: Annotated[
         str | None,
         typer.Argument(metavar="[STEP.FIELD]", help="Only what went into this value, and what it went into."),
     ] = None,
+    last: Last = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which output fed which input in a run of a workflow."""
+    chosen, values = choose_run_and(run_id, value, last=last)
+    refuse_if(len(values) > 1, "With --last there is no RUN_ID", hint="Leave out one of the two.")
+    value = values[0] if values else None
 
     async def go(place: RunAccess) -> tuple[RunId, list[Event]]:
-        found = await place.find(run_id)
+        found = await chosen.find(place)
         events = list(await place.events(found))
         workflow_of(fold(found, events))
         return found, events

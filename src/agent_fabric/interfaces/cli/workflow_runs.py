@@ -25,6 +25,7 @@ from agent_fabric.interfaces.cli.options import (
     AsJson,
     Encrypt,
     Here,
+    Last,
     NetworkAllowed,
     RunIdArgument,
     SeenBy,
@@ -37,7 +38,8 @@ from agent_fabric.interfaces.cli.options import (
     strangers_text,
 )
 from agent_fabric.interfaces.cli.output import plain, print_json
-from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place import Server, choose_run, choose_run_and, refuse_if, server_of, with_client
+from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.interfaces.cli.run import project_here
 from agent_fabric.interfaces.cli.workflow_dry_run import print_dry_run
 from agent_fabric.interfaces.cli.workflow_options import NameOrFile, find, inputs_from, is_file, json_object
@@ -133,8 +135,9 @@ def _given(definition: WorkflowDefinition, inputs: Sequence[str] | None, inputs_
     return given | typed_inputs(inputs, definition.inputs, of=f"The workflow {definition.name!r}")
 
 
-def resume(
-    run_id: RunIdArgument,
+def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    run_id: RunIdArgument = None,
+    last: Last = False,
     from_step: Annotated[
         str | None, typer.Option("--from", metavar="STEP", help="Do this step and all behind it again, in a new run.")
     ] = None,
@@ -158,17 +161,18 @@ def resume(
             "A run keeps the inputs that it began with",
             hint="With --current, -i gives inputs that are new in the file.",
         )
+    chosen = choose_run(run_id, last=last)
     url = server_of(workspace, server)
     if url is not None:
         from agent_fabric.interfaces.cli.workflow_jobs import resume_there  # noqa: PLC0415 - aiohttp takes its time
 
-        job = resume_there(url, run_id, from_step=from_step, current=current, inputs=inputs or ())
+        job = resume_there(url, chosen, from_step=from_step, current=current, inputs=inputs or ())
         return drive_in_foreground(job, verbose=verbose, as_json=as_json)
     root = existing_root(workspace)
     loaded = configuration(root)
 
     async def work(fabric: LocalFabric, on_created: Callable[[RunId], None]) -> RunResult:
-        found = await fabric.records.catalogue.find(run_id)
+        found = await chosen.find(LocalRuns(fabric.records))
         state = await _state(fabric.records, found)
         workflow_of(state)
         if from_step is None and not current and (not state.status.settled or state.status is RunStatus.COMPLETED):
@@ -188,16 +192,18 @@ def resume(
 
 
 def cancel(
-    run_id: RunIdArgument,
+    run_id: RunIdArgument = None,
+    last: Last = False,
     reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """End a workflow from anywhere, and the runs that work for it. What it has done stays."""
+    chosen = choose_run(run_id, last=last)
 
     async def go(records: Records) -> Json:
-        found = await records.catalogue.find(run_id)
+        found = await chosen.find(LocalRuns(records))
         workflow_of(await _state(records, found))
         await cancel_run(records)(found, by=this_person(), reason=reason)
 
@@ -206,11 +212,16 @@ def cancel(
 
         return await workflow_object(read, await read(found), records.layout.run_dir(found))
 
+    async def go_there(client: "FabricClient") -> Json:
+        from agent_fabric.interfaces.cli.place_remote import ServerRuns  # noqa: PLC0415 - aiohttp takes its time
+
+        return await client.workflows.cancel(await chosen.find(ServerRuns(client)), reason=reason)
+
     url = server_of(workspace, server)
     if url is None:
         shown = _with_records(workspace, go)
     else:
-        told = with_client(url, lambda client: client.workflows.cancel(run_id, reason=reason))
+        told = with_client(url, go_there)
         shown = {key: value for key, value in told.items() if key != "run_id"}  # which `_meta` has, too
     meta = shown["_meta"]
     cancelled = meta["status"] == RunStatus.CANCELLED
@@ -224,23 +235,31 @@ def cancel(
 
 
 def signal(
-    run_id: RunIdArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")],
+    run_id: RunIdArgument = None,
+    signal_name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")
+    ] = None,
+    last: Last = False,
     data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Data for the step.")] = None,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Send a signal to a workflow. It is kept until a step waits for it."""
+    chosen, names = choose_run_and(run_id, signal_name, last=last)
+    refuse_if(len(names) != 1, "Name one signal", hint="For example: fabric workflow signal RUN_ID released")
+    (name,) = names
     told = {} if data is None else json_object(data, "--data", """--data '{"version": "1.2"}'""")
 
     async def go(records: Records) -> tuple[RunId, bool, RunStatus]:
-        found = await records.catalogue.find(run_id)
+        found = await chosen.find(LocalRuns(records))
         await signal_workflow(records)(found, name, told, by=this_person())
         return found, records.has_server(), await records.storage.reader.status(found)
 
     async def go_there(client: "FabricClient") -> tuple[RunId, bool, RunStatus]:
-        found = await client.runs.find(run_id)
+        from agent_fabric.interfaces.cli.place_remote import ServerRuns  # noqa: PLC0415 - aiohttp takes its time
+
+        found = await chosen.find(ServerRuns(client))
         return found, True, await client.workflows.signal(found, name, told)
 
     url = server_of(workspace, server)

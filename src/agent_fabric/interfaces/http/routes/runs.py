@@ -15,7 +15,7 @@ from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
-from agent_fabric.domain.ownership import Viewer, Visibility
+from agent_fabric.domain.ownership import Viewer, Visibility, owner_of
 from agent_fabric.domain.runs.task import Priority, RunResult, RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.interfaces.http.answers import json_answer, json_bytes
@@ -199,10 +199,13 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
     @app.get(
         "/runs/newest", **operation("runs", Scope.RUNS_READ, "Get the run that was created last", STATUS, fails=[404])
     )
-    async def newest(request: Request) -> Response:
+    async def newest(
+        request: Request, own: Annotated[Flag, Query(description="Only the caller's own runs.")] = False
+    ) -> Response:
         """Runs that work for another one do not count."""
         by = who_asks(request)
-        found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by)), by=by)
+        owner = owner_of(by) if own else ""
+        found = await fabric.find(await fabric.catalogue.newest(viewer=Viewer.of(by), owner=owner), by=by)
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
     @app.get(
