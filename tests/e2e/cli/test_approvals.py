@@ -65,6 +65,28 @@ async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_ho
         assert "waiting" in (await fabric("logs", "list")).out
 
 
+@pytest.mark.proves("WA-6", "WA-11")
+async def test_a_changed_or_broken_row_is_listed_as_damaged_with_the_words_of_the_log(tmp_path: Path) -> None:
+    async with waiting_fabric(tmp_path) as fabric:
+        await fabric("run", "push it")
+        await fabric("run", "push it")
+        changed, broken = await pending(fabric)
+        with contextlib.closing(sqlite3.connect(fabric.root / "fabric.db")) as database, database:
+            harmless = json.dumps({"command": "ls"}).encode()
+            database.execute("UPDATE pending_approvals SET arguments = ? WHERE id = ?", (harmless, changed["id"]))
+            database.execute("UPDATE pending_approvals SET card = ? WHERE id = ?", (b"{", broken["id"]))
+        listed = await fabric("approvals", "list")
+        assert (listed.code, listed.out.count("damaged"), listed.out.count("git push")) == (1, 2, 2)
+        assert "fabric audit verify" in listed.err
+        for card in (changed, broken):
+            shown = await fabric("approvals", "show", card["id"])
+            assert "git push origin main" in shown.out
+            assert "cannot be answered" in shown.out
+            refused = await fabric("approvals", "approve", card["id"])
+            assert refused.code == 1
+            assert "damaged" in refused.err
+
+
 async def test_an_answer_without_a_server_tells_how_to_go_on(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
         await fabric("run", "push it")

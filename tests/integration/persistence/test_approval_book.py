@@ -2,17 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.bootstrap.local import owner_here
 from agent_fabric.domain.approvals import Decision
-from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled
+from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled
+from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.projections import Projection
 from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.testing.fakes import FrozenClock, PermissivePolicy
 from agent_fabric.testing.workbench import workbench
@@ -75,3 +81,71 @@ async def test_an_answer_after_the_time_is_up_is_none(asked: Asked) -> None:
     with pytest.raises(ApprovalSettled, match="expired"):
         await late.answer(card.approval_id, Answer(decision=Decision.APPROVE, by="ada", via="test"))
     assert await SqlRunQueue(store, FrozenClock(time=card.expires_at)).due() == [card.run_id]
+
+
+@pytest.mark.proves("WA-6", "WA-11")
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("tool_name = 'read_file'", "not what the log says: tool"),
+        ("arguments = CAST('{}' AS BLOB)", "not what the log says: args"),
+        ("expires_at = expires_at + 9e9", "not what the log says: expires_at"),
+        ("card = CAST(replace(CAST(card AS TEXT), 'send', 'read') AS BLOB)", "not what the log says"),
+        ("arguments = CAST('{' AS BLOB)", "cannot be read"),
+        ("card = CAST('[]' AS BLOB)", "cannot be read"),
+        ("status = 'approve me'", "cannot be read"),
+    ],
+)
+async def test_a_changed_row_is_shown_in_the_words_of_the_log_and_cannot_be_answered(
+    asked: Asked, change: str, says: str
+) -> None:
+    store, card = asked
+    await store.write(lambda connection: connection.execute(f"UPDATE pending_approvals SET {change}"))
+    (shown,) = await SqlApprovalRepository(store, FrozenClock()).list(pending_only=False)
+    assert says in shown.damage
+    assert replace(shown, damage="") == card
+    runs = SqliteRunRepository(store, SystemClock(), ())
+    decide = DecideApproval(SqlApprovalRepository(store, FrozenClock()), runs, PermissivePolicy)
+    with pytest.raises(ApprovalRefused, match="is damaged"):
+        await decide(card.approval_id, Answer(decision=Decision.APPROVE, by="me", via="test"), by=owner_here())
+
+
+@pytest.mark.proves("WA-11")
+async def test_a_question_that_its_log_does_not_have_shows_no_words_and_the_others_are_listed(asked: Asked) -> None:
+    store, card = asked
+    forged = (
+        "INSERT INTO pending_approvals"
+        " (id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card)"
+        " SELECT 'forged', run, execution_id, 'harmless', arguments, status, created_at, expires_at, card"
+        " FROM pending_approvals"
+    )
+    await store.write(lambda connection: connection.execute(forged))
+    shown = {each.approval_id: each for each in await SqlApprovalRepository(store, FrozenClock()).list()}
+    assert shown.pop(card.approval_id) == card
+    assert (shown["forged"].tool, shown["forged"].args) == ("(damaged)", {})
+    assert "log of its run does not have it" in shown["forged"].damage
+
+
+@pytest.mark.proves("WA-10")
+@pytest.mark.parametrize("owner", ["", "local"])
+async def test_an_answer_that_a_cancelled_run_never_read_is_no_damage_in_a_run_of_0_5(asked: Asked, owner: str) -> None:
+    store, card = asked
+    first, *rest = await SqliteRunRepository(store, SystemClock(), ()).read(card.run_id)
+    assert isinstance(first.body, RunCreated)
+    created = replace(first.body, owner=owner)
+    first = first._replace(body=created)
+    projection = Projection(card.run_id)
+    for event in (first, *rest, Event(len(rest) + 1, first.ts, None, "", RunCancelled(reason="", by="me"))):
+        projection.follow(event)
+    status = "UPDATE runs SET status = 'cancelled', owner = ?, visibility = ?"
+    decided = "UPDATE pending_approvals SET status = 'approved', decided_by = 'me', decided_at = 1.0"  # as 0.5 left it
+    await store.write(lambda connection: connection.execute(status, (owner, created.visibility)))
+    await store.write(lambda connection: connection.execute(decided))
+
+    def damage(connection: SqlConnection) -> list[str]:
+        return list(projection.damage(connection, store.keys, 1, None))
+
+    noticed = (
+        [] if not owner else [f"approval {card.approval_id} is not what its log says: status, decided_by, decided_at"]
+    )
+    assert await store.read(damage) == noticed

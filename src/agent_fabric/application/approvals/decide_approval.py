@@ -76,6 +76,10 @@ class DecideApproval:
         Raises:
             ApprovalRefused: it does not.
         """
+        if card.damage:
+            raise ApprovalRefused(
+                f"Approval {card.approval_id} is damaged: {card.damage}", hint="See `fabric audit verify`."
+            )
         bodies = [event.body for event in await self.runs.read(card.run_id)]
         asked = [
             each for each in bodies if isinstance(each, ApprovalRequested) and each.approval_id == card.approval_id

@@ -75,6 +75,8 @@ class ApprovalCard:
     decided_because: str = ""
     owner: str = ""
     """Whose run asks: `local`, or such as `user:ada`; empty: the run is older than 0.6."""
+    damage: str = ""
+    """Why it cannot be answered: its row in the store was changed or cannot be read. Empty: it is as the log says."""
 
     @classmethod
     def asked(cls, run_id: RunId, body: ApprovalRequested, at: float) -> Self:
@@ -140,7 +142,10 @@ class ApprovalRepository(Protocol):
     async def list(
         self, *, run_id: RunId | None = None, pending_only: bool = True, viewer: Viewer = EVERYTHING
     ) -> Sequence[ApprovalCard]:
-        """Return questions of runs that the viewer may see, the oldest first."""
+        """Return questions of runs that the viewer may see, the oldest first, in the words of their logs.
+
+        What is damaged is among them, and says so.
+        """
         ...
 
     async def find(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> ApprovalCard:

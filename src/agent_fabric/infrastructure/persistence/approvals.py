@@ -1,6 +1,7 @@
 """The table of questions, kept beside the logs: a row is written in the transaction of the event that it mirrors."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
@@ -14,7 +15,8 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
-from agent_fabric.infrastructure.persistence.event_bodies import damage_explained
+from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, body_reader, readable
+from agent_fabric.infrastructure.persistence.event_rows import locate
 from agent_fabric.infrastructure.persistence.inbox import inbox_payload
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, sealed_json, unsealed_json
@@ -200,8 +202,49 @@ class SqlApprovalRepository:
         await self._database.write(write)
 
     def _cards(self, connection: SqlConnection, query: str, values: Sequence[Any]) -> Sequence[ApprovalCard]:
-        with damage_explained():
-            return [_card(self._database.keys, row) for row in connection.execute(query, values)]
+        # Not the table's words but the log's: these are what will run.
+        keys = self._database.keys
+        return [_card_of_log(connection, keys, row) for row in connection.execute(query, values).fetchall()]
+
+
+def _card_of_log(connection: SqlConnection, keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
+    """Return a question as the log has it, and as its row says what became of it."""
+    approval_id, run_id, *_, key, owner = row
+    try:
+        cipher = keys.cipher(RunId(run_id), key)
+    except RunKeyMissing:
+        return _card(keys, row)
+    asked = _asked(connection, RunId(run_id), approval_id, cipher)
+    try:
+        card = _card(keys, row)
+    except DAMAGE as problem:
+        damage = f"its row cannot be read: {problem}"
+        return replace(_DAMAGED if asked is None else asked, **_names(row), owner=str(owner), damage=damage)
+    if asked is None:
+        return replace(_DAMAGED, **_names(row), owner=str(owner), damage="the log of its run does not have it")
+    differs = [name for name in _ASKED if _plain(card, name) != _plain(asked, name)]
+    damage = f"its row is not what the log says: {', '.join(differs)}" if differs else ""
+    return replace(card, **{name: getattr(asked, name) for name in _ASKED}, damage=damage)
+
+
+def _asked(connection: SqlConnection, run_id: RunId, approval_id: str, cipher: Cipher | None) -> ApprovalCard | None:
+    """Return the card that the newest event about a question makes; None if there is none that can be read."""
+    number, _ = locate(connection, run_id)
+    read = readable(body_reader(connection, number, cipher))
+    query = "SELECT seq, ts, kind, version, payload FROM events WHERE run = ? AND kind = ? ORDER BY seq DESC"
+    for seq, ts, kind, version, payload in connection.execute(query, (number, ApprovalRequested.kind)):
+        body = read(seq, kind, version, payload)
+        if isinstance(body, ApprovalRequested) and body.approval_id == approval_id:
+            return ApprovalCard.asked(run_id, body, ts)
+    return None
+
+
+def _names(row: tuple[Any, ...]) -> dict[str, Any]:
+    return {"approval_id": str(row[0]), "run_id": RunId(row[1])}
+
+
+def _plain(card: ApprovalCard, name: str) -> Any:
+    return load_json(dump_json(getattr(card, name)))
 
 
 def cards_of(connection: SqlConnection, keys: RunKeys, run: int) -> Iterator[ApprovalCard]:
@@ -261,3 +304,18 @@ _UNREADABLE: Mapping[str, Any] = {
     "destination": "",
 }
 """What is shown of a question if the key of its run is not here."""
+_ASKED = ("tool", "args", "created_at", "expires_at", "call_id", *_ON_THE_CARD, *_ALSO)
+"""What the event says of a question; the rest is what became of it."""
+_WORDLESS: Mapping[str, Any] = {**dict.fromkeys((*_ON_THE_CARD, *_ALSO), ""), "untrusted": (), "private": ()}
+_DAMAGED = ApprovalCard(
+    approval_id="",
+    run_id=RunId(""),
+    tool="(damaged)",
+    args={},
+    call_id="",
+    created_at=0.0,
+    expires_at=0.0,
+    status=ApprovalStatus.PENDING,
+    **{**_WORDLESS, "question": Question.MAY_IT_RUN},
+)
+"""What is shown of a question whose words are lost."""

@@ -52,7 +52,9 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
     if card.untrusted and card.private:
         lines.append(f"  {styled('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
-    if card.status is ApprovalStatus.PENDING:
+    if card.damage:
+        lines.append(f"  {styled('damaged:', 'red', stream)} {plain(card.damage)}; it cannot be answered")
+    elif card.status is ApprovalStatus.PENDING:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines.append(f"  until: {when(card.expires_at)}")
     else:
@@ -68,9 +70,10 @@ def card_line(card: ApprovalCard) -> str:
     what = shortened(_visible(said), 70) + f" [{HIDDEN}]" * (_hides(said))
     until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
-    return (
-        f"{card.approval_id}  {card.run_id[:8]}  {owner}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
-    )
+    head = f"{plain(card.approval_id)}  {card.run_id[:8]}  {owner}"
+    if card.damage:
+        return f"{head}  {'damaged':<9}  {what}  ({plain(card.damage)})"
+    return f"{head}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
 
 
 def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:

@@ -15,9 +15,9 @@ from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
-from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
-from agent_fabric.interfaces.cli.output import print_json
+from agent_fabric.interfaces.cli.output import print_json, print_warning
 from agent_fabric.interfaces.cli.place import Answered, RunAccess, Server, at_place, choose_run
 from agent_fabric.wire.approvals import APPROVAL
 
@@ -36,7 +36,10 @@ def list_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """List pending approvals, the oldest first."""
+    """List pending approvals, the oldest first.
+
+    Exit codes: 0 all of them can be read, 1 some are damaged.
+    """
     chosen = choose_run(run_id, last=last) if last or run_id is not None else None
 
     async def go(place: RunAccess) -> list[ApprovalCard]:
@@ -54,7 +57,10 @@ def list_(
             "approve|done|deny" if any(card.question is Question.DID_IT_HAPPEN for card in cards) else "approve|deny"
         )
         sys.stdout.write(f"\nSee one: fabric approvals show ID. Answer: fabric approvals {words} ID\n")
-    return COMPLETED
+    damaged = sum(card.damage != "" for card in cards)
+    if damaged:
+        print_warning(f"{damaged} cannot be answered. See what is damaged: fabric audit verify")
+    return FAILED if damaged else COMPLETED
 
 
 @app.command()
