@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.policy.calls import ProposedCall
 from agent_fabric.domain.policy.engine import RulePolicy, strictest_part
+from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.rules import Rule
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.policy.load import with_rules
 from agent_fabric.infrastructure.policy.rule_files import refuse_doubles
+from agent_fabric.infrastructure.sandbox.altered_programs import altered_programs
 from agent_fabric.wire.policy import CheckedCommand
 
 LEVELS = ("A", "A+", "B", "C")
@@ -28,9 +30,11 @@ def with_added(before: RulePolicy, added: tuple[Rule, ...]) -> RulePolicy:
 
 
 def check_command(
-    in_force: RulePolicy, command: str, *, agent: str, level: str, scopes: Iterable[str] = ()
+    in_force: RulePolicy, command: str, *, agent: str, level: str, scopes: Iterable[str] = (), folder: str = ""
 ) -> CheckedCommand:
     """Tell what a policy says about a command line, part by part; `scopes` are those of the user.
+
+    `folder` is the project that it would run in. Without a box, its git settings and programs matter.
 
     Raises:
         ConfigError: there is no such level.
@@ -45,6 +49,8 @@ def check_command(
         agent=agent,
         sandbox=level,
         scopes=frozenset(scopes),
+        workspace=folder,
+        altered=altered_programs(folder) if folder and level not in BOXES else frozenset(),
     )
     parts = in_force.explain(call)
     return CheckedCommand(strictest_part([part.decided for part in parts]), in_force.version, level, parts)

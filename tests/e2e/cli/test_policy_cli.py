@@ -43,6 +43,19 @@ async def test_a_command_is_explained_part_by_part_and_the_exit_code_tells(tmp_p
     assert "no wall" in without_box.out
 
 
+async def test_a_check_without_a_box_looks_at_the_git_settings_of_this_folder(tmp_path: Path) -> None:
+    command = Fabric(tmp_path, settings(UNREACHED), environment={"HOME": f"{tmp_path}-home"})
+    git = tmp_path / ".git"
+    for folder in (git / "objects", git / "refs"):
+        folder.mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text("[core]\n\tbare = false\n")
+    assert (await command("policy", "check", "git status", "--level", "C")).code == 0
+    (git / "config").write_text("[core]\n\tfsmonitor = ./other\n")
+    assert (await command("policy", "check", "git status", "--level", "C")).code == 3
+    assert (await command("policy", "check", "git status", "--level", "A")).code == 0
+
+
 async def test_mistakes_are_explained(tmp_path: Path) -> None:
     command = fabric(tmp_path)
     level = await command("policy", "check", "ls", "--level", "Z")

@@ -71,6 +71,8 @@ def check(
 ) -> int:
     """Explain what the policy says about a command line, part by part. Nothing is run.
 
+    It is judged as in a run in this folder (--here): at level C its git settings count. With --server they do not.
+
     Exit codes: 0 it would run, 3 a person would be asked, 1 it is blocked.
 
     Example: fabric policy check "make test && git push"
@@ -80,7 +82,8 @@ def check(
     wanted = read_scopes(scopes) or ()
     url = server_of(workspace, server)
     if url is None:
-        found = check_command(_policy(workspace), command, agent=agent, level=level, scopes=wanted)
+        folder = _project(workspace)
+        found = check_command(_policy(workspace), command, agent=agent, level=level, scopes=wanted, folder=folder)
         checked: Json = CHECKED_COMMAND.dump(found)
     else:
         checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
@@ -187,6 +190,14 @@ def _policy(workspace: str | None) -> RulePolicy:
     root = fabric_root(workspace)
     config = configuration(root).config
     return policy_from(config.policy, config.shell, config.web, folder=root)
+
+
+def _project(workspace: str | None) -> str:
+    """Return this folder if a run may work in it; empty: it would get a folder of its own."""
+    try:
+        return str(project_folder(Path.cwd(), fabric_root=fabric_root(workspace)))
+    except ConfigError:
+        return ""
 
 
 def _print_parts(checked: Json) -> None:
