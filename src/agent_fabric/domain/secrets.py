@@ -26,6 +26,12 @@ _LIVE: Final = re.compile(r"\{secret:")
 _BACKSLASHES: Final = re.compile(r"\\+")
 _GAP: Final = re.compile(r"\s")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9]+")
+_SHORTEST_WRAPPED: Final = 60
+"""Programs break encoded data into lines of 60 (`xxd -p`), 64 (openssl) or 76 characters (`base64`)."""
+_BREAK: Final = re.compile(r"\r?\n|(?:\\+r)?\\+n")
+_WRAPPED: Final = re.compile(
+    rf"(?<![\w+/-])(?:[A-Za-z0-9+/_-]{{{_SHORTEST_WRAPPED},}}+(?:{_BREAK.pattern}))++[A-Za-z0-9+/_=-]*+"
+)
 
 T = TypeVar("T")
 
@@ -129,6 +135,7 @@ class KnownSecrets:
         gaps = (each.length for each in self._spellings if _GAP.search(each.pattern))
         self.longest_with_gaps = 2 * max(gaps, default=0)
         """Characters of a text that may be a secret's beginning although there is a space behind them."""
+        self._may_be_wrapped = any(len(each.sign) > _SHORTEST_WRAPPED for each in self._spellings)
 
     def _hidden(self, value: Any) -> Any:
         match value:
@@ -152,6 +159,14 @@ class KnownSecrets:
         return self._hidden(value)
 
     def _text(self, text: str) -> str:
+        return _WRAPPED.sub(self._wrapped, self._line(text)) if self._may_be_wrapped else self._line(text)
+
+    def _wrapped(self, found: re.Match[str]) -> str:
+        joined = _BREAK.sub("", found[0])
+        hidden = self._line(joined)
+        return found[0] if hidden == joined else hidden
+
+    def _line(self, text: str) -> str:
         escapes = "\\" in text or "%" in text or "&" in text
         looked_for = [each for each in self._spellings if each.sign in text and (escapes or not each.is_escaped)]
         if not looked_for:

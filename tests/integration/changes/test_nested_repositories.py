@@ -91,3 +91,56 @@ def test_what_starts_nothing_is_left_as_it_is(project: Path) -> None:
     repository(project / "made")
     assert put_back_orders(project, before) == []
     assert (project / "made/.git/config").exists()
+
+
+def shape_like_bare(folder: Path, settings: str) -> Path:
+    for name in ("objects", "refs"):
+        (folder / name).mkdir(parents=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text(settings)
+    return folder
+
+
+@pytest.mark.parametrize("where", ["docs", "node_modules/a/b"])
+def test_a_folder_shaped_like_a_repository_executes_nothing_when_a_person_uses_git_in_it(
+    project: Path, tmp_path: Path, where: str
+) -> None:
+    before, executed = nested_repositories(project), tmp_path / "executed"
+    folder = shape_like_bare(
+        project / where,
+        f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = touch {executed}\n",
+    )
+    git(folder, "status")
+    assert executed.exists(), "git does not obey such a folder any more, so this shows nothing"
+    executed.unlink()
+    assert put_back_orders(project, before) == [f"{where}/HEAD"]
+    git(folder, "status")
+    assert not executed.exists()
+
+
+def test_a_project_without_a_repository_does_not_become_one_by_its_shape(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    before = nested_repositories(project)
+    shape_like_bare(project, "[alias]\n\tst = !evil\n")
+    assert put_back_orders(project, before) == ["./HEAD"]
+    assert not (project / "HEAD").exists()
+
+
+def test_a_folder_that_leads_git_elsewhere_is_no_repository_any_more(project: Path) -> None:
+    before = nested_repositories(project)
+    (project / "docs").mkdir()
+    (project / "docs/HEAD").write_text("ref: refs/heads/main\n")
+    (project / "docs/commondir").write_text("../evil\n")
+    assert put_back_orders(project, before) == ["docs/HEAD"]
+
+
+def test_bare_repositories_that_start_nothing_stay_and_settings_of_old_ones_are_put_back(project: Path) -> None:
+    git(project, "init", "-q", "--bare", "old.git")
+    before, was = nested_repositories(project), (project / "old.git/config").read_text()
+    git(project, "init", "-q", "--bare", "new.git")
+    (project / "old.git/config").write_text("[core]\n\tpager = evil\n")
+    (project / "old.git/hooks/pre-receive").write_text("#!/bin/sh\nevil\n")
+    assert sorted(put_back_orders(project, before)) == ["old.git/config", "old.git/hooks/pre-receive"]
+    assert (project / "old.git/config").read_text() == was
+    assert (project / "new.git/HEAD").exists()

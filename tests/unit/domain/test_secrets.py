@@ -172,3 +172,35 @@ def test_a_value_that_looks_like_a_reference_is_not_replaced_in_turn() -> None:
         {"${secret:B}": 1},
         2,
     ]
+
+
+LONG_KEY = "".join(f"{nth:x}Kq+/" for nth in range(60))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", "\\\\n"])
+@pytest.mark.parametrize("before", ["", "u:", "user:"])
+@pytest.mark.parametrize(("encode", "width"), [("base64", 76), ("base64", 64), ("hex", 60)])
+def test_a_long_secret_is_hidden_where_a_program_has_broken_its_encoding_into_lines(
+    encode: str, width: int, before: str, end: str
+) -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": LONG_KEY})
+    data = (before + LONG_KEY).encode()
+    encoded = base64.b64encode(data).decode() if encode == "base64" else data.hex()
+    wrapped = end.join(encoded[at : at + width] for at in range(0, len(encoded), width))
+    hidden = secrets.hide(f"key: {wrapped}{end}done")
+    assert "[secret KEY]" in hidden
+    assert not any(encoded[at : at + 30] in hidden for at in range(len(before) * 2 + 10, len(encoded) - 40, 10))
+    assert hidden.endswith(f"{end}done")
+
+
+def test_other_wrapped_data_stays_as_it_is_and_takes_no_time() -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": LONG_KEY})
+    other = base64.encodebytes(bytes(range(256)) * 20).decode()
+    assert secrets.hide(other) == other
+    began = time.perf_counter()
+    secrets.hide("A" * 2_000_000)
+    secrets.hide(("A" * 59 + "\n") * 30_000)
+    secrets.hide(("A" * 60 + "\\") * 30_000)
+    assert time.perf_counter() - began < 5

@@ -1,8 +1,9 @@
 """Restores hooks and settings of git repositories nested in a project.
 
 Git follows an index entry into a nested repository and obeys its settings, so a `git status` of the project can execute
-what a run has put there. The sandbox protects only the top repository. So every nested `.git` is read before a drive
-and compared after it, also in folders of which no snapshot is taken.
+what a run has put there. A folder that is shaped like a bare repository is obeyed without any `.git`, by git in it or
+below it. The sandbox protects only the top repository. So every nested repository is read before a drive and compared
+after it, also in folders of which no snapshot is taken.
 """
 
 import errno
@@ -18,6 +19,8 @@ from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.sandbox.mounts_git import is_harmless, put_aside_orders
 
 _OURS = ".fabric"
+_BARE = "."
+_HEAD = "HEAD"
 _HOOKS = "hooks/"
 _SINGLE = ("commondir", "config", "config.worktree")
 _ASIDE = ".refused"
@@ -38,22 +41,25 @@ class Orders(NamedTuple):
 
 
 def nested_repositories(root: Path) -> dict[str, Orders]:
-    """Return what git would obey below a folder, by the path of each `.git`, the folder's own one left out."""
+    """Return what git would obey below a folder, by the path of each repository, the folder's own `.git` left out."""
     found: dict[str, Orders] = {}
-    for path, parent in _walk(root, open_up=False):
+    for path, parent, name in _walk(root, open_up=False):
         with suppress(OSError):
-            found[path] = _orders(parent)
+            found[path] = _orders(parent, name)
     return found
 
 
 def put_back_orders(root: Path, before: Mapping[str, Orders]) -> list[str]:
     """Put aside what git would obey and was not there before, and put back what was; return the paths."""
     undone: list[str] = []
-    for path, parent in _walk(root, open_up=True):
-        known, now = before.get(path), _orders(parent, open_up=True)
+    for path, parent, git_name in _walk(root, open_up=True):
+        known, now = before.get(path), _orders(parent, git_name, open_up=True)
         if now == known:
             continue
-        if known is None and now.kind == stat.S_IFDIR:
+        if known is None and git_name == _BARE:
+            if any(not _is_harmless(name, said) for name, said in now.said.items()) and _put_aside(parent, _HEAD):
+                undone.append(f"{path}/{_HEAD}")
+        elif known is None and now.kind == stat.S_IFDIR:
             with _opened(parent, GIT_FOLDER, open_up=True) as folder:
                 undone += [f"{path}/{name}" for name in put_aside_orders(folder, _put_aside)]
         elif known is None or now.kind != known.kind or now.kind != stat.S_IFDIR:
@@ -64,15 +70,15 @@ def put_back_orders(root: Path, before: Mapping[str, Orders]) -> list[str]:
                 os.symlink(known.said[""], os.fsencode(GIT_FOLDER), dir_fd=parent)
             undone.append(path)
         else:
-            undone += [f"{path}/{name}" for name in _put_back(parent, known.said, now.said)]
+            undone += [f"{path}/{name}" for name in _put_back(parent, git_name, known.said, now.said)]
     return undone
 
 
-def _put_back(parent: int, known: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
+def _put_back(parent: int, git_name: str, known: Mapping[str, bytes], now: Mapping[str, bytes]) -> list[str]:
     changed = [name for name, said in now.items() if known.get(name) != said and not _is_harmless(name, said)]
     for name in changed:
-        folder, _, last = f"{GIT_FOLDER}/{name}".rpartition("/")
-        with _opened(parent, GIT_FOLDER) as git, _opened(git, "hooks" if folder.endswith("hooks") else ".") as where:
+        folder, _, last = name.rpartition("/")
+        with _opened(parent, git_name) as git, _opened(git, folder or ".") as where:
             _put_aside(where, last)
             if 0 < len(known.get(name, b"")) < _MAX_BYTES and not known[name].startswith(b"\0"):
                 _write(where, last, known[name], mode=0o755 if name.startswith(_HOOKS) else 0o644)
@@ -83,10 +89,12 @@ def _is_harmless(name: str, said: bytes) -> bool:
     return name == "config" and len(said) < _MAX_BYTES and is_harmless(said.decode(errors="replace"))
 
 
-def _walk(root: Path, *, open_up: bool) -> Iterator[tuple[str, int]]:
-    """Yield the path of each `.git` below the top, with the open folder in which it lies."""
+def _walk(root: Path, *, open_up: bool) -> Iterator[tuple[str, int, str]]:
+    """Yield each repository but the top's `.git`: its path, the open folder in which it lies, its name there."""
     top = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
     try:
+        if _is_bare(top):
+            yield _BARE, top, _BARE
         for name in _folders(top):
             if name not in {_OURS, GIT_FOLDER}:
                 yield from _walk_below(top, name, name, 1, open_up)
@@ -94,17 +102,25 @@ def _walk(root: Path, *, open_up: bool) -> Iterator[tuple[str, int]]:
         os.close(top)
 
 
-def _walk_below(parent: int, name: str, path: str, depth: int, open_up: bool) -> Iterator[tuple[str, int]]:
+def _walk_below(parent: int, name: str, path: str, depth: int, open_up: bool) -> Iterator[tuple[str, int, str]]:
     try:
         with _opened(parent, name, open_up=open_up) as folder:
-            with suppress(OSError):
-                os.stat(GIT_FOLDER, dir_fd=folder, follow_symlinks=False)
-                yield f"{path}/{GIT_FOLDER}", folder
+            if _exists(folder, GIT_FOLDER):
+                yield f"{path}/{GIT_FOLDER}", folder, GIT_FOLDER
+            if _is_bare(folder):
+                yield path, folder, _BARE
             for inner in _folders(folder) if depth < _MAX_DEPTH else ():
                 if inner != GIT_FOLDER:
                     yield from _walk_below(folder, inner, f"{path}/{inner}", depth + 1, open_up)
     except OSError:
         return  # not for us, or gone
+
+
+def _is_bare(folder: int) -> bool:
+    """Tell whether git would take the folder itself for a repository, or would once a link in it leads somewhere."""
+    if not _exists(folder, _HEAD):
+        return False
+    return _exists(folder, "commondir") or (_exists(folder, "objects") and _exists(folder, "refs"))
 
 
 def _folders(folder: int) -> list[str]:
@@ -135,14 +151,14 @@ def _open_up(parent: int, name: str) -> None:
         os.close(place)
 
 
-def _orders(parent: int, *, open_up: bool = False) -> Orders:
-    kind = stat.S_IFMT(os.stat(GIT_FOLDER, dir_fd=parent, follow_symlinks=False).st_mode)
+def _orders(parent: int, git_name: str, *, open_up: bool = False) -> Orders:
+    kind = stat.S_IFMT(os.stat(git_name, dir_fd=parent, follow_symlinks=False).st_mode)
     if kind == stat.S_IFLNK:
-        return Orders(kind, {"": os.fsencode(os.readlink(GIT_FOLDER, dir_fd=parent))})
+        return Orders(kind, {"": os.fsencode(os.readlink(git_name, dir_fd=parent))})
     if kind != stat.S_IFDIR:
-        return Orders(kind, {"": _beginning(parent, GIT_FOLDER)})
+        return Orders(kind, {"": _beginning(parent, git_name)})
     said: dict[str, bytes] = {}
-    with _opened(parent, GIT_FOLDER, open_up=open_up) as folder:
+    with _opened(parent, git_name, open_up=open_up) as folder:
         said |= {name: _beginning(folder, name) for name in _SINGLE if _exists(folder, name)}
         try:
             with _opened(folder, "hooks", open_up=open_up) as hooks:
