@@ -1,8 +1,11 @@
 """Files of a project that a run may read but never write: other programs take them as orders.
 
 What a run puts there would be executed later, outside the box, with the rights of the person: by git, by the shell, by
-the editor, by package managers, by us.
+the editor, by package managers, by interactive interpreters and debuggers, by other agents, by us.
 """
+
+from collections.abc import Mapping
+from typing import Final
 
 PROTECTED_NAMES = frozenset(
     {
@@ -11,15 +14,32 @@ PROTECTED_NAMES = frozenset(
         *(".envrc", "config.fish", ".gitconfig", ".gitmodules", ".ripgreprc"),
         *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".pnpmfile.mjs", ".bunfig.toml", "bunfig.toml"),
         *("pip.conf", "pip.ini", ".pypirc", "uv.toml", ".condarc", ".gemrc", "sitecustomize.py", "usercustomize.py"),
-        *(".mcp.json", "mcp.json"),
+        *(".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el"),
+        *(".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".pryrc", ".iex.exs", ".ghci", ".ocamlinit", ".octaverc"),
+        ".rprofile",
+        *(".mcp.json", "mcp.json", "opencode.json", "opencode.jsonc"),
         *("fabric.json", "fabric.yaml", "fabric.yml", "fabric.toml"),
     }
 )
-"""Files with these names, wherever they lie."""
+"""Files with these names in lower case, wherever they lie."""
 
 PROTECTED_FOLDERS = frozenset(
     {
         *(".fabric", ".agent-fabric", ".vscode", ".idea", ".cursor", ".claude", ".direnv"),
+        *(
+            ".zed",
+            ".helix",
+            ".fleet",
+            ".codex",
+            ".gemini",
+            ".opencode",
+            ".windsurf",
+            ".roo",
+            ".kilocode",
+            ".kiro",
+            ".junie",
+        ),
+        *(".amazonq", ".continue"),
         *(".cargo", ".bundle", ".mvn", ".husky"),
     }
 )
@@ -29,16 +49,18 @@ HIDDEN = frozenset({b".fabric"})
 """At the top of a project: not even seen by runs. The log, the approvals and what runs changed are in there."""
 
 GIT_FOLDER = ".git"
-PROTECTED_IN_GIT = frozenset({"hooks", "config", "config.worktree", "info", "modules", "worktrees", "commondir"})
-"""What git executes or obeys. The rest of its folder is data, without which nobody could commit."""
-YARN_FOLDER = ".yarn"
-PROTECTED_IN_YARN = frozenset({"plugins", "releases"})
-"""What yarn starts in place of itself. The rest of its folder are packages."""
+PROTECTED_INSIDE: Final[Mapping[str, frozenset[str]]] = {
+    GIT_FOLDER: frozenset({"hooks", "config", "config.worktree", "info", "modules", "worktrees", "commondir"}),
+    ".hg": frozenset({"hgrc", "hgrc-not-shared", "sharedpath"}),
+    ".yarn": frozenset({"plugins", "releases"}),
+}
+"""What git, Mercurial and yarn execute or obey in their folders. The rest of these is data, without which nobody could
+commit."""
 
 PROTECTED_AT_TOP = (
-    *(f"{GIT_FOLDER}/{name}" for name in sorted(PROTECTED_IN_GIT)),
-    *(f"{YARN_FOLDER}/{name}" for name in sorted(PROTECTED_IN_YARN)),
+    *(f"{folder}/{name}" for folder, names in PROTECTED_INSIDE.items() for name in sorted(names)),
     *sorted(PROTECTED_NAMES),
+    ".Rprofile",
     *sorted(PROTECTED_FOLDERS - {".fabric"}),
 )
 """The same for a box that can only cover paths, not patterns: as they lie at the top of a project."""
@@ -54,8 +76,8 @@ def is_protected(path: str) -> bool:
     for nth, name in enumerate(names):
         if name in PROTECTED_FOLDERS:
             return True
-        if name == GIT_FOLDER and (nth + 1 == len(names) or names[nth + 1] in PROTECTED_IN_GIT):
+        if name == GIT_FOLDER and nth + 1 == len(names):
             return True
-        if name == YARN_FOLDER and nth + 1 < len(names) and names[nth + 1] in PROTECTED_IN_YARN:
+        if nth + 1 < len(names) and names[nth + 1] in PROTECTED_INSIDE.get(name, ()):
             return True
     return bool(names) and names[-1] in PROTECTED_NAMES

@@ -18,6 +18,8 @@ from agent_fabric.domain.protected import PROTECTED_AT_TOP, is_protected
             ".husky/pre-commit",
         ),
         *("sitecustomize.py", "src/sitecustomize.py", ".yarn/releases/yarn.cjs", ".yarn/plugins/x.cjs"),
+        *(".hg/hgrc", "sub/.hg/sharedpath", ".exrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".pdbrc", ".Rprofile"),
+        *(".irbrc", ".iex.exs", ".zed/tasks.json", ".codex/config.toml", ".gemini/settings.json", "opencode.json"),
         *("sub/fabric.yaml", "FABRIC.JSON", ".vscode/tasks.json", ".vscode", "a/.idea/x/y", ".fabric/fabric.db"),
     ],
 )
@@ -29,6 +31,13 @@ def test_what_other_programs_take_as_orders_is_protected(path: str) -> None:
     "path",
     [
         *("", ".", "a.py", ".gitignore", ".github/workflows/x.yml", ".git/HEAD", ".git/objects/ab/cd", ".git/index"),
+        *(
+            ".hg/store/data/x",
+            ".hg/dirstate",
+            ".devcontainer/devcontainer.json",
+            "AGENTS.md",
+            ".pre-commit-config.yaml",
+        ),
         *(".yarn/cache/x.zip", "package.json", "pyproject.toml", "Cargo.toml", "cargo/config", "gradle.properties"),
         *("git/hooks/x", "docs/config", "src/hooks/use.ts", "bashrc", "fabric.py", "vscode/tasks.json"),
     ],
