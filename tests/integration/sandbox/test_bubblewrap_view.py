@@ -42,7 +42,8 @@ async def test_protected_files_that_exist_can_be_read_and_not_changed(workspace:
         for name in PROTECTED_AT_TOP
     )
     async with box(workspace) as sandbox:
-        outcome = await sandbox.run_command(f"{attacks} mv .git moved; rm -rf .git; true", timeout_s=30)
+        moves = "".join(f"mv {around} moved; rm -rf {around}; " for around in (".git", ".hg", ".yarn"))
+        outcome = await sandbox.run_command(f"{attacks} {moves} true", timeout_s=30)
         assert outcome.exit_code == 0
         assert b"undone" not in outcome.stderr
     assert tree(workspace) == before
@@ -50,8 +51,8 @@ async def test_protected_files_that_exist_can_be_read_and_not_changed(workspace:
 
 @pytest.mark.proves("AF-120")
 async def test_what_a_command_makes_at_a_protected_name_is_put_aside_and_told(workspace: Path) -> None:
-    (workspace / ".git").mkdir()
-    (workspace / ".yarn").mkdir()
+    for around in (".git", ".hg", ".yarn"):
+        (workspace / around).mkdir()
     made = [name for name in PROTECTED_AT_TOP if name != ".git/config"]
     async with box(workspace) as sandbox:
         outcome = await sandbox.run_command("; ".join(f"echo evil > {name}" for name in made), timeout_s=30)

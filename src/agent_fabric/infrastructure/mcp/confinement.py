@@ -155,7 +155,9 @@ def _workspace(workspace: Path, *, writable: bool) -> Iterator[tuple[str, ...]]:
         yield "--remount-ro", str(workspace / ".fabric")
     if writable:
         real = workspace.resolve()
-        for name in PROTECTED_AT_TOP:
+        # A folder around a protected path is mounted too, or it could be moved away with what is in it.
+        around = {name.partition("/")[0]: "--bind" for name in PROTECTED_AT_TOP if "/" in name}
+        for name, option in (around | dict.fromkeys(PROTECTED_AT_TOP, "--ro-bind")).items():
             path = workspace / name
             if path.exists() and path.resolve() == real / name:  # a link would bring in what it points to
-                yield "--ro-bind", str(path), str(path)
+                yield option, str(path), str(path)

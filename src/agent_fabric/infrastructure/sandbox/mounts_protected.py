@@ -30,11 +30,14 @@ class ProtectedPaths:
         """Take the names as paths below the workspace, with one folder above them at most."""
         self._workspace = workspace
         self._names = sorted(names, key=lambda one: (one.count("/"), one))
+        self._around = sorted({GIT_FOLDER, *(name.rpartition("/")[0] for name in self._names)} - {""})
+        """Folders in which some of the names lie."""
         self._missing: set[str] | None = None
         """Where nothing was when a box was made; None: there was no box yet."""
         self._links: dict[str, str] = {}
         """Those that are links, which cannot be mounted over, and what they say."""
-        self._git_is_new = False
+        self._new_around: set[str] = set()
+        """Folders around names that were not there when a box was made."""
 
     def cover(self) -> Iterator[tuple[Path, bool]]:
         """Yield what to mount over itself, outer ones first, and whether it may be written.
@@ -45,12 +48,11 @@ class ProtectedPaths:
         self._missing = {name for name, kind in kinds.items() if not kind}
         self._links = {}
         with self._opened("") as top:
-            around = _kind(top, GIT_FOLDER)
-        self._git_is_new = not around
-        if around == stat.S_IFREG:  # it says where the real one is
-            yield self._workspace / GIT_FOLDER, False
-        elif around == stat.S_IFDIR:
-            yield self._workspace / GIT_FOLDER, True
+            around = {folder: _kind(top, folder) for folder in self._around}
+        self._new_around = {folder for folder, kind in around.items() if not kind}
+        for folder, kind in around.items():
+            if kind in {stat.S_IFREG, stat.S_IFDIR}:  # a file `.git` says where the real one is
+                yield self._workspace / folder, kind == stat.S_IFDIR
         for name, kind in kinds.items():
             if kind in {stat.S_IFREG, stat.S_IFDIR}:
                 yield self._workspace / name, False
@@ -60,7 +62,9 @@ class ProtectedPaths:
 
     def is_changed(self) -> bool:
         """Whether something is at a name where nothing was. Between commands: a person or another program made it."""
-        return self._missing is not None and any(kind for name, kind in self._kinds(self._missing).items())
+        if self._missing is None:
+            return False
+        return any(self._kinds(self._missing).values()) or bool(self._new_links())
 
     def undo(self, *, has_ended: bool) -> list[str]:
         """Put aside what was made at missing names and put back links that were replaced; return what was undone.
@@ -70,7 +74,7 @@ class ProtectedPaths:
         """
         undone = []
         for name, kind in self._kinds(self._missing or ()).items():
-            if kind and not (self._git_is_new and name.startswith(f"{GIT_FOLDER}/")):
+            if kind and not (self._is_git_new and name.startswith(f"{GIT_FOLDER}/")):
                 with self._opened(name) as folder:
                     if _put_aside(folder, _last(name)):
                         undone.append(name)
@@ -78,9 +82,20 @@ class ProtectedPaths:
             with self._opened(name) as folder:
                 if _put_back(folder, _last(name), target):
                     undone.append(name)
-        if self._git_is_new and has_ended:
+        with self._opened("") as top:
+            undone += [folder for folder in self._new_links() if _put_aside(top, folder)]
+        if self._is_git_new and has_ended:
             undone += self._look_at_new_git()
         return undone
+
+    @property
+    def _is_git_new(self) -> bool:
+        return GIT_FOLDER in self._new_around
+
+    def _new_links(self) -> list[str]:
+        """Return links in the place of folders around names, whose targets would be obeyed like these."""
+        with self._opened("") as top:
+            return [each for each in sorted(self._new_around - {GIT_FOLDER}) if _kind(top, each) == stat.S_IFLNK]
 
     def _look_at_new_git(self) -> list[str]:
         with self._opened("") as top:

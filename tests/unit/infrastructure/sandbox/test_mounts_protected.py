@@ -48,3 +48,23 @@ def test_nor_a_hook_in_a_repository_that_it_made(watched: ProtectedPaths, tmp_pa
     (tmp_path / ".git").chmod(mode)
     assert watched.undo(has_ended=True) == [".git/hooks"]
     assert not (tmp_path / ".git/hooks").exists()
+
+
+@pytest.mark.parametrize("folder", [".yarn", ".hg"])
+def test_nor_a_link_in_the_place_of_a_folder_with_protected_names(
+    watched: ProtectedPaths, tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "evil/releases").mkdir(parents=True)
+    (tmp_path / "evil/hgrc").write_text("evil\n")
+    (tmp_path / folder).symlink_to("evil")
+    assert watched.is_changed()
+    assert watched.undo(has_ended=False) == [folder]
+    assert not (tmp_path / folder).is_symlink()
+
+
+@pytest.mark.parametrize("folder", [".git", ".yarn", ".hg"])
+def test_a_folder_around_protected_names_is_mounted_so_that_it_cannot_be_moved_away(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / folder).mkdir()
+    assert (tmp_path / folder, True) in list(ProtectedPaths(tmp_path, PROTECTED_AT_TOP).cover())
