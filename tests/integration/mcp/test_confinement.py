@@ -13,7 +13,7 @@ from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
 from agent_fabric.infrastructure.mcp.confinement import BubblewrapServers
 from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
-from integration.mcp.servers_for_tests import HOSTILE, ask, server, tool_servers, workspace_in
+from integration.mcp.servers_for_tests import HOSTILE, ask, context, server, tool_servers, workspace_in
 from services import need_program
 
 
@@ -83,6 +83,24 @@ async def test_a_workspace_is_seen_as_far_as_the_configuration_says(tmp_path: Pa
         assert found[str(workspace / "new")] == "written"
         assert found[str(workspace / ".git" / "config")].startswith("refused")
     assert (workspace / ".fabric" / "token").read_text() == "ours"
+
+
+async def test_what_a_server_makes_at_a_protected_name_is_put_aside_and_told(tmp_path: Path) -> None:
+    workspace = workspace_in(tmp_path)
+    (workspace / ".git").mkdir()
+    (workspace / ".mcp.json").write_text("mine")
+    names = (".envrc", ".git/commondir", ".npmrc")
+    async with tool_servers(tmp_path) as servers:
+        tools = await servers.connect(boxed(workspace="rw"), workspace=str(workspace))
+        write = [str(workspace / name) for name in (*names, ".mcp.json", "new")]
+        result = await tools.call("mcp__hostile__reach", {"write": write}, context())
+        assert sorted(result.output["undone"]) == sorted(f"{name!r} is protected" for name in names)
+        (workspace / ".envrc").write_text("what the server may have made after its answer")
+        await tools.release()
+    assert not any((workspace / name).exists() for name in names)
+    assert (workspace / ".envrc.refused").exists()
+    assert (workspace / ".mcp.json").read_text() == "mine"
+    assert (workspace / "new").exists()
 
 
 async def test_a_server_sees_the_workspace_of_its_own_run_only(tmp_path: Path) -> None:

@@ -180,12 +180,15 @@ class PooledServer:
                 return await self._opened()
             return self._connection
 
-    async def release(self) -> None:
-        """Give the connection back; after `idle_s` without users it is closed."""
+    async def release(self, *, keep: bool = True) -> None:
+        """Give the connection back; after `idle_s` without users it is closed, or at once if it is not to be kept."""
         self._users -= 1
         if self._users > 0 or self._closed:
             return
-        if self._connection is None:
+        if not keep:
+            self._forget()
+            await self.close()
+        elif self._connection is None:
             self._forget()
         elif self._idle is None:
             self._idle = asyncio.create_task(self._close_when_idle())

@@ -4,12 +4,14 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from agent_fabric.application.ports.mcp import ServerReport
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.domain.errors import ToolServerUnavailable
+from agent_fabric.domain.protected import PROTECTED_AT_TOP
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec
 from agent_fabric.infrastructure.mcp.approvals import ProjectServers
 from agent_fabric.infrastructure.mcp.connection import Connection, ConnectionLost
@@ -17,6 +19,7 @@ from agent_fabric.infrastructure.mcp.pins import Checked, Pins, PinState
 from agent_fabric.infrastructure.mcp.pool import PooledServer, ServerPool
 from agent_fabric.infrastructure.mcp.results import ServerAnswer, answer_from
 from agent_fabric.infrastructure.mcp.tool_conversion import MAX_TOOLS, ListedTool, tool_name, tool_spec
+from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 
 RECEIVED: Final = "received"
 """The folder of the workspace for images and files that servers send."""
@@ -49,6 +52,9 @@ class PooledToolServers:
         self, server: MCPServerConfig, *, workspace: str, sandbox: Sandbox | None = None
     ) -> "ConnectedTools":
         self.projects.require_agreed(server)
+        protected = _protected(server, workspace)
+        if protected is not None:
+            await asyncio.to_thread(list, protected.cover())  # what is there now may stay
         member = self._pool.member(server, workspace)
         connection = await member.acquire()
         try:
@@ -64,7 +70,7 @@ class PooledToolServers:
             offered=tuple(offer.tools),
             hidden=offer.hidden,
         )
-        return ConnectedTools(server, member, connection, offer, report, sandbox)
+        return ConnectedTools(server, member, connection, offer, report, sandbox, protected)
 
     async def inspect(self, server: MCPServerConfig) -> Inspected:
         """Start a server and look at it, without pinning anything.
@@ -111,8 +117,11 @@ class ConnectedTools:
         offer: _Offer,
         report: ServerReport,
         sandbox: Sandbox | None,
+        protected: ProtectedPaths | None,
     ) -> None:
         self._server = server
+        self._protected = protected
+        """Names in a workspace that the server may write, at which nothing new may stay."""
         self._member = member
         self._connection = connection
         self._offered = offer.tools
@@ -130,15 +139,24 @@ class ConnectedTools:
     async def call(self, name: str, args: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Call a tool; see ServerTools."""
         listed, spec = self._offered[name]
-        answer = answer_from(await self._sent(listed, spec, args, context))
+        try:
+            answer = answer_from(await self._sent(listed, spec, args, context))
+        finally:
+            undone = await self._put_aside()
         output, wrote = await self._with_files(answer, context)
+        if undone:
+            output = {**output, "undone": [f"{name!r} is protected" for name in undone]}
         return ToolResult(output=output, wrote=wrote)
 
     async def release(self) -> None:
-        """Give the connection back."""
+        """Give the connection back; a server that may write in the workspace is ended, so that it writes no more."""
         if not self._released:
             self._released = True
-            await self._member.release()
+            await self._member.release(keep=self._protected is None)
+            await self._put_aside()
+
+    async def _put_aside(self) -> list[str]:
+        return await asyncio.to_thread(self._protected.undo, has_ended=True) if self._protected else []
 
     async def _sent(
         self, listed: ListedTool, spec: ToolSpec, args: Mapping[str, Any], context: ToolContext
@@ -190,6 +208,11 @@ class ConnectedTools:
                     wrote.append(path)
             described.append(entry)
         return {**answer.output, "attachments": described}, tuple(wrote)
+
+
+def _protected(server: MCPServerConfig, workspace: str) -> ProtectedPaths | None:
+    writes = server.transport == "stdio" and server.workspace == "rw" and not server.trusted
+    return ProtectedPaths(Path(workspace), PROTECTED_AT_TOP) if writes and workspace else None
 
 
 def _offer(
