@@ -51,7 +51,7 @@ async def test_protected_files_that_exist_can_be_read_and_not_changed(workspace:
 
 @pytest.mark.proves("AF-120")
 async def test_what_a_command_makes_at_a_protected_name_is_put_aside_and_told(workspace: Path) -> None:
-    for around in (".git", ".hg", ".yarn"):
+    for around in (".git", ".hg", ".yarn", ".config"):
         (workspace / around).mkdir()
     made = [name for name in PROTECTED_AT_TOP if name != ".git/config"]
     async with box(workspace) as sandbox:

@@ -94,7 +94,7 @@ def use_of(invocation: Invocation) -> Use:
     """Return what a command does to files, including its redirects."""
     found = list(_operands(invocation))
     tools = set(_TOOLS.get(invocation.name, _SHELL)) if found or invocation.name in _NETWORK else set[str]()
-    if found and _edits(invocation):
+    if found and edits_in_place(invocation):
         tools |= _EDIT
     for redirect in (each for each in invocation.redirects if each.names_file):
         tools |= _READ if redirect.operator == "<" else _WRITE
@@ -183,7 +183,7 @@ def _is_recursive_search(invocation: Invocation) -> bool:
     )
 
 
-def _edits(invocation: Invocation) -> bool:
+def edits_in_place(invocation: Invocation) -> bool:
     """Tell whether a command changes files in place."""
     return invocation.name in {"sed", "perl", "ruby"} and any(
         word.startswith(("-i", "--in-place")) or (word[:1] == "-" and word[:2] != "--" and "i" in word)

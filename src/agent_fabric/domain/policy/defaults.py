@@ -20,6 +20,7 @@ from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SH
 from agent_fabric.domain.policy.read_only import only_reads
 from agent_fabric.domain.policy.removals import Removal, names_catastrophe
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
+from agent_fabric.domain.protected import is_obeyed_later
 from agent_fabric.domain.tools import Effect
 
 _PLAINLY = "Write the command plainly: every program by its literal name, one command after the other."
@@ -124,6 +125,9 @@ def _workspace_default(
     call: ProposedCall, invocation: Invocation, part: Part, allowed_commands: frozenset[str]
 ) -> Ruling:
     subject, name = part.subject, invocation.name
+    for removal in part.removes:
+        if removal.verb in {"remove", "overwrite"} and is_obeyed_later(call.from_workspace(removal.place)):
+            return _obeyed_later(part, removal.shown)
     if effect := outward_effect(invocation):
         reason = f"{subject!r} {effect}: {_AGREE}."
         return Ruling(Verdict.ASK, reason, "outward_effect", subject, part.alike)
@@ -134,6 +138,11 @@ def _workspace_default(
         return Ruling(Verdict.ALLOW, f"{name!r} is allowed.", "command_allowlist", subject, part.alike)
     reason = f"{name!r} is not on the list of allowed commands: {_AGREE}. Use an allowed one if there is one."
     return Ruling(Verdict.ASK, reason, "unknown_program", subject, part.alike)
+
+
+def _obeyed_later(part: Part, path: str) -> Ruling:
+    reason = f"{part.subject!r} changes {path!r}, which takes effect later, outside of the box: {_AGREE}."
+    return Ruling(Verdict.ASK, reason, "obeyed_later", part.subject)
 
 
 def _reads(call: ProposedCall, part: Part, invocation: Invocation) -> bool:
@@ -153,6 +162,10 @@ def _call_default(profile: Profile, call: ProposedCall, part: Part) -> Ruling:
     if profile is Profile.NODE and not reads:
         reason = f"{call.tool!r} may change something: {_AGREE}."
         return Ruling(Verdict.ASK, reason, "not_read_only", part.subject, part.alike)
+    if profile is Profile.WORKSPACE and call.effect is not Effect.READS:
+        for path in call.paths:
+            if is_obeyed_later(call.from_workspace(path)):
+                return _obeyed_later(part, path)
     # Whoever configures a tool server wants its tools used; an address is judged by what it carries.
     expected = (bool(call.urls) and not call.sends) or call.tool.startswith("mcp__")
     if profile is Profile.WORKSPACE and call.effect is Effect.LEAVES_SANDBOX and not expected:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agent_fabric.domain.commands.invocation import Connector, Invocation
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.variables import assigned
+from agent_fabric.domain.policy.command_tools import edits_in_place
 from agent_fabric.domain.policy.inline_code import GIT, removed_by_code, removes, vital_in
 from agent_fabric.domain.policy.parameters import apply_form, parameter_in, pieces_of, split_words
 from agent_fabric.domain.policy.places import UNKNOWN, is_disk, is_vital, joined, may_be_device, names_device
@@ -326,7 +327,8 @@ class _Line:
     def _written(self, invocation: Invocation, operands: Sequence[int]) -> "Iterator[_Target]":
         """Yield the files that a command overwrites."""
         words, name = invocation.words, invocation.name
-        places = operands if name in _WRITE_ALL else operands[-1:] if name in _WRITE_LAST else []
+        writes_all = name in _WRITE_ALL or edits_in_place(invocation)
+        places = operands if writes_all else operands[-1:] if name in _WRITE_LAST else []
         written = [(words[at], at in invocation.unknown) for at in places]
         for at, word in enumerate(words[1:], start=1):
             match = _OUTPUT.fullmatch(word)
