@@ -7,7 +7,7 @@ the standard library: the programs around a box use it, too.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -42,8 +42,12 @@ class TreeEntry(NamedTuple):
         return "/".join((*self.parents, self.name))
 
 
-def walk_tree(top: str | os.PathLike[str], *, max_depth: int = MAX_DEPTH) -> Iterator[TreeEntry]:
+def walk_tree(
+    top: str | os.PathLike[str], *, max_depth: int = MAX_DEPTH, enter: Callable[[TreeEntry], bool] = lambda _: True
+) -> Iterator[TreeEntry]:
     """Yield everything below a folder, each folder before what is in it. What is gone meanwhile is left out.
+
+    A folder that `enter` refuses is yielded, but not walked through.
 
     Raises:
         OSError: the folder itself cannot be listed.
@@ -66,7 +70,7 @@ def walk_tree(top: str | os.PathLike[str], *, max_depth: int = MAX_DEPTH) -> Ite
             except OSError:
                 continue
             entry = TreeEntry(opened[-1], found.name, status, tuple(names))
-            if not stat.S_ISDIR(status.st_mode):
+            if not stat.S_ISDIR(status.st_mode) or not enter(entry):
                 yield entry
                 continue
             inner = -1

@@ -29,6 +29,7 @@ from agent_fabric.infrastructure.persistence.snapshot import check_copy, copy_st
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.persistence.store_status import read_status
 from agent_fabric.infrastructure.runlog.folder_trust import is_ours
+from agent_fabric.infrastructure.tree_walk import walk_tree
 from integration.persistence.opened_store import copies_of
 from integration.persistence.test_audit_chain import KEY, Folder
 
@@ -102,6 +103,41 @@ async def test_somebody_elses_backup_is_restored_but_not_obeyed(filled: Path, tm
     root = tmp_path / "elsewhere"
     assert not restore_backup(made.path, root, KEY, copies_of(root), force=False).manifest.ours
     assert not is_ours(root, KEY)
+
+
+def make_deep(folder: Path, levels: int, name: str) -> None:
+    """Make folders in each other, with a file and a link in the innermost."""
+    opened = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=opened)
+        inner = os.open(name, os.O_RDONLY, dir_fd=opened)
+        os.close(opened)
+        opened = inner
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=opened))
+    os.symlink("/etc/passwd", "link", dir_fd=opened)
+    os.close(opened)
+
+
+@pytest.mark.proves("WA-12")
+async def test_paths_longer_than_the_system_takes_are_backed_up_and_restored(filled: Path, tmp_path: Path) -> None:
+    work = next(path for path in (filled / "runs").glob("*/workspace"))
+    make_deep(work, 90, "n" * 200)
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled))
+    assert made.changed == ()
+    root = tmp_path / "other"
+    restore_backup(made.path, root, KEY, copies_of(root), force=False)
+    at = work.relative_to(filled)
+    before, after = ({each.path for each in walk_tree(top / at)} for top in (filled, root))
+    assert after == before - {"pipe"}
+    assert max(map(len, after)) > os.pathconf("/", "PC_PATH_MAX")
+
+
+@pytest.mark.proves("WA-12")
+async def test_what_lies_too_deep_for_a_backup_is_named(filled: Path, tmp_path: Path) -> None:
+    work = next(path for path in (filled / "runs").glob("*/workspace"))
+    make_deep(work, 150, "d")
+    made = make_backup(filled, tmp_path, KEY, copies_of(filled))
+    assert [name.startswith(f"{work.relative_to(filled)}/d/d/d") for name in made.changed] == [True]
 
 
 async def test_workspaces_can_be_left_out(filled: Path, tmp_path: Path) -> None:

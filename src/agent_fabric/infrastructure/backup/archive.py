@@ -40,27 +40,29 @@ class ArchiveWriter:
         self._tar = tarfile.TarFile(fileobj=self._zipped, mode="w", format=tarfile.PAX_FORMAT)
         self.digests: dict[str, str] = {}
         self.changed: list[str] = []
-        """Files that were written while they were copied."""
+        """Files that were written while they were copied, and what could not be read."""
 
     def add(self, root: Path, found: Found) -> None:
-        """Add one thing of a folder; one that is gone by now counts as changed."""
-        path = root / found.name
+        """Add one thing of a folder; one that is gone by now, or cannot be read, counts as changed."""
+        path = root / found.name if found.folder is None else Path(found.name.rpartition("/")[2])
         try:
             if found.kind == stat.S_IFDIR:
                 self._tar.addfile(_member(found.name, kind=tarfile.DIRTYPE, mode=0o755))
+                if not found.is_whole:
+                    self.changed.append(found.name)
             elif found.kind == stat.S_IFLNK:
                 member = _member(found.name, kind=tarfile.SYMTYPE)
-                member.linkname = os.readlink(path)  # noqa: PTH115 - as it is written, whatever it is
+                member.linkname = os.readlink(path, dir_fd=found.folder)
                 self.digests[found.name] = hashlib.sha256(os.fsencode(member.linkname)).hexdigest()
                 self._tar.addfile(member)
             else:
-                self.add_file(path, found.name)
+                self.add_file(path, found.name, folder=found.folder)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             self.changed.append(found.name)
 
-    def add_file(self, path: Path, name: str) -> None:
-        """Add a file under a name."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    def add_file(self, path: Path, name: str, *, folder: int | None = None) -> None:
+        """Add a file under a name; its path may begin at an open folder."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(descriptor, "rb") as file:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):

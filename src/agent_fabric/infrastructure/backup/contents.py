@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from agent_fabric.infrastructure.runlog.links import require_unlinked
+from agent_fabric.infrastructure.tree_walk import MAX_DEPTH, TreeEntry, walk_tree
 
 DATABASE: Final = "fabric.db"
 MANIFEST: Final = "manifest.json"
@@ -15,6 +16,8 @@ BACKUPS: Final = "backups"
 
 _FOLDERS: Final = ("changes", "runs")
 _WORKSPACE: Final = "workspace"
+_MAX_DEPTH: Final = MAX_DEPTH + 10
+"""As deep as a run may make folders, below its own."""
 _SETTINGS: Final = (".json", ".yaml", ".yml", ".toml")
 _ALSO: Final = ("run_index.jsonl", "secrets.sealed")
 """Secrets are sealed with keys that lie elsewhere, so they are safe in a backup, and worth nothing without those."""
@@ -27,6 +30,10 @@ class Found(NamedTuple):
     """Its path in the fabric folder, with slashes."""
     kind: int
     """What `stat.S_IFMT` says of it."""
+    folder: int | None = None
+    """The open folder in which it lies, only until the next one is asked for; None: the fabric folder."""
+    is_whole: bool = True
+    """Whether what a folder holds follows; it may not be listed, or lies too deep."""
 
 
 def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
@@ -44,7 +51,7 @@ def kept_files(root: Path, *, workspaces: bool) -> Iterator[Found]:
                 yield Found(entry.name, stat.S_IFREG)
         elif entry.name in _FOLDERS:
             require_unlinked(root, entry.name)
-            yield from _below(Path(entry.path), entry.name, workspaces=workspaces)
+            yield from _below(root, entry.name, workspaces=workspaces)
 
 
 def may_be_restored(name: str) -> bool:
@@ -66,33 +73,23 @@ def is_in_workspace(name: str) -> bool:
     return len(parts) > 3 and parts[0] == "runs" and parts[2] == _WORKSPACE
 
 
-def _below(folder: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
+def _below(root: Path, name: str, *, workspaces: bool) -> Iterator[Found]:
     yield Found(name, stat.S_IFDIR)
-    waiting = [(folder, name, iter(_sorted(folder)))]
-    while waiting:
-        folder, name, entries = waiting[-1]
-        entry = next(entries, None)
-        if entry is None:
-            waiting.pop()
-            continue
-        inner = f"{name}/{entry.name}"
-        try:
-            kind = stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
-        except OSError:
-            continue  # gone meanwhile
+
+    def is_wanted(entry: TreeEntry) -> bool:
+        return workspaces or not is_in_workspace(f"{name}/{entry.path}/x")
+
+    for entry in walk_tree(root / name, max_depth=_MAX_DEPTH, enter=is_wanted):
+        inner, kind = f"{name}/{entry.path}", stat.S_IFMT(entry.status.st_mode)
         if kind == stat.S_IFLNK and not is_in_workspace(inner):
-            require_unlinked(folder, entry.name)
+            require_unlinked((root / inner).parent, entry.name)
         if kind == stat.S_IFDIR:
-            if workspaces or not is_in_workspace(f"{inner}/x"):
-                yield Found(inner, stat.S_IFDIR)
-                waiting.append((Path(entry.path), inner, iter(_sorted(Path(entry.path)))))
-        elif kind == stat.S_IFREG or (kind == stat.S_IFLNK and is_in_workspace(inner)):
-            yield Found(inner, kind)
+            if is_wanted(entry):
+                yield Found(inner, kind, entry.folder, is_whole=entry.problem is None)
+        elif kind in (stat.S_IFREG, stat.S_IFLNK):
+            yield Found(inner, kind, entry.folder)
 
 
 def _sorted(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []  # gone meanwhile, not ours to read, or deeper than a path of the system can be long
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)

@@ -33,7 +33,7 @@ class Backup:
     files: int
     workspaces: bool
     changed: tuple[str, ...]
-    """Files that were written while they were copied."""
+    """Files that were written while they were copied, and what could not be read."""
     seconds: float
 
 

@@ -27,7 +27,8 @@ class Manifest:
     files: Mapping[str, str]
     """SHA-256 of each file by its path; of a link, of where it leads."""
     changed: tuple[str, ...] = ()
-    """Files that somebody wrote while they were copied: each is as it was at some moment, perhaps cut."""
+    """Files that were written while they were copied: each is as it was at some moment, perhaps cut. And files and
+    folders that could not be read."""
     ours: bool = False
     """Whether the user's own key has signed it."""
 

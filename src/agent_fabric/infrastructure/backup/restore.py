@@ -1,5 +1,6 @@
 """Puts a backup in the place of a fabric folder."""
 
+import errno
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import stat
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -22,6 +23,7 @@ from agent_fabric.infrastructure.backup.manifest import Manifest
 from agent_fabric.infrastructure.backup.staging import remove_leftovers, staged, working_name
 from agent_fabric.infrastructure.runlog.folder_trust import mark
 
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 SPARE_BYTES = 16 * 1024 * 1024
 """Room that is left on the disk, whatever a backup says that it needs."""
 
@@ -91,7 +93,8 @@ class _Stage:
         if member.issym():
             self._links[member.name] = member.linkname
         elif member.isdir():
-            (self._folder / member.name).mkdir(parents=True, exist_ok=True)
+            with self._parent(f"{member.name}/x"):
+                pass
         else:
             self._write(member, content)
 
@@ -103,12 +106,9 @@ class _Stage:
                 f"{name} in the backup has {member.size / 1e6:,.0f} MB, and there is room for {free / 1e6:,.0f} MB",
                 hint="Choose a folder on another disk.",
             )
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         mode = 0o600 if name == DATABASE else member.mode & 0o777 | 0o600
-        # There are no links yet, so nothing leads to elsewhere; and nothing is written twice.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(path, flags, mode), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC  # nothing is written twice
+        with self._parent(name) as (parent, last), os.fdopen(os.open(last, flags, mode, dir_fd=parent), "wb") as file:
             file.writelines(content)
             if name == DATABASE:
                 file.flush()
@@ -120,11 +120,33 @@ class _Stage:
     def make_links(self) -> None:
         """Make the links, now that nothing can be written through them any more."""
         for name, target in self._links.items():
-            path = self._folder / name
-            if path.parent.resolve() != self._folder.resolve() / Path(name).parent:
-                raise harmful(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.symlink_to(target)
+            with self._parent(name) as (parent, last):
+                os.symlink(target, last, dir_fd=parent)
+
+    @contextmanager
+    def _parent(self, name: str) -> Iterator[tuple[int, str]]:
+        """Open the folder in which a member lies, made if need be; a path of any length, and no link is followed.
+
+        Raises:
+            StoreUnavailable: a link, or what is no folder, is on the way.
+        """
+        *folders, last = name.split("/")
+        opened = os.open(self._folder, _FOLDER)
+        try:
+            for each in folders:
+                with suppress(FileExistsError):
+                    os.mkdir(each, dir_fd=opened)
+                try:
+                    inner = os.open(each, _FOLDER, dir_fd=opened)
+                except OSError as problem:
+                    if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+                        raise harmful(name) from None
+                    raise
+                os.close(opened)
+                opened = inner
+            yield opened, last
+        finally:
+            os.close(opened)
 
 
 def _require_possible(root: Path, copies: StoreCopies, *, force: bool) -> None:

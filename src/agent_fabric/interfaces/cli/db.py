@@ -88,7 +88,9 @@ def backup(
         return COMPLETED
     sys.stdout.write(f"{plain(str(made.path))}: {made.files} files, {_size(made.size_bytes)}, checked.\n")
     if made.changed:
-        print_warning(f"{len(made.changed)} files were being written while they were copied, {made.changed[0]} first.")
+        print_warning(
+            f"{len(made.changed)} files changed while they were copied, or could not be read, {made.changed[0]} first."
+        )
     if apart:
         print_warning(
             "these are NOT in the backup. Keep a copy of each in another place: without them, what is encrypted "
