@@ -43,18 +43,22 @@ class TreeEntry(NamedTuple):
 
 
 def walk_tree(
-    top: str | os.PathLike[str], *, max_depth: int = MAX_DEPTH, enter: Callable[[TreeEntry], bool] = lambda _: True
+    top: str | os.PathLike[str],
+    *,
+    max_depth: int = MAX_DEPTH,
+    enter: Callable[[TreeEntry], bool] | None = None,
+    skip: Callable[[os.DirEntry[str]], bool] | None = None,
 ) -> Iterator[TreeEntry]:
     """Yield everything below a folder, each folder before what is in it. What is gone meanwhile is left out.
 
-    A folder that `enter` refuses is yielded, but not walked through.
+    A folder that `enter` refuses is yielded, but not walked through. What `skip` names is left out.
 
     Raises:
         OSError: the folder itself cannot be listed.
     """
     opened = [os.open(top, _FOLDER & ~os.O_NOFOLLOW)]
     listed: list[Iterator[os.DirEntry[str]]] = []
-    names: list[str] = []
+    parents: list[tuple[str, ...]] = [()]
     try:
         listed.append(os.scandir(opened[0]))
         while listed:
@@ -62,15 +66,16 @@ def walk_tree(
             if found is None:
                 listed.pop().close()  # type: ignore[attr-defined]  # scandir's own iterator
                 os.close(opened.pop())
-                if names:
-                    names.pop()
+                parents.pop()
+                continue
+            if skip is not None and skip(found):
                 continue
             try:
                 status = found.stat(follow_symlinks=False)
             except OSError:
                 continue
-            entry = TreeEntry(opened[-1], found.name, status, tuple(names))
-            if not stat.S_ISDIR(status.st_mode) or not enter(entry):
+            entry = TreeEntry(opened[-1], found.name, status, parents[-1])
+            if not stat.S_ISDIR(status.st_mode) or (enter is not None and not enter(entry)):
                 yield entry
                 continue
             inner = -1
@@ -87,7 +92,7 @@ def walk_tree(
                 continue
             opened.append(inner)
             listed.append(inside)
-            names.append(found.name)
+            parents.append((*parents[-1], found.name))
             yield entry
     finally:
         for each in listed:

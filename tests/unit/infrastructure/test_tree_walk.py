@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.infrastructure.tree_walk import TreeTooDeep, remove_tree, walk_tree
+from plain_user import plain_user
 
 LEVELS = 10_000
 
@@ -92,11 +93,20 @@ def test_whatever_lies_in_a_tree_is_walked_and_removed(tmp_path: Path, seed: int
     assert (outside / "stays").read_text() == "x"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root lists everything")
-def test_a_folder_that_cannot_be_listed_is_told(top: Path) -> None:
-    (top / "closed").mkdir(mode=0o000)
-    (found,) = walk_tree(top)
-    assert isinstance(found.problem, PermissionError)
+def test_a_folder_that_cannot_be_listed_is_told() -> None:
+    with plain_user() as top:
+        (top / "closed").mkdir(mode=0o000)
+        (found,) = walk_tree(top)
+        assert isinstance(found.problem, PermissionError)
+
+
+def test_a_closed_folder_is_removed_with_what_is_in_it() -> None:
+    with plain_user() as top:
+        (top / "closed" / "inner").mkdir(parents=True)
+        (top / "closed" / "file").touch()
+        (top / "closed").chmod(0o000)
+        remove_tree(top / "closed")
+        assert list(top.iterdir()) == []
 
 
 def test_a_tree_that_changes_all_the_time_is_walked_to_the_end(top: Path) -> None:

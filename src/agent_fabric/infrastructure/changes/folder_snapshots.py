@@ -20,6 +20,7 @@ from agent_fabric.domain.changes import Entry, EntryKind, FolderSnapshot
 from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.changes.objects import Objects, ObjectWriter
 from agent_fabric.infrastructure.sandbox.beneath import NOT_ENTERED
+from agent_fabric.infrastructure.tree_walk import MAX_DEPTH, TreeEntry, TreeTooDeep, walk_tree
 
 REBUILDABLE = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 """Folders that programs make again by themselves."""
@@ -30,7 +31,6 @@ _OURS = ".fabric"
 
 MAX_ENTRIES = 200_000
 """A folder with more is no project."""
-MAX_DEPTH = 100
 MAX_FILE_BYTES = 16 * 2**20
 """Larger files are not kept."""
 MAX_TOTAL_BYTES = 2 * 2**30
@@ -77,51 +77,32 @@ class SnapshotTaker:
         if self.objects is not None:
             self._known = self.objects.known()
         self._room = self._room_on_disk(folder)
-        root = os.open(folder, _FOLDER & ~os.O_NOFOLLOW)
-        try:
-            if self.objects is None:
-                self._look_into(root, "", 0)
-            else:
-                with self.objects.writing() as self._writer:
-                    self._look_into(root, "", 0)
-        finally:
-            os.close(root)
+        if self.objects is None:
+            self._look_into(folder)
+        else:
+            with self.objects.writing() as self._writer:
+                self._look_into(folder)
         return FolderSnapshot(
             entries=self._entries, left_alone=tuple(sorted(self._left_alone)), taken_at_ns=taken_at_ns
         )
 
-    def _look_into(self, folder: int, prefix: str, depth: int) -> None:
-        folders: list[str] = []
-        with os.scandir(folder) as names:
-            for one in names:
-                path = prefix + one.name
-                try:
-                    status = one.stat(follow_symlinks=False)
-                except OSError:
-                    continue  # gone meanwhile
-                if stat.S_ISDIR(status.st_mode):
-                    if one.name == _OURS:
-                        continue
-                    if one.name in LEFT_ALONE or depth == MAX_DEPTH:
-                        self._left_alone.append(path)
-                        if one.name not in REBUILDABLE:
-                            self._entries[path] = _unwatched(folder, one.name, status)
-                        continue
-                    folders.append(one.name)
-                if len(self._entries) >= self.most_entries:
-                    raise TooManyFiles
-                if (entry := self._entry(folder, one.name, path, status)) is not None:
-                    self._entries[path] = entry
-        for name in folders:
-            try:
-                inner = os.open(name, _FOLDER, dir_fd=folder)
-            except OSError:  # not for us, or something else by now
-                self._left_alone.append(prefix + name)
-                continue
-            try:
-                self._look_into(inner, f"{prefix}{name}/", depth + 1)
-            finally:
-                os.close(inner)
+    def _look_into(self, folder: Path) -> None:
+        for found in walk_tree(folder, max_depth=MAX_DEPTH + 1, enter=_is_watched):
+            path = found.path
+            if stat.S_ISDIR(found.status.st_mode):
+                if found.name == _OURS:
+                    continue
+                if not _is_watched(found) or isinstance(found.problem, TreeTooDeep):
+                    self._left_alone.append(path)
+                    if found.name not in REBUILDABLE:
+                        self._entries[path] = _unwatched(found.folder, found.name, found.status)
+                    continue
+                if found.problem is not None:
+                    self._left_alone.append(path)
+            if len(self._entries) >= self.most_entries:
+                raise TooManyFiles
+            if (entry := self._entry(found.folder, found.name, path, found.status)) is not None:
+                self._entries[path] = entry
 
     def _entry(self, folder: int, name: str, path: str, status: os.stat_result) -> Entry | None:
         kind = _kind_of(status.st_mode)
@@ -263,6 +244,10 @@ _TESTS: tuple[tuple[EntryKind, Callable[[int], bool]], ...] = (
     (EntryKind.FOLDER, stat.S_ISDIR),
     (EntryKind.LINK, stat.S_ISLNK),
 )
+
+
+def _is_watched(found: TreeEntry) -> bool:
+    return found.name != _OURS and found.name not in LEFT_ALONE
 
 
 def _unwatched(folder: int, name: str, status: os.stat_result) -> Entry:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.sandbox.mounts_git import is_harmless, put_aside_orders
+from agent_fabric.infrastructure.tree_walk import TreeEntry, walk_tree
 
 _OURS = ".fabric"
 _BARE = "."
@@ -91,29 +92,25 @@ def _is_harmless(name: str, said: bytes) -> bool:
 
 def _walk(root: Path, *, open_up: bool) -> Iterator[tuple[str, int, str]]:
     """Yield each repository but the top's `.git`: its path, the open folder in which it lies, its name there."""
-    top = os.open(root, _FOLDER & ~os.O_NOFOLLOW)
-    try:
-        if _is_bare(top):
-            yield _BARE, top, _BARE
-        for name in _folders(top):
-            if name not in {_OURS, GIT_FOLDER}:
-                yield from _walk_below(top, name, name, 1, open_up)
-    finally:
-        os.close(top)
+
+    def enter(found: TreeEntry) -> bool:
+        if found.name == GIT_FOLDER or found.path == _OURS:
+            return False
+        if open_up:
+            with suppress(OSError):  # somebody else's, or gone
+                _open_up(found.folder, found.name)
+        return True
+
+    for found in walk_tree(root, max_depth=_MAX_DEPTH, enter=enter, skip=_is_other_file):
+        name = found.name.lower()  # some file systems do not tell letters apart
+        if name == GIT_FOLDER and found.parents and _exists(found.folder, GIT_FOLDER):
+            yield "/".join((*found.parents, GIT_FOLDER)), found.folder, GIT_FOLDER
+        elif name == _HEAD.lower() and _is_bare(found.folder):
+            yield "/".join(found.parents) or _BARE, found.folder, _BARE
 
 
-def _walk_below(parent: int, name: str, path: str, depth: int, open_up: bool) -> Iterator[tuple[str, int, str]]:
-    try:
-        with _opened(parent, name, open_up=open_up) as folder:
-            if _exists(folder, GIT_FOLDER):
-                yield f"{path}/{GIT_FOLDER}", folder, GIT_FOLDER
-            if _is_bare(folder):
-                yield path, folder, _BARE
-            for inner in _folders(folder) if depth < _MAX_DEPTH else ():
-                if inner != GIT_FOLDER:
-                    yield from _walk_below(folder, inner, f"{path}/{inner}", depth + 1, open_up)
-    except OSError:
-        return  # not for us, or gone
+def _is_other_file(found: os.DirEntry[str]) -> bool:
+    return found.name.lower() not in (GIT_FOLDER, _HEAD.lower()) and not found.is_dir(follow_symlinks=False)
 
 
 def _is_bare(folder: int) -> bool:
@@ -121,11 +118,6 @@ def _is_bare(folder: int) -> bool:
     if not _exists(folder, _HEAD):
         return False
     return _exists(folder, "commondir") or (_exists(folder, "objects") and _exists(folder, "refs"))
-
-
-def _folders(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from agent_fabric.infrastructure.changes.folder_snapshots import (
 )
 from agent_fabric.infrastructure.changes.objects import Objects
 from effort import effort, examples
+from plain_user import plain_user
 
 ENTRIES = st.builds(
     Entry,
@@ -82,11 +83,11 @@ def test_what_exceeds_the_budget_is_named_and_the_rest_is_kept(tmp_path: Path) -
         SnapshotTaker(None, most_entries=3)(folder)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_what_may_not_be_read_is_said_to_be_beyond_undo(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o000)
-    (tmp_path / "secret").touch(mode=0o000)
-    picture = SnapshotTaker(None)(tmp_path)
+def test_what_may_not_be_read_is_said_to_be_beyond_undo() -> None:
+    with plain_user() as folder:
+        (folder / "closed").mkdir(mode=0o000)
+        (folder / "secret").touch(mode=0o000)
+        picture = SnapshotTaker(None)(folder)
     assert picture.left_alone == ("closed",)
     assert picture.not_kept == ["secret"]
 
