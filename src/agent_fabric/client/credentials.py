@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from agent_fabric.client.listeners import users_listening_at
 from agent_fabric.client.logins import Login, Logins
 from agent_fabric.client.own_files import read_own
 from agent_fabric.domain.addresses import is_local_url
@@ -81,11 +82,13 @@ def credential_for(
     key: str | None = None,
     environment: Mapping[str, str] = os.environ,
     start: Path | None = None,
+    listening: Callable[[int], frozenset[int]] = users_listening_at,
 ) -> Credential | None:
     """Return what to show to a server: what was given, what the environment holds, a login, or our own token.
 
-    A login is shown to no server but the one that gave it. This machine's token is never shown to another machine: it
-    opens everything here. It is looked for from `start` upwards, by default from the current folder.
+    A login is shown to no server but the one that gave it. Our own token opens everything here, so it is shown neither
+    to another machine nor, where the kernel tells whose a port is (`listening`), to a program of another user, root
+    excepted. It is looked for from `start` upwards, by default from the current folder.
 
     Raises:
         ConfigError: it cannot be sent as it is.
@@ -101,10 +104,15 @@ def credential_for(
     login = Logins(environment).find(address)
     if login is not None and not login.has_ended(time.time()):
         return _logged_in(login)
-    own = _own_token(start) if is_local_url(address) else None
+    own = _own_token(start) if is_local_url(address) and not listening(_port(address)) - {0, os.geteuid()} else None
     if own is not None or login is None:
         return own
     return _logged_in(login)  # to be told by its server that it has ended, and not that nothing was shown
+
+
+def _port(address: str) -> int:
+    parts = urlsplit(address)
+    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def _logged_in(login: Login) -> Credential:

@@ -1,10 +1,14 @@
 """Who a client is to a server, and whom it never tells."""
 
+import os
+import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from agent_fabric.client.credentials import credential_for, proxy_for, server_address
+from agent_fabric.client.listeners import users_listening_at
 from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError
 
@@ -24,8 +28,8 @@ def folder(tmp_path: Path) -> Path:
 def test_what_is_given_counts_more_than_the_environment_and_that_more_than_the_folder(folder: Path) -> None:
     environment = {"FABRIC_TOKEN": "from-env", "FABRIC_API_KEY": "key-from-env"}
 
-    def shown(**given: str | None) -> tuple[str, str]:
-        found = credential_for(HERE, **given, environment=environment, start=folder)
+    def shown(token: str | None = None, key: str | None = None) -> tuple[str, str]:
+        found = credential_for(HERE, token=token, key=key, environment=environment, start=folder)
         assert found is not None
         return found.header, found.value
 
@@ -124,3 +128,42 @@ def test_proxies_lead_to_other_machines_only_unless_they_are_to_be_reached_direc
         assert proxy_for(direct, environment) is None
     assert proxy_for("http://example.com", {}) is None
     assert proxy_for("http://example.com", {**environment, "NO_PROXY": "*"}) is None
+
+
+def test_the_folders_token_is_not_shown_to_a_program_of_another_user(folder: Path) -> None:
+    me, other = os.geteuid(), os.geteuid() + 1
+
+    def shown(*users: int) -> bool:
+        return credential_for(HERE, environment={}, start=folder, listening=lambda _: frozenset(users)) is not None
+
+    assert shown()
+    assert shown(me)
+    assert shown(0)
+    assert not shown(other)
+    assert not shown(me, other)
+
+
+def test_whose_a_port_is_comes_from_the_kernel(tmp_path: Path) -> None:
+    row = "   0: {0} 00000000:0000 {1} 00000000:00000000 00:00000000 00000000  {2}        0 27 1 0 100 0 0 10 0\n"
+    (tmp_path / "tcp").write_text(
+        "head\n"
+        + row.format("0100007F:1F40", "0A", 1)
+        + row.format("00000000:1F40", "0A", 2)
+        + row.format("0100007F:1F40", "01", 3)
+        + row.format("0100007F:1F41", "0A", 4)
+        + row.format("0101A8C0:1F40", "0A", 5)
+    )
+    (tmp_path / "tcp6").write_text(
+        "head\n"
+        + row.format("00000000000000000000000001000000:1F40", "0A", 6)
+        + row.format("0000000000000000FFFF00000100007F:1F40", "0A", 7)
+        + row.format("000080FE000000000000000001000000:1F40", "0A", 8)
+    )
+    assert users_listening_at(8000, tmp_path) == {1, 2, 6, 7}
+    assert users_listening_at(8000, tmp_path / "none") == frozenset()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_a_port_of_our_own_is_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert users_listening_at(listener.getsockname()[1]) == {os.geteuid()}

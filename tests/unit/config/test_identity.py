@@ -6,6 +6,7 @@ import pytest
 
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.domain.identity import Scope
 
 PROVIDER = {"issuer": "https://id.example.org", "audience": "fabric", "jwks": "https://id.example.org/keys"}
 
@@ -58,3 +59,11 @@ def test_keys_come_from_https_this_machine_or_a_file(jwks: str) -> None:
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigProblem):
         read_config({}, overrides={"identity": {"provider": PROVIDER | wrong}})
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_a_provider_can_give_every_scope(scope: Scope) -> None:
+    settings = {"identity": {"provider": {**PROVIDER, "scopes": {"staff": scope.value}}}}
+    provider = read_config({}, overrides=settings).config.identity.provider
+    assert provider is not None
+    assert provider.scopes == {"staff": scope.value}

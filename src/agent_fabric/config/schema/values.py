@@ -25,7 +25,7 @@ class Settings(BaseModel):
 
 """How every model of the schema behaves."""
 
-_SCOPE = re.compile(r"runs:read|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")
+_SCOPE = re.compile(r"runs:read|runs:all|runs|approvals|workflows|nodes|admin|tools:[A-Za-z0-9_.*-]{1,128}")
 _ENTRY_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SERVER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,63}")
 _BUILDER = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -53,7 +53,8 @@ def _server_name(name: str) -> str:
 def _scope_name(name: str) -> str:
     if not _SCOPE.fullmatch(name):
         raise ConfigProblem(
-            "is no scope", hint="Scopes: runs:read, runs, approvals, workflows, nodes, admin, tools:* and tools:NAME."
+            "is no scope",
+            hint="Scopes: runs:read, runs:all, runs, approvals, workflows, nodes, admin, tools:* and tools:NAME.",
         )
     return name
 
