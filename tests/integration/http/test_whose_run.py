@@ -279,3 +279,43 @@ async def test_to_name_a_run_of_another_gives_no_right_of_its_owner(tmp_path: Pa
         run_id = answer.json()["_meta"]["run_id"]
         shown = (await people.ask(people.eve, "GET", f"/runs/{run_id}")).json()["_meta"]
         assert shown["owner"] == "user:eve"
+
+
+@pytest.mark.proves("WA-7")
+async def test_clients_of_openai_and_a2a_say_who_sees_their_runs(tmp_path: Path) -> None:
+    async with team(tmp_path) as here:
+
+        async def seen(answer: httpx2.Response) -> str:
+            assert answer.status_code == 200, answer.text
+            newest = (await here.ask(here.ada, "GET", "/runs?limit=1")).json()["runs"][0]
+            hidden = (await here.ask(here.eve, "GET", f"/runs/{newest['run_id']}")).status_code == 404
+            assert hidden == (newest["visibility"] == "private")
+            return str(newest["visibility"])
+
+        chat = {"model": "engineering", "messages": [{"role": "user", "content": "do it"}]}
+        response = {"model": "engineering", "input": "do it"}
+        for path, body in (("/v1/chat/completions", chat), ("/v1/responses", response)):
+            for wish in ("private", "team"):
+                asked = {**body, "metadata": {"visibility": wish, "trace": "abc"}}
+                assert await seen(await here.ask(here.ada, "POST", path, json=asked)) == wish
+            assert await seen(await here.ask(here.ada, "POST", path, json={**body, "metadata": None})) == "team"
+            wrong = {**body, "metadata": {"visibility": "everybody"}}
+            assert (await here.ask(here.ada, "POST", path, json=wrong)).status_code == 400
+        first = await here.ask(
+            here.ada, "POST", "/v1/responses", json={**response, "metadata": {"visibility": "private"}}
+        )
+        more = {**response, "previous_response_id": first.json()["id"]}
+        assert await seen(await here.ask(here.ada, "POST", "/v1/responses", json=more)) == "private", (
+            "it quotes the first"
+        )
+
+        def message(wish: str) -> dict[str, Any]:
+            said = {"messageId": f"m-{wish}", "role": "ROLE_USER", "parts": [{"text": "do it"}]}
+            params = {"message": said, "metadata": {"visibility": wish, "skill": "pack/engineering"}}
+            return {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
+
+        versions = {**here.ada, "A2A-Version": "1.0"}
+        for wish in ("private", "team"):
+            assert await seen(await here.ask(versions, "POST", "/a2a", json=message(wish))) == wish
+        refused_one = (await here.ask(versions, "POST", "/a2a", json=message("everybody"))).json()
+        assert "visibility" in refused_one["error"]["message"]

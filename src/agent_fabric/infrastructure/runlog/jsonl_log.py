@@ -67,16 +67,27 @@ class JsonlRunLog:
         fresh.replace(path)
         return path
 
-    async def export_pages(self, run_id: RunId, pages: AsyncIterable[Sequence[Event]]) -> Path:
+    async def export_pages(
+        self, run_id: RunId, pages: AsyncIterable[Sequence[Event]], *, encrypted: bool = False
+    ) -> Path | None:
         """Do the same with events that are read some at a time: a long log never lies in memory.
+
+        Unless `encrypted`, an encrypted run is read and not written; then there is no path.
 
         Raises:
             FolderLinked: as above.
         """
-        path, fresh = self._exporting(run_id)
+        path: Path | None = None
+        fresh: Path | None = None
+        first = True
         async for events in pages:
-            _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
-        fresh.replace(path)
+            if first and (encrypted or not is_encrypted(events)):
+                path, fresh = self._exporting(run_id)
+            first = False
+            if fresh is not None:
+                _append(fresh, [dump_json(line_of(run_id, event)) for event in events])
+        if path is not None and fresh is not None:
+            fresh.replace(path)
         return path
 
     def _exporting(self, run_id: RunId) -> tuple[Path, Path]:

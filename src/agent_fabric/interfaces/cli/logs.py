@@ -16,11 +16,10 @@ from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.runs.evolve import evolve
-from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
-from agent_fabric.infrastructure.runlog.lines import is_encrypted, line_of
+from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -145,14 +144,19 @@ class _Reading:
 
     async def print_json(self, place: RunAccess) -> None:
         self.found = await self._chosen.find(place)
-        state, shown = RunState(self.found), list[dict[str, Any]]()
+        status, out, count = RunStatus.RUNNING, sys.stdout, 0
+        begin = f'{{\n  "run_id": {json_text(self.found)},\n  "events": ['  # not before it is known that it can be read
         async with aclosing(self._events(place, whole=self._whole)) as batches:
             async for events in batches:
-                for event in events:
-                    evolve(state, event)
-                    if self._is_wanted(event):
-                        shown.append(line_of(self.found, event, whole=self._whole))
-        print_json({"run_id": self.found, "status": state.status.value, "events": shown})
+                out.write(begin)
+                begin = ""
+                status = consequences(self.found, None, events).status or status
+                for event in filter(self._is_wanted, events):
+                    line = json_text(line_of(self.found, event, whole=self._whole), indent=2)
+                    out.write(("," if count else "") + "\n    " + line.replace("\n", "\n    "))
+                    count += 1
+        end = "\n  " if count else ""
+        out.write(f'{begin}{end}],\n  "status": {json_text(status.value)}\n}}\n')
 
     async def print_lines(self, place: RunAccess) -> None:
         self.found = await self._chosen.find(place)
@@ -210,25 +214,37 @@ def export(
         runlog = JsonlRunLog(layout)
         if chosen is not None:
             found = await chosen.find(place)
-            sys.stdout.write(f"{await runlog.export_pages(found, place.pages(found))}\n")
+            sys.stdout.write(f"{await runlog.export_pages(found, place.pages(found), encrypted=True)}\n")
             return
         exported: list[tuple[RunId, Sequence[Event]]] = []
         for record in reversed(await place.recent(limit=-1)):
+            outline: list[Event] = []
             try:
-                events = await place.events(record.run_id)
+                path = await runlog.export_pages(record.run_id, _outlined(place.pages(record.run_id), outline))
             except RunKeyMissing as problem:
                 sys.stderr.write(f"{problem.message}\n")
                 continue
-            if is_encrypted(events):
+            if path is None:
                 sys.stderr.write(f"Run {record.run_id} is encrypted: export it by its id\n")
             else:
-                sys.stdout.write(f"{runlog.export(record.run_id, events)}\n")
-            exported.append((record.run_id, (events[0], *events[1:2], events[-1])))
+                sys.stdout.write(f"{path}\n")
+            exported.append((record.run_id, outline))
         layout.root.mkdir(parents=True, exist_ok=True)
         RunIndex(layout).export(exported)
         sys.stdout.write(f"{layout.run_index}\n")
 
     at_place(workspace, server, go)
+
+
+async def _outlined(
+    pages: AsyncGenerator[Sequence[Event], None], outline: list[Event]
+) -> AsyncGenerator[Sequence[Event], None]:
+    """Pass pages on, and keep what the index of runs tells: the first two events and the last."""
+    async with aclosing(pages) as batches:
+        async for events in batches:
+            first = [*outline, *events][:2]
+            outline[:] = first if events[-1] is first[-1] else [*first, events[-1]]
+            yield events
 
 
 def _search_by_meaning(query: str, workspace: str | None, server: str | None, *, limit: int, as_json: bool) -> None:

@@ -15,8 +15,7 @@ from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, o
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
-from agent_fabric.domain.runs.evolve import evolve
-from agent_fabric.domain.runs.state import RunState
+from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
@@ -35,7 +34,9 @@ if TYPE_CHECKING:  # few commands need these
 
 PIECE_BYTES = 256 * 1024
 PAGE = 200
-"""Events that are read at once."""
+"""Events that are read at a time."""
+WHOLE_PAGE = 50
+"""The same where long texts are not cut."""
 FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
@@ -129,20 +130,21 @@ class LocalRuns:
         return self.records.layout.run_dir(run_id)
 
     async def pages(self, run_id: RunId, *, whole: bool = False) -> AsyncGenerator[Sequence[Event], None]:
-        after = -1
-        while events := await self.records.storage.reader.page(run_id, after=after, limit=PAGE, whole=whole):
+        after, limit = -1, WHOLE_PAGE if whole else PAGE
+        while events := await self.records.storage.reader.page(run_id, after=after, limit=limit, whole=whole):
             yield events
             after = events[-1].seq
 
     async def follow(self, run_id: RunId) -> AsyncGenerator[Sequence[Event], None]:
-        state = RunState(run_id)
+        after, status = -1, RunStatus.RUNNING
         while True:
-            events = await self.records.storage.reader.page(run_id, after=state.next_seq - 1, limit=PAGE)
-            for event in events:
-                evolve(state, event)
+            events = await self.records.storage.reader.page(run_id, after=after, limit=WHOLE_PAGE)
+            if events:
+                after = events[-1].seq
+                status = consequences(run_id, None, events).status or status
             yield events
-            if len(events) < PAGE:
-                if state.status.settled:
+            if len(events) < WHOLE_PAGE:
+                if status.settled:
                     return
                 await asyncio.sleep(FOLLOW_S)
 

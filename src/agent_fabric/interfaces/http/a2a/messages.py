@@ -27,7 +27,7 @@ from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
 from agent_fabric.interfaces.http.openai.answers import told
 from agent_fabric.interfaces.http.openai.conversation import Asked, Turn, turns_of
-from agent_fabric.interfaces.http.openai.job import Job
+from agent_fabric.interfaces.http.openai.job import Job, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.starting import begun, resumed
@@ -72,6 +72,7 @@ class Messages:
             task = await with_quotes(task, asked, self.fabric, before=before.result.run_id, said=asked.background)
         secret = task.encrypted or (before is not None and before.task.encrypted)  # it quotes what was said there
         task = replace(task, conversation=context or str(uuid.uuid4()), encrypted=secret)
+        task = with_visibility(task, sending.visibility, before)
         started = await begun(self.fabric, request, task)
         if not request.scope["state"].get("is_attached"):
             self.contexts.remember(task.conversation, started.run_id)

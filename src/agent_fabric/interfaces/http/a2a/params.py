@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent_fabric.config.constants import MAX_PROMPT_CHARS
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.interfaces.http.a2a.error_shape import CONTENT_TYPE_NOT_SUPPORTED, INVALID_PARAMS, RpcError
 from agent_fabric.interfaces.http.schemas import SAYS_SOMETHING
 
@@ -108,7 +109,7 @@ class Sending(_Params):
         Raises:
             RpcError: it is no name.
         """
-        wishes = {**(self.metadata or {}), **(self.message.metadata or {})}
+        wishes = self._wishes
         skill, pack = wishes.get("skill"), wishes.get("pack")
         wish = skill if skill is not None else f"pack/{pack}" if isinstance(pack, str) and pack else pack
         if wish is not None and (not isinstance(wish, str) or len(wish) > 300):
@@ -116,6 +117,22 @@ class Sending(_Params):
                 INVALID_PARAMS, "metadata: `skill` and `pack` must be names", hint="The agent card has them."
             )
         return wish or ""
+
+    @property
+    def visibility(self) -> str | None:
+        """Who is to see the run beside its owner; None: not said.
+
+        Raises:
+            RpcError: there is no such visibility.
+        """
+        wish = self._wishes.get("visibility")
+        if wish is not None and wish not in list(Visibility):
+            raise RpcError(INVALID_PARAMS, "metadata: `visibility` must be `private` or `team`")
+        return None if wish is None else str(wish)
+
+    @property
+    def _wishes(self) -> dict[str, Any]:
+        return {**(self.metadata or {}), **(self.message.metadata or {})}
 
 
 class OneTask(_Params):

@@ -19,7 +19,7 @@ from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, chat_usage
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
-from agent_fabric.interfaces.http.openai.job import Job, Jobs
+from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.schemas import ChatCompletion, ChatRequest, StreamOptions
@@ -49,7 +49,7 @@ def add_chat(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Models,
         by = who_asks(request)
         task = await models.task(wish.model, wish.asked, by)
         task = await with_quotes(task, wish.asked, fabric, answers=jobs.answers, whose=by.id)
-        job = await jobs.begin(request, wish.model, task)
+        job = await jobs.begin(request, wish.model, with_visibility(task, wish.visibility))
         if wish.stream:
             return AnswerStream(job, live, ChatVoice(job, wish.options.with_progress(x_fabric_progress)))
         result = await job.result()

@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fastapi import Request
@@ -12,12 +12,14 @@ from agent_fabric.application.agents.run_agent import worth_another_attempt
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.quotes import KnownAnswers
 from agent_fabric.interfaces.http.outcomes import awaited
 from agent_fabric.interfaces.http.starting import begun, existing
+from agent_fabric.interfaces.http.views import RunView
 
 SENT_AGAIN = "x-stainless-retry-count"
 """How often the official clients have sent a request before."""
@@ -87,6 +89,14 @@ class Job:
         answer = await told(self.fabric, result)
         self.on_told(answer)
         return answer
+
+
+def with_visibility(task: Task, wish: str | None, before: RunView | None = None) -> Task:
+    """Let a run be seen by whom its request says; what continues a private run is private unless it says otherwise."""
+    if wish is not None:
+        return replace(task, visibility=Visibility(wish))
+    is_private = before is not None and before.task.visibility is Visibility.PRIVATE
+    return replace(task, visibility=Visibility.PRIVATE) if is_private else task
 
 
 class Jobs:

@@ -10,6 +10,7 @@ from agent_fabric.interfaces.http.openai.conversation import ROLES, USER, Asked,
 from agent_fabric.interfaces.http.openai.schemas import (
     OWN_TOOLS,
     Content,
+    Metadata,
     Only,
     RunNote,
     Shown,
@@ -79,6 +80,7 @@ class ResponseRequest(
     stream: bool | None = None
     """Whether to send the answer as Server-Sent Events."""
     stream_options: StreamOptions | None = None
+    metadata: Metadata = None
     background: bool | None = None
     """Whether to answer at once; `GET /v1/responses/{response_id}` shows how it stands."""
     text: TextOptions | None = None
@@ -86,6 +88,11 @@ class ResponseRequest(
     tool_choice: Annotated[Any, Only((None, "none", "auto"), OWN_TOOLS)] = None
     conversation: Annotated[Any, Only((None,), "use previous_response_id, or send the conversation as input")] = None
     prompt: Annotated[Any, Only((None,), "there are no stored prompts: send the task as input")] = None
+
+    @property
+    def visibility(self) -> str | None:
+        """Who is to see the run beside its owner; None: not said."""
+        return None if self.metadata is None else self.metadata.visibility
 
     def asked(self, before: list[Turn]) -> Asked:
         """Return what is to be done, after what was said before."""

@@ -22,7 +22,7 @@ from agent_fabric.interfaces.http.openai.answers import Told, told
 from agent_fabric.interfaces.http.openai.conversation import Turn, turns_of
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
-from agent_fabric.interfaces.http.openai.job import Job, Jobs
+from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility
 from agent_fabric.interfaces.http.openai.models import Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes
 from agent_fabric.interfaces.http.openai.response_objects import PREFIX, ResponseState, message_object, response_object
@@ -105,7 +105,7 @@ def _add_creating(app: FastAPI, fabric: ServerFabric, live: LiveRuns, models: Mo
         task = await with_quotes(task, asked, fabric, before=run_before, said=said, answers=jobs.answers, whose=by.id)
         if before is not None and before.task.encrypted:  # it quotes what was said there
             task = replace(task, encrypted=True)
-        job = await jobs.begin(request, wish.model, task)
+        job = await jobs.begin(request, wish.model, with_visibility(task, wish.visibility, before))
         begun = ResponseState(job.run_id, wish.model, RunStatus.RUNNING, previous=wish.previous_response_id)
         if wish.stream:
             options = (wish.stream_options or StreamOptions()).with_progress(x_fabric_progress)

@@ -1,6 +1,6 @@
 """The bodies of OpenAI's chat API, as far as a run can honour them.
 
-What changes only how a model writes (`temperature`, `top_p`, `max_tokens`, `stop`, `seed`, `user`, `metadata` …) is
+What changes only how a model writes (`temperature`, `top_p`, `max_tokens`, `stop`, `seed`, `user` …) is
 taken and left aside: specialists have settings of their own. What a client would miss is refused, with its name.
 """
 
@@ -137,6 +137,16 @@ class StreamOptions(Taken):
 OWN_TOOLS = "specialists, agents and workflows have tools of their own, and take none from clients"
 
 
+class RunMetadata(Taken):
+    """What a request says of its run; what else it holds is left aside."""
+
+    visibility: Literal["private", "team"] | None = None
+    """Who sees the run beside its owner; not set: as `identity.visibility` says."""
+
+
+Metadata = Annotated[RunMetadata | None, BeforeValidator(lambda value: value if isinstance(value, dict) else None)]
+
+
 class ChatRequest(
     Taken,
     json_schema_extra={
@@ -154,6 +164,7 @@ class ChatRequest(
     stream: bool | None = None
     """Whether to send the answer as Server-Sent Events."""
     stream_options: StreamOptions | None = None
+    metadata: Metadata = None
     n: Annotated[Any, Only((None, 1), "a task is done once: n must be 1")] = None
     tools: Annotated[Any, Only((None, []), OWN_TOOLS)] = None
     tool_choice: Annotated[Any, Only((None, "none", "auto"), OWN_TOOLS)] = None
@@ -170,6 +181,11 @@ class ChatRequest(
     web_search_options: Annotated[
         Any, Only((None,), "the pack 'research' searches the web by itself: leave it out")
     ] = None
+
+    @property
+    def visibility(self) -> str | None:
+        """Who is to see the run beside its owner; None: not said."""
+        return None if self.metadata is None else self.metadata.visibility
 
     @property
     def asked(self) -> Asked:
