@@ -13,6 +13,7 @@ done <<-LIST
 	busybox busybox-static
 	chromium chromium
 	git git
+	sshd openssh-server
 	cc gcc
 LIST
 

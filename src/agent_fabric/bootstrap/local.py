@@ -26,6 +26,7 @@ from agent_fabric.application.runs.new_task import encrypted_by
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.tools.invoke_tool import InvokeTool
+from agent_fabric.bootstrap.lazy_outside import LazyOutside
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
@@ -254,6 +255,7 @@ def build_local(
             files,
             policy.limits_of,
             _altered_programs,
+            None if config.policy.outside == "never" else LazyOutside(),
         ),
         steps=steps,
     )

@@ -16,6 +16,8 @@ class TaskRequest:
     """The specialist; several, separated by commas, share the task."""
     model_key: str | None = None
     network_allowed: bool = True
+    outside_allowed: bool = True
+    """Whether a command that a person agrees to may run outside the box."""
     max_steps: int | None = None
     task_force_mode: TaskForceMode | None = None
     priority: Priority = Priority.INTERACTIVE
@@ -40,6 +42,7 @@ class TaskRequest:
             "network_allowed": self.network_allowed,
             "priority": self.priority.value,
             **({"encrypt": True} if self.encrypt else {}),
+            **({} if self.outside_allowed else {"outside_allowed": False}),
             **{name: value for name, value in wanted.items() if value is not None},
         }
 

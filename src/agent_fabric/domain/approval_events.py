@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.ids import CallId
+from agent_fabric.domain.outside import Outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class ApprovalRequested:
     """What the run has read that the world must not have."""
     destination: str = ""
     """Where the call would go outside this machine."""
+    outside: Outside | None = None
+    """What would run outside the box; None: it would run in the box."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

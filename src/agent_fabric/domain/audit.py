@@ -50,6 +50,8 @@ def tells_audit(event: Event) -> bool:
 
 
 _TELLING = (RunCreated, ApprovalRequested, ApprovalDecided, ToolCalled, ToolReturned, ToolErred, RunCancelled)
+OUTSIDE = "outside"
+"""In the place of a box's level: the call has run outside the box, with a person's agreement."""
 _BY_ERROR = {"Denied": AuditStatus.DENIED, "ApprovalExpired": AuditStatus.EXPIRED}
 
 
@@ -87,7 +89,7 @@ def audit_of(run_id: RunId, events: Iterable[Event]) -> list[AuditEntry]:
                         rule=body.rule or (question.rule if question else ""),
                         approval_id=approval,
                         approver=body.approved_by or deciders.get(approval, ""),
-                        sandbox=sandbox,
+                        sandbox=sandbox if body.outside is None else OUTSIDE,
                         status=AuditStatus.PENDING,
                     )
                 )

@@ -13,6 +13,7 @@ from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequest
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
@@ -80,6 +81,8 @@ class RunCreated:
     quotes: Quoted | None = None
     """What the prompt quotes of earlier answers; None: nothing."""
     policy_profile: str = ""
+    outside_allowed: bool = True
+    """Whether a command that a person agrees to may run outside the box."""
 
     @property
     def task(self) -> Task:
@@ -104,6 +107,7 @@ class RunCreated:
             conversation=self.conversation,
             quotes=self.quotes,
             encrypted=self.encrypted,
+            outside_allowed=self.outside_allowed,
         )
 
 
@@ -252,6 +256,8 @@ class ToolCalled:
     approval_id: str = ""
     """The approval that let it run, if it needed one."""
     approved_by: str = ""
+    outside: Outside | None = None
+    """What runs outside the box; None: it runs in the box."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

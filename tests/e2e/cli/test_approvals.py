@@ -20,9 +20,9 @@ from e2e.inside_a_run import commands_inside_a_run
 from e2e.server_process import Serving, serving
 
 PATIENCE_S = 30.0
-PUSH = Call("shell", {"command": "git push origin main"})
+PUSH = Call("shell", {"command": "make deploy"})
 DONE = Finish(summary="all done", artifacts=[], next_steps=[], notes="")
-SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "git push origin next"}), DONE)})
+SCRIPT = Script(turns=(PUSH, DONE), named={"two": (PUSH, Call("shell", {"command": "make deploy STAGE=next"}), DONE)})
 
 
 @contextlib.asynccontextmanager
@@ -51,7 +51,7 @@ async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_ho
         (card,) = await pending(fabric)
         assert f"fabric approvals show {card['id']}" in ended.out
         assert {"id", "run_id", "tool", "args", "rule", "expires_at"} <= set(card)
-        assert (card["tool"], card["args"]) == ("shell", {"command": "git push origin main"})
+        assert (card["tool"], card["args"]) == ("shell", {"command": "make deploy"})
         assert card["sandbox"] in {"A", "B", "C"}
         with contextlib.closing(sqlite3.connect(fabric.root / "fabric.db")) as database:
             columns = "id, execution_id, agent_id, tool_name, arguments, status, session_id"
@@ -61,7 +61,7 @@ async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_ho
         assert (kept_id, execution, agent, tool) == (card["id"], card["call_id"], None, "shell")
         assert (json.loads(arguments), status, session) == (card["args"], "pending", None)
         shown = await fabric("approvals", "show", card["id"][:6])
-        assert "git push origin main" in shown.out
+        assert "make deploy" in shown.out
         assert "waiting" in (await fabric("logs", "list")).out
 
 
@@ -275,7 +275,7 @@ async def test_at_a_terminal_the_person_is_asked_in_place(tmp_path: Path, typed:
     async with waiting_fabric(tmp_path) as fabric:
         ended, screen = await at_a_terminal(fabric, typed)
         assert "approval needed" in screen
-        assert "git push origin main" in screen
+        assert "make deploy" in screen
         assert expected in screen, screen
         assert ended == code
 
@@ -285,7 +285,7 @@ async def test_agreeing_for_the_run_asks_only_once(tmp_path: Path) -> None:
         first: Ended = await fabric("run", "push it [[script=two]]")
         assert first.code == 3
         (card,) = await pending(fabric)
-        assert card["for_run"] == "git push"
+        assert card["for_run"] == "make"
         assert (await fabric("approvals", "approve", card["id"], "--for-run")).code == 0
         assert (await fabric("resume", "--last")).code == 0
         assert kinds(fabric).count("approval_requested") == 1

@@ -609,7 +609,7 @@ def require_waiting(outcome: Outcome, command: str) -> str:
 
 
 @pytest.mark.proves("AF-125", "C17")
-@pytest.mark.parametrize("command", ["git push origin main", "make deploy", "true && npm publish"])
+@pytest.mark.parametrize("command", ["make deploy", "true && make publish"])
 async def test_deploy_and_push_wait_for_a_person(case: Case, command: str) -> None:
     outcome = await case.run(Call("shell", {"command": command}), DONE)
     assert "a person has to agree" in require_waiting(outcome, command)
@@ -634,7 +634,7 @@ async def test_command_that_the_policy_does_not_know_waits_for_a_person(case: Ca
 
 @pytest.mark.proves("AF-125", "C17")
 async def test_what_nobody_agrees_to_in_time_is_not_run_but_proposed_in_the_result(tmp_path: Path) -> None:
-    push = Call("shell", {"command": "git push origin main"})
+    push = Call("shell", {"command": "make deploy"})
     async with ScriptedModel([push, Call("shell", {"command": "true"}), DONE]) as model:
         fabric = Fabric(tmp_path, settings(model.base_url, policy={"approval_timeout_s": 1.0}))
         waiting = await fabric("run", "do it", "--json")
@@ -644,7 +644,7 @@ async def test_what_nobody_agrees_to_in_time_is_not_run_but_proposed_in_the_resu
         (asked,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "approval_requested"]
         await until(lambda: time.time() > asked["expires_at"], "the question has expired")
         resumed = await fabric("resume", run_dir.name, "--json")
-    assert (resumed.code, resumed.json["proposed_actions"]) == (0, ["git push origin main"])
+    assert (resumed.code, resumed.json["proposed_actions"]) == (0, ["make deploy"])
     (erred,) = [line["payload"] for line in read_lines(run_dir) if line["kind"] == "tool_error"]
     assert erred["error_type"] == "ApprovalExpired"
     assert "Nobody agreed to this call in time" in model.requests[1].body["messages"][-1]["content"]

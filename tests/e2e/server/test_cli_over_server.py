@@ -25,7 +25,7 @@ pytestmark = [
 
 DONE = Finish(summary="all done", artifacts=["a.txt"], next_steps=[], notes="")
 WRITE = Call("write_file", {"path": "a.txt", "content": "one\ntwo\n"})
-PUSH = Call("shell", {"command": "git push origin main"})
+PUSH = Call("shell", {"command": "make deploy"})
 SCRIPT = Script(
     turns=(WRITE, Call("shell", {"command": "cat a.txt"}), DONE),
     named={
@@ -169,7 +169,7 @@ async def test_at_a_terminal_the_person_is_asked_for_the_servers_run(
         pushing = ("run", "--pack", "engineering", "push it [[script=push]]")
         ended, screen = await at_a_terminal(at.fabric, typed, pushing)
         assert "approval needed" in screen
-        assert "git push origin main" in screen
+        assert "make deploy" in screen
         assert expected in screen
         assert ended == code
 

@@ -17,7 +17,7 @@ from e2e.server_process import Serving, serving
 PATIENCE_S = 30.0
 DONE = Finish(summary="hello.py prints the first ten primes.", artifacts=[], next_steps=[], notes="")
 LOOK = Call("list_files", {"path": "."})
-PUSH = Call("shell", {"command": "git push origin main"})
+PUSH = Call("shell", {"command": "make deploy"})
 
 
 @contextlib.asynccontextmanager
@@ -57,6 +57,6 @@ async def test_the_programs_of_the_guide_do_what_it_says(tmp_path: Path) -> None
         answer, errors = await asyncio.gather(
             printed(tmp_path, server, "answer.py"), printed(tmp_path, server, "errors.py")
         )
-        assert "shell {'command': 'git push origin main'}" in answer
+        assert "shell {'command': 'make deploy'}" in answer
         assert errors == "There is no run 'no-such-run'\n"
         assert (await server.client.get("/approvals")).json()["approvals"] == []

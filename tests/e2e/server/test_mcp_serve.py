@@ -82,7 +82,7 @@ async def test_a_run_that_uses_it_starts_others_as_itself_and_answers_nothing(tm
             Call("mcp__fabric__answer_approval", {"approval_id": "0000", "decision": "approve"}),
             DONE,
         ),
-        named={"ask": (Call("shell", {"command": "git push origin main"}), DONE)},
+        named={"ask": (Call("shell", {"command": "make deploy"}), DONE)},
     )
     async with ScriptedModel(script) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))

@@ -52,7 +52,7 @@ SCRIPT = Script(
     named={
         "hang": (Hang(times=99),),
         "slow": (LOOK, Slow(DONE, 0.5)),
-        "push": (Call("shell", {"command": "git push origin main"}), DONE),
+        "push": (Call("shell", {"command": "make deploy"}), DONE),
         "broken": (Turn(LOOK, (Status(400),)),),
         "agent": (Finish(greeting="Hello!"),),
     },
@@ -251,7 +251,7 @@ async def test_a_task_that_waits_for_a_person_is_answered_by_a_message(tmp_path:
     async with served(tmp_path, SCRIPT) as server, client_of(server) as client:
         task = await task_for(client, said("push", "push"))
         assert task.status.state == INPUT_REQUIRED
-        assert "git push origin main" in words(task)
+        assert "make deploy" in words(task)
         assert get_data_parts(task.status.message.parts)[0]["approvals"][0]["tool"] == "shell"
         with pytest.raises(InvalidParamsError, match="yes or no"):
             await task_for(client, said("yes, but not to main", task_id=task.id))
@@ -283,7 +283,7 @@ async def test_a_question_of_a_run_below_a_workflow_is_answered_through_the_work
     async with served(tmp_path, SCRIPT) as server, client_of(server) as client:
         task = await task_for(client, said("go", skill="workflow/pushes"))
         assert task.status.state == INPUT_REQUIRED
-        assert "git push origin main" in words(task)
+        assert "make deploy" in words(task)
         answered = await task_for(client, said("deny", task_id=task.id))
         assert (answered.id, answered.status.state) == (task.id, WORKING)
         await server.settled(task.id)

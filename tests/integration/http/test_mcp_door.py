@@ -16,7 +16,7 @@ from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, se
 
 TOOLS = {"run_task", "cancel_run", "follow_run", "search_runs", "list_approvals", "answer_approval"}
 ASKING = Script(
-    named={**SCRIPT.named, "ask": (Call("shell", {"command": "git push origin main"}), DONE)}, turns=SCRIPT.turns
+    named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns
 )
 
 

@@ -25,7 +25,7 @@ from e2e.inside_a_run import DISGUISES, FABRIC, inside_a_run
 from integration.http.served import DONE, SCRIPT, Served, bearer, served
 from integration.http.test_mcp_door import connected
 
-PUSH = Call("shell", {"command": "git push origin main"})
+PUSH = Call("shell", {"command": "make deploy"})
 ASKING = Script(named={**SCRIPT.named, "ask": (PUSH, DONE)}, turns=SCRIPT.turns)
 RUN = "d36e290e-7d5f-461f-ac8b-f676532571ff"
 

@@ -24,7 +24,7 @@ SCRIPT = Script(
         "hang": (Hang(times=99),),
         "slow": (LOOK, Slow(DONE, 0.5)),
         "slower": (LOOK, Slow(DONE, 1.0)),
-        "push": (Call("shell", {"command": "git push origin main"}), DONE),
+        "push": (Call("shell", {"command": "make deploy"}), DONE),
         "broken": (Turn(LOOK, (Status(400),)),),
         "agent": (Turn(Finish(greeting="Hello!"), (Status(400),)),),
     },
@@ -207,7 +207,7 @@ async def test_a_pack_that_asks_before_a_command_ends_the_stream_with_the_questi
             await client.chat.completions.create(model="engineering", messages=said("push", "push"), stream=True)
         )
         text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-        assert "- shell: git push origin main (" in text
+        assert "- shell: make deploy (" in text
         note = chunks[-1].to_dict()["fabric"]
         assert note["status"] == "waiting"
         assert chunks[-1].choices[0].finish_reason == "stop"

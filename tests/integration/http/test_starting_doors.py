@@ -19,7 +19,7 @@ from integration.http.test_mcp_door import connected
 from integration.http.test_webhooks import configured, deliver, signed
 from integration.http.test_workflows import define
 
-ASKS = Script(turns=(Call("shell", {"command": "git push origin main"}), DONE))
+ASKS = Script(turns=(Call("shell", {"command": "make deploy"}), DONE))
 CHAT = {"model": "engineering", "messages": [{"role": "user", "content": "do it"}]}
 STARTING: Mapping[str, Any] = {
     "POST /run": task(),

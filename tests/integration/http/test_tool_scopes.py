@@ -12,7 +12,7 @@ from integration.http.test_workflows import define
 pytestmark = pytest.mark.proves("A33-017")
 
 WRITE = Call("write_file", {"path": "a.txt", "content": "x"})
-SCRIPT = Script(turns=(LOOK, WRITE, DONE), named={"ask": (Call("shell", {"command": "git push"}), DONE)})
+SCRIPT = Script(turns=(LOOK, WRITE, DONE), named={"ask": (Call("shell", {"command": "make deploy"}), DONE)})
 WRITES = {
     "name": "writes",
     "version": "1.0.0",

@@ -23,7 +23,7 @@ from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, se
 from integration.http.test_mcp_door import called, connected, refused
 
 ASKING = Script(
-    named={**SCRIPT.named, "ask": (Call("shell", {"command": "git push origin main"}), DONE)}, turns=SCRIPT.turns
+    named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns
 )
 MARK = "axolotl"
 """A word of the private run's task, which nobody else may read."""

@@ -1,6 +1,7 @@
 """A person who reads the card sees what would run, however it was written."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.outside import Outside
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 
 
@@ -84,3 +86,21 @@ def test_lists_and_cards_show_hidden_characters_as_escapes_and_say_so(hidden: st
         assert ascii(hidden)[1:-1] in text
         assert "has hidden characters" in text
     assert "hidden" not in card_line(card({"command": "git push\norigin"}))
+
+
+@pytest.mark.proves("DU-1")
+def test_what_runs_outside_the_box_says_so_and_shows_all_of_it() -> None:
+    outside = Outside(
+        words=("/usr/bin/twine", "upload", "a b.whl"),
+        account="ada@laptop",
+        goes_to="https://upload.example",
+        carries=("file a b.whl, 3 bytes, sha256 00ff", "commit 123 Ada: \x1b[8mhidden\x1b[0m"),
+    )
+    asked = replace(card({"command": "twine upload 'a b.whl'"}), outside=outside)
+    text = shown_card(asked, io.StringIO())
+    assert "OUTSIDE the box, as ada@laptop" in text
+    assert "runs:  /usr/bin/twine upload 'a b.whl'" in text
+    assert "with:  file a b.whl, 3 bytes, sha256 00ff" in text
+    assert r"\x1b[8mhidden" in text
+    assert "sandbox A" not in text
+    assert "[outside the box]" in card_line(asked)

@@ -35,6 +35,7 @@ AS_ASKED = (
     "untrusted",
     "private",
     "destination",
+    "outside",
     "expires_at",
 )
 """What a person agrees to."""

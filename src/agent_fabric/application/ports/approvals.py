@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, Self
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.domain.runs.consequences import Consequences
 
@@ -70,6 +71,8 @@ class ApprovalCard:
     """What the run has read that the world must not have."""
     destination: str = ""
     """Where the call would go outside this machine; empty: nowhere that is known."""
+    outside: Outside | None = None
+    """What would run outside the box; None: it would run in the box."""
     decided_by: str = ""
     decided_at: float | None = None
     decided_because: str = ""

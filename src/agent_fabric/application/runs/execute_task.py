@@ -123,6 +123,7 @@ class ExecuteTask:
                 task_force_mode=task.task_force_mode,
                 model_key=task.model_key,
                 network_allowed=task.network_allowed,
+                outside_allowed=task.outside_allowed,
                 profile=task.profile,
                 budget=task.budget,
                 priority=task.priority,

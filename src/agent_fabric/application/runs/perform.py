@@ -228,6 +228,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         began_with=lane.began_with,
         agent=lane.specialist_id,
         target=state.workspace,
+        outside_allowed=state.task is None or state.task.outside_allowed,
         scopes=user_scopes(state),
         limits=own_limits(state),
         flow=flow_of(state),

@@ -9,6 +9,7 @@ from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequest
 from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.labels import NOTHING_READ, Flow
+from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.runs.state import RunState
 
 
@@ -34,6 +35,10 @@ class CallSite:
     asked: ApprovalRequested | None = None
     """What a person was asked about this call."""
     decided: ApprovalDecided | None = None
+    outside: Outside | None = None
+    """What the call would do outside the box; None: it would run in the box."""
+    outside_allowed: bool = True
+    """Whether a command that a person agrees to may run outside the box."""
     scopes: frozenset[str]
     """Scopes of the user behind the run; empty: not limited."""
     limits: tuple[Allowlists, ...] = ()

@@ -1,13 +1,14 @@
 """The only way any tool ever runs: resolve, check, ask the policy, ask a person, execute, cut to size, tell."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.file_origins import FileOrigins
+from agent_fabric.application.ports.outside import OutsideCommands
 from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
@@ -23,12 +24,16 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES, values_stand_in
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.outside import CannotRunOutside
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
 from agent_fabric.domain.secret_shapes import hide_shapes, placeholder_in
 from agent_fabric.domain.secrets import KnownSecrets, defused, secrets_in
 from agent_fabric.domain.tools import BadArguments, Effect, ToolContext, ToolResult, ToolSpec, arguments_from
+
+if TYPE_CHECKING:  # what reads command lines takes its time
+    from agent_fabric.domain.policy.outside import OutsideCall
 
 SANDBOX_VIOLATION = "sandbox_violation"
 GRACE_S = 5.0
@@ -70,6 +75,8 @@ class InvokeTool:
     """Returns every allowlist that holds for an agent with allowlists of its own."""
     altered_programs: Callable[[str], frozenset[str]] = lambda _: frozenset()
     """Returns the programs that files of a workspace can make do something else than their name says."""
+    outside: OutsideCommands | None = None
+    """Runs commands outside the box that a person has agreed to; None: nothing runs there."""
 
     def __call__(
         self,
@@ -111,16 +118,33 @@ class InvokeTool:
         ruling = self.policy.judge(judged)
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
+        try:
+            leaving = self._leaving(judged, site, reach) if ruling.verdict is Verdict.ASK else None
+        except CannotRunOutside as problem:
+            return _refused(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal)
+        if leaving is not None:  # only what a person was shown whole: neither a grant nor other arguments
+            decided = None if _changed_now(site) else site.decided
+            shown = site.asked.outside if site.asked is not None and decided is not None else None
+            site = replace(site, grants=(), decided=decided, outside=shown)
         agreement: Agreement | None = None
         if ruling.verdict is Verdict.ASK or site.decided is not None:
             sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN, judged.destination)
             if isinstance(sought, Agreement):
                 agreement = sought
+            elif leaving is not None:
+                return Prepared(effect=partial(self._ask_to_leave, sought, call, leaving, site, ruling))
             elif ruling.verdict is Verdict.ASK:
                 return Prepared((sought,))
 
         context = self._with_limits(context, site)
-        terms = _Terms(limit_chars or self.max_output_chars, edited, sandbox in BOXES, judged, site)
+        terms = _Terms(
+            limit_chars or self.max_output_chars,
+            edited,
+            sandbox in BOXES,
+            judged,
+            site,
+            None if leaving is None or site.outside is None else partial(self._run_outside, leaving, site, context),
+        )
 
         async def effect() -> Sequence[Body]:
             return await self._execute(call, spec, args, pack, context, terms)
@@ -134,8 +158,53 @@ class InvokeTool:
             args_hash=argument_hash(args),
             approval_id=agreement.approval_id if agreement else "",
             approved_by=agreement.by if agreement else "",
+            outside=site.outside,
         )
         return Prepared((called,), effect)
+
+    def _leaving(self, call: ProposedCall, site: CallSite, reach: str) -> "OutsideCall | None":
+        """Return the command that runs outside the box once a person has agreed; None: the call stays in the box.
+
+        Raises:
+            CannotRunOutside: it needs the outside, and cannot run there.
+        """
+        if self.outside is None or not site.outside_allowed or not call.command or reach or secrets_in(call.args):
+            return None
+        from agent_fabric.domain.policy.outside import outside_call  # noqa: PLC0415 - few calls ask
+
+        try:
+            return outside_call(call.command)
+        except CannotRunOutside:
+            if call.sandbox in BOXES:  # elsewhere commands have the network
+                raise
+            return None
+
+    async def _ask_to_leave(
+        self,
+        asking: ApprovalRequested,
+        call: ToolCallRequest,
+        leaving: "OutsideCall",
+        site: CallSite,
+        ruling: Ruling,
+    ) -> Sequence[Body]:
+        """Work out what would run outside the box, and ask a person about exactly that."""
+        assert self.outside is not None
+        args = asking.args
+        try:
+            planned = await self.outside.plan(leaving, site.run_id, site.target)
+        except CannotRunOutside as problem:
+            return _refused(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
+        except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
+            return _refused(call, args, type(problem).__name__, f"it could not be made ready: {problem}").bodies
+        site = replace(site, asked=None, decided=None, outside=planned)
+        asked = self._seek(call, args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
+        assert isinstance(asked, ApprovalRequested)  # nobody has agreed to this yet
+        return (replace(asked, alike=""),)
+
+    async def _run_outside(self, leaving: "OutsideCall", site: CallSite, context: ToolContext) -> ToolResult:
+        assert self.outside is not None
+        assert site.outside is not None  # or it would not be called
+        return await self.outside.run(site.outside, leaving, site.run_id, site.target, timeout_s=context.timeout_s)
 
     def _proposed(
         self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, commands_reach: str
@@ -206,7 +275,8 @@ class InvokeTool:
             "in_doubt",
             call.tool,
         )
-        site = replace(site, asked=None, decided=None, grants=())
+        outside = site.asked.outside if site.asked is not None else None
+        site = replace(site, asked=None, decided=None, grants=(), outside=outside)
         sought = self._seek(call, site.began_with, site, ruling, self.sandbox_level, Question.DID_IT_HAPPEN)
         assert isinstance(sought, ApprovalRequested)  # nobody has agreed to anything yet
         return sought
@@ -231,6 +301,7 @@ class InvokeTool:
             expires_at=self.clock.now() + self.approval_timeout_s,
             question=question,
         )
+        goes_to = goes_to if site.outside is None else site.outside.goes_to or goes_to
         return replace(sought, destination=goes_to) if isinstance(sought, ApprovalRequested) else sought
 
     async def _execute(
@@ -242,7 +313,7 @@ class InvokeTool:
         context: ToolContext,
         terms: "_Terms",
     ) -> Sequence[Body]:
-        limit_chars, edited, boxed, judged, site = terms
+        limit_chars, edited, boxed, judged, site, run_outside = terms
         started, secrets, noted = self.clock.monotonic(), site.secrets, ""
         shown = _Shown()
 
@@ -267,7 +338,10 @@ class InvokeTool:
                 (args, context) if not secrets else await self._revealed(spec, args, context, secrets, shown)
             )
             async with asyncio.timeout(context.timeout_s + GRACE_S):
-                result = await _executor_of(pack).execute_tool(call.tool, given, context)
+                if run_outside is not None:
+                    result = await run_outside()
+                else:
+                    result = await _executor_of(pack).execute_tool(call.tool, given, context)
             result = shown.result(result)
             if not result.success:
                 return (erred("ToolFailed", result.error[:limit_chars] or "it gave no reason"),)
@@ -366,6 +440,8 @@ class _Terms(NamedTuple):
     boxed: bool
     judged: ProposedCall
     site: CallSite
+    run_outside: Callable[[], Coroutine[Any, Any, ToolResult]] | None
+    """Runs it outside the box; None: it runs in the box."""
 
 
 @dataclass(slots=True)
@@ -470,9 +546,19 @@ def _executes(kind: type) -> bool:
     return issubclass(kind, ToolExecutor)
 
 
-def _refused(call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str) -> Prepared:
+def _changed_now(site: CallSite) -> bool:
+    """Tell whether the last answer has changed the arguments: nobody was shown what they would do outside."""
+    asked, decided = site.asked, site.decided
+    return asked is not None and decided is not None and decided.args not in (None, asked.args)
+
+
+def _refused(
+    call: ToolCallRequest, args: Mapping[str, Any], error_type: str, message: str, *, proposal: str = ""
+) -> Prepared:
     called = ToolCalled(tool=call.tool, args=args, call_id=call.call_id)
-    erred = ToolErred(tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id)
+    erred = ToolErred(
+        tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id, proposal=proposal
+    )
     return Prepared((called, erred))
 
 

@@ -34,8 +34,10 @@ def seek_agreement(
     """Return the agreement that covers a call, or the question that a person has to answer.
 
     What was agreed to is this very call under these very rules: other arguments, another place, a box of another level
-    or another policy, and the person is asked again.
+    or another policy, and the person is asked again. What runs outside the box is never covered by an agreement for
+    the rest of the run.
     """
+    outside = site.outside
 
     def bound_to(arguments: Mapping[str, Any]) -> str:
         return binding(
@@ -45,7 +47,7 @@ def seek_agreement(
             call_id=call.call_id,
             tool=call.tool,
             args=arguments,
-            target=f"{sandbox} {site.target}",
+            target=f"{sandbox} {site.target}" if outside is None else f"outside {outside.digest} {site.target}",
             policy_version=policy_version,
         )
 
@@ -54,7 +56,7 @@ def seek_agreement(
         meant = asked.args if decided.args is None else decided.args
         if asked.binding == bound_to(asked.args) and argument_hash(meant) == argument_hash(args):
             return Agreement(decided.approval_id, decided.by)
-    if question is Question.MAY_IT_RUN:
+    if question is Question.MAY_IT_RUN and outside is None:
         for grant in site.grants:
             if grant.covers(call.tool, ruling):
                 return Agreement(grant.approval_id, grant.by)
@@ -68,7 +70,7 @@ def seek_agreement(
         reason=ruling.reason,
         rule=ruling.rule,
         subject=ruling.subject,
-        alike=ruling.alike if question is Question.MAY_IT_RUN else "",
+        alike=ruling.alike if question is Question.MAY_IT_RUN and outside is None else "",
         agent=site.agent,
         target=site.target,
         sandbox=sandbox,
@@ -78,4 +80,5 @@ def seek_agreement(
         binding=bound,
         args_hash=argument_hash(args),
         expires_at=expires_at,
+        outside=outside,
     )

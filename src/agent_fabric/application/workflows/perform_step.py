@@ -121,6 +121,7 @@ def _site(state: RunState, lane: LaneId) -> CallSite:
         began_with=made.began_with,
         agent=_agent(state),
         target=state.workspace,
+        outside_allowed=state.task is None or state.task.outside_allowed,
         scopes=user_scopes(state),
         limits=own_limits(state),
         flow=flow_of(state),

@@ -110,5 +110,9 @@ class PolicyConfig(Settings):
     workspace_text: Literal["own", "exposed"] = "own"
     """Whose text the files of a project folder are. `own`: yours. `exposed`: a stranger's, so that whatever a run there
     wants to send out asks, as after reading a web page; the same as `--untrusted` for one run."""
+    outside: Literal["ask", "never"] = "ask"
+    """Whether commands that need the network, such as `git push`, run outside the box once a person has agreed to
+    exactly that call. `never`: they run in the box like any other, where they mostly fail. `--no-outside` does the same
+    for one run."""
     approval_timeout_s: float = Field(default=86_400.0, gt=0, le=30 * 86_400)
     """How long a question to a person stays open; then the answer is no."""

@@ -35,6 +35,8 @@ class _Outward:
         return False
 
 
+LOOKS_LIKE_DEPLOYMENT = "looks like a deployment"
+"""By its name alone; what it does is not known."""
 _PUBLISHES = "publishes a package"
 _OUTWARD = (
     _Outward(
@@ -150,7 +152,7 @@ def outward_effect(invocation: Invocation) -> str:
             return row.effect
     if _is_outward_otherwise(inner):
         return "reaches out of this machine"
-    return "looks like a deployment" if _runs_outward_name(inner) else ""
+    return LOOKS_LIKE_DEPLOYMENT if _runs_outward_name(inner) else ""
 
 
 def sends(invocation: Invocation) -> str:

@@ -357,6 +357,8 @@ def _answer_refusal(lane: Lane, call: ToolCallRequest, decided: ApprovalDecided)
 
 def _resolve_doubt(lane: Lane, call: ToolCallRequest) -> Action:
     """Go on after a crash in the middle of a call: look again, but never change anything twice by ourselves."""
+    if lane.began_outside:
+        return _resolve_outside_doubt(lane, call)
     spec = lane.tools.get(call.tool)
     if spec is None or spec.effect in (Effect.READS, Effect.IDEMPOTENT):
         return CallTool(lane.lane_id, call, lane.attempt + 1)

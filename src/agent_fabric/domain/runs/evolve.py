@@ -233,6 +233,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.phase = LanePhase.TOOL_CALLED
             lane.attempt = body.attempt
             lane.began_with = body.args
+            lane.began_outside = body.outside is not None
             lane.worked = lane.worked or body.tool != FINISH_TASK
             note_call(state, body.rule)
         case ToolReturned() as body:

@@ -71,6 +71,8 @@ class Lane:
     last_failure: tuple[str, str, str, float | None] | None = None
     """Code, message, hint and requested delay of the newest failure, while it stands."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
+    began_outside: bool = False
+    """The call under way runs outside the box."""
     """Arguments of the newest tool call that was begun, as they were executed."""
     pending: list[ToolCallRequest] = field(default_factory=list)
     """Calls of this turn still to be answered, `finish_task` last."""

@@ -192,6 +192,8 @@ class Task:
 
     encrypted: bool = False
     """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""
+    outside_allowed: bool = True
+    """Whether a command that a person agrees to may run outside the box."""
 
     def asked_by(self, principal: Principal) -> Self:
         """Return the same task as somebody's own."""
@@ -215,6 +217,7 @@ class Task:
             visibility=above.visibility,
             started_by=above.started_by,
             encrypted=self.encrypted or above.encrypted,
+            outside_allowed=self.outside_allowed and above.outside_allowed,
         )
 
 

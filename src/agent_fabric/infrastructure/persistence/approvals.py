@@ -13,6 +13,7 @@ from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunKeyMissing
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import EVERYTHING, Viewer
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
 from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, body_reader, readable
@@ -33,7 +34,7 @@ _WORDS = {
 }
 _ON_THE_CARD = (
     *("question", "reason", "rule", "subject", "alike", "agent", "target", "sandbox"),
-    *("untrusted", "private", "destination"),
+    *("untrusted", "private", "destination", "outside"),
 )
 _ALSO = ("policy_version", "args_hash")
 
@@ -284,7 +285,7 @@ def _card(keys: RunKeys, row: tuple[Any, ...]) -> ApprovalCard:
         decided_at=at,
         decided_because=because,
         owner=owner,
-        **{**shown, "question": Question(shown["question"])},
+        **{**shown, "question": Question(shown["question"]), "outside": Outside.loaded(shown.get("outside"))},
     )
 
 
@@ -302,6 +303,7 @@ _UNREADABLE: Mapping[str, Any] = {
     "untrusted": (),
     "private": (),
     "destination": "",
+    "outside": None,
 }
 """What is shown of a question if the key of its run is not here."""
 _ASKED = ("tool", "args", "created_at", "expires_at", "call_id", *_ON_THE_CARD, *_ALSO)

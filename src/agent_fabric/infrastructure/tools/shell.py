@@ -42,7 +42,7 @@ class RunShell:
         before = await file_heads(self.sandbox) if writes else None
         outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s, environment=context.environment)
         secrets = [value.encode(errors="replace") for value in context.environment.values()]
-        output = _output(outcome, context.timeout_s, secrets)
+        output = command_output(outcome, context.timeout_s, secrets)
         after = await file_heads(self.sandbox) if before is not None else None
         wrote: tuple[str, ...] = ()
         if before is not None and after is not None:
@@ -57,7 +57,8 @@ class RunShell:
         )
 
 
-def _output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:
+def command_output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:
+    """Return how a command ended, as the model is told."""
     output: dict[str, Any] = {
         "exit_code": outcome.exit_code,
         "stdout": _shown(outcome.stdout, outcome.stdout_dropped, secrets),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import time
 from typing import TextIO
 
@@ -43,7 +44,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
         *(f"  fill in: {described(field)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
-        f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, wanted by {plain(card.agent)}",
+        *_where(card, stream),
         f"  run:   {card.run_id}, of {plain(card.owner or LOCAL_OWNER)}",
     ]
     if card.destination:
@@ -64,10 +65,25 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     return "\n".join(lines) + "\n"
 
 
+def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
+    wanted_by = f"wanted by {plain(card.agent)}"
+    if card.outside is None:
+        return [f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, {wanted_by}"]
+    outside = card.outside
+    return [
+        f"  where: {styled('OUTSIDE the box', 'red', stream)}, as {plain(outside.account)}, with their network "
+        f"and credentials; {wanted_by}",
+        "         no hook, setting or script of the workspace is obeyed; only this call, only once",
+        f"  runs:  {_visible(shlex.join(outside.words))}",
+        *(f"  with:  {_visible(line)}" for line in outside.carries),
+    ]
+
+
 def card_line(card: ApprovalCard) -> str:
     """Return a question as one line of a list."""
     said = f"{card.tool} {_main(card)}"
     what = shortened(_visible(said), 70) + f" [{HIDDEN}]" * (_hides(said))
+    what += " [outside the box]" * (card.outside is not None)
     until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
     head = f"{plain(card.approval_id)}  {card.run_id[:8]}  {owner}"

@@ -14,7 +14,7 @@ from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
 from agent_fabric.bootstrap.local import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.domain.acts import Act, Deed
-from agent_fabric.domain.audit import AuditEntry, audit_of, tells_audit
+from agent_fabric.domain.audit import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.infrastructure.clock import SystemClock
@@ -239,5 +239,6 @@ def _act_line(act: Act) -> str:
 def _line(entry: AuditEntry) -> str:
     allowed = f"by {entry.approver}" if entry.approver else f"rule {entry.rule or '-'}"
     main = next((str(entry.args[key]) for key in ("command", "path", "url", "query") if key in entry.args), "")
+    allowed += ", outside the box" * (entry.sandbox == OUTSIDE)
     what = shortened(f"{entry.tool} {main}", 60)
     return f"{moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"

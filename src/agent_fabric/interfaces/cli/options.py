@@ -24,6 +24,10 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the mo
 Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, whatever `encryption` says.")]
 Here = Annotated[bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")]
 NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the network.")]
+NoOutside = Annotated[
+    bool,
+    typer.Option("--no-outside", help="Run nothing outside the box, also if a person agrees: a `git push` then fails."),
+]
 Untrusted = Annotated[
     bool,
     typer.Option("--untrusted", help="With --here: the project is a stranger's, so what a run there sends out asks."),

@@ -24,6 +24,7 @@ from agent_fabric.interfaces.cli.options import (
     Encrypt,
     Here,
     NetworkAllowed,
+    NoOutside,
     SeenBy,
     Untrusted,
     Verbose,
@@ -46,6 +47,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     ] = None,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model to use.")] = None,
     network_allowed: NetworkAllowed = True,
+    no_outside: NoOutside = False,
     verbose: Verbose = False,
     max_steps: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Maximum number of model answers of a specialist.")
@@ -77,6 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         pack=pack,
         model_key=model_key,
         network_allowed=network_allowed,
+        outside_allowed=not no_outside,
         max_steps=max_steps,
         task_force_mode=task_force_mode,
         priority=priority,
@@ -113,7 +116,7 @@ def _here(wish: TaskRequest, root: Path, overrides: dict[str, object], *, on_pro
         project=project_here(root, loaded.config) if on_project else None,
         encrypted=wish.encrypt,
     )
-    task = replace(task, visibility=wish.visibility)
+    task = replace(task, visibility=wish.visibility, outside_allowed=wish.outside_allowed)
     return local_job(root, loaded, lambda fabric, on_created: fabric.execute_task(task, on_created=on_created))
 
 

@@ -394,7 +394,8 @@ def _fallback(body: CloudFallbackUsed) -> str:
 
 def _call(body: ToolCalled | ApprovalRequested) -> str:
     main = next((str(body.args[key]) for key in ("command", "path", "url", "query") if key in body.args), "")
-    return f"{plain(body.tool)} {shortened(main, 60)}".strip()
+    outside = "outside the box: " if body.outside is not None else ""
+    return f"{outside}{plain(body.tool)} {shortened(main, 60)}".strip()
 
 
 def _outcome(body: ToolReturned, stream: TextIO) -> str:

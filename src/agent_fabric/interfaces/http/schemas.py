@@ -30,6 +30,8 @@ class RunRequest(
     """The configured model to use; not set: `default_model_key`."""
     network_allowed: bool = True
     """Whether tools may use the network."""
+    outside_allowed: bool = True
+    """Whether a command that a person agrees to, such as `git push`, may run outside the box."""
     max_steps: Annotated[int, Field(ge=1, le=1000), WHOLE] | None = None
     """Most model answers of a specialist; not set: `budget.max_steps`."""
     task_force_mode: Literal["sequential", "parallel"] | None = None

@@ -82,7 +82,8 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             priority=Priority(wish.priority),
             encrypted=wish.encrypt,
         ).asked_by(who_asks(request))
-        task = replace(task, visibility=None if wish.visibility is None else Visibility(wish.visibility))
+        visibility = None if wish.visibility is None else Visibility(wish.visibility)
+        task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed)
         return await begun(fabric, request, task, asked_steps=wish.max_steps)
 
     async def run(request: Request) -> Response:

@@ -1,0 +1,49 @@
+"""A call that runs outside the box, as a person is shown it before they agree."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What exactly would run outside the box, with the user's network and credentials.
+
+    A person is shown all of it and agrees to nothing else: just before it runs it is worked out again, and must be the
+    same.
+    """
+
+    words: tuple[str, ...]
+    """The program, by its path, and its arguments. They are executed without a shell."""
+    account: str
+    """Whose rights and credentials it has: `me@laptop`."""
+    goes_to: str = ""
+    """The address that it goes to, aliases resolved; empty: the words tell."""
+    carries: tuple[str, ...] = ()
+    """What it takes along, a line each: commits, and files with their hashes."""
+
+    @property
+    def digest(self) -> str:
+        """Hash of everything that a person is shown."""
+        return hashlib.sha256(json.dumps(asdict(self), ensure_ascii=True).encode()).hexdigest()
+
+    @classmethod
+    def loaded(cls, stored: Mapping[str, Any] | None) -> Self | None:
+        """Return it as it was stored."""
+        if stored is None:
+            return None
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
+        }
+        return cls(**plain)
+
+
+class CannotRunOutside(ValueError):
+    """A call cannot run outside the box; the message says why, and what to do instead."""
+
+    def __init__(self, message: str, *, proposal: str = "") -> None:
+        """Explain it; `proposal` is a command that only a person can run."""
+        super().__init__(message)
+        self.proposal = proposal

@@ -1,0 +1,1 @@
+"""Runs approved commands outside the box, where nothing of the workspace is obeyed."""

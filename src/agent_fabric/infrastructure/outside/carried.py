@@ -1,0 +1,140 @@
+"""Files of the workspace that a command outside takes along, and files that it brings back.
+
+It runs in an empty folder with copies of the files that its words name. A person is shown each of them with its hash.
+"""
+
+import asyncio
+import fnmatch
+import hashlib
+import os
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.outside import CannotRunOutside
+from agent_fabric.domain.policy.outside import OutsideCall
+
+MAX_FILES = 50
+"""Each is shown."""
+MAX_BYTES = 256 * 1024 * 1024
+_MAX_LISTED = 10_000
+_ARCHIVE = "Make an archive of them in the box, and name that."
+
+
+async def expanded(call: OutsideCall, sandbox: Sandbox) -> tuple[str, ...]:
+    """Return the words of a call with the files that its patterns stand for.
+
+    Raises:
+        CannotRunOutside: there is no such file, or there are too many.
+    """
+    words: list[str] = []
+    for at, word in enumerate(call.words):
+        if at not in call.patterns:
+            words.append(word)
+            continue
+        pattern = posixpath.normpath(word)
+        folder = posixpath.dirname(pattern) or "."
+        listed, _ = await sandbox.list_files(folder, max_entries=_MAX_LISTED)
+        matching = [path for path in listed if _fits(path, pattern)]
+        if not matching:
+            raise CannotRunOutside(f"No file is called {word}.")
+        words += matching
+    return tuple(words)
+
+
+async def carry(words: tuple[str, ...], sandbox: Sandbox, workspace: str, into: Path) -> tuple[str, ...]:
+    """Copy the files that words name into a folder, and return a line about each.
+
+    Raises:
+        CannotRunOutside: they are too many or too large.
+    """
+    lines: list[str] = []
+    paths: list[str] = []
+    for word in words[1:]:
+        for name in _names_in(word):
+            if name.startswith("/"):
+                lines += [f"uses {name}, outside of the workspace"] if _lies_outside(name, workspace) else []
+                continue
+            paths += await _files_at(name, sandbox)
+    total = 0
+    for path in dict.fromkeys(paths):
+        data, size = await sandbox.read_file(path, max_bytes=MAX_BYTES - total + 1)
+        total += size
+        if total > MAX_BYTES:
+            raise CannotRunOutside(f"It would take along more than {MAX_BYTES // 2**20} MiB. Take less.")
+        await asyncio.to_thread(_write, into / path, data)
+        lines.append(_told(path, data))
+    if len(lines) > MAX_FILES:
+        raise CannotRunOutside(f"It would take along more than {MAX_FILES} files. {_ARCHIVE}")
+    return tuple(dict.fromkeys(lines))
+
+
+def _write(target: Path, data: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+
+
+def _names_in(word: str) -> Iterator[str]:
+    """Yield what may be a path in a word: `x`, `--file=x`, `@x`, `name=@x`, `name=<x`."""
+    yield word
+    if "=" in word:
+        yield word.partition("=")[2].lstrip("@<")
+    if word.startswith(("@", "-d@", "-F@", "-T")):
+        yield word.lstrip("-dFT").lstrip("@")
+
+
+async def _files_at(name: str, sandbox: Sandbox) -> list[str]:
+    """Return the files that a name stands for: itself, or those of the folder."""
+    path = posixpath.normpath(name) if name else ".."
+    if path == ".." or path.startswith("../"):
+        return []
+    try:
+        await sandbox.read_file(path, max_bytes=1)
+    except IsADirectoryError:
+        listed, more = await sandbox.list_files(path, max_entries=MAX_FILES * 2)
+        files = [each for each in listed if not each.endswith("/")]
+        if more or len(files) > MAX_FILES:
+            raise CannotRunOutside(f"{path} holds more than {MAX_FILES} files. {_ARCHIVE}") from None
+        return files
+    except (OSError, ValueError):
+        return []  # no file
+    return [path]
+
+
+def _lies_outside(name: str, workspace: str) -> bool:
+    place = Path(os.path.realpath(name))
+    if place.is_relative_to(os.path.realpath(workspace)):
+        raise CannotRunOutside(f"Name {name} by its path from the workspace, without a leading slash.")
+    return place.exists()
+
+
+def _fits(path: str, pattern: str) -> bool:
+    """Tell whether a pattern means a file: as in a shell, neither across folders nor hidden ones."""
+    same_depth = path.count("/") == pattern.count("/")
+    return same_depth and fnmatch.fnmatchcase(path, pattern) and not path.rpartition("/")[2].startswith(".")
+
+
+def new_files(folder: Path, carried: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """Yield what a command has made in its folder, beside the files that it took along.
+
+    Raises:
+        CannotRunOutside: there is too much of it.
+    """
+    taken, total = set(carried), 0
+    found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    if len(found) > 2 * MAX_FILES:
+        raise CannotRunOutside(f"It has made more than {MAX_FILES} files, so none of them is kept.")
+    for path in found:
+        data = path.read_bytes()
+        name = path.relative_to(folder).as_posix()
+        if _told(name, data) in taken:
+            continue
+        total += len(data)
+        if total > MAX_BYTES:
+            raise CannotRunOutside(f"It has made more than {MAX_BYTES // 2**20} MiB, so not all of it is kept.")
+        yield name, data
+
+
+def _told(path: str, data: bytes) -> str:
+    return f"file {path}, {len(data):,} bytes, sha256 {hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,108 @@
+"""A repository of the workspace, read without git, so that none of its settings is obeyed."""
+
+import asyncio
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.outside import CannotRunOutside
+
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_REFS = 10_000
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REF = re.compile(r"refs/[A-Za-z0-9._/@+=-]+")
+_YOURSELF = "Name the command in your result, for a person to run."
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What a push needs to know of a repository."""
+
+    objects: Path
+    branch: str
+    """The current one; empty: none."""
+    refs: dict[str, str]
+    """Commits by full name."""
+    config: bytes
+    """Its settings, as text. Only addresses are taken from them."""
+    shallow: bytes
+
+    def commit_of(self, name: str) -> tuple[str, str]:
+        """Return the full name, if it has one, and the commit of a branch, a tag or a commit.
+
+        Raises:
+            CannotRunOutside: there is none.
+        """
+        if name in {"HEAD", "@"}:
+            name = f"refs/heads/{self.branch}"
+        for full in (name, f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}"):
+            if full in self.refs:
+                return full, self.refs[full]
+        if _SHA.fullmatch(name):
+            return "", name
+        raise CannotRunOutside(f"There is no branch, tag or commit {name!r} in the repository.")
+
+
+async def read_repository(sandbox: Sandbox, workspace: str, folder: str) -> Repository:
+    """Read the repository in a folder of the workspace.
+
+    Raises:
+        CannotRunOutside: there is none, or it consists of files elsewhere.
+    """
+    git = posixpath.normpath(f"{folder}/.git")
+    objects = await asyncio.to_thread(_objects, workspace, git)
+    if objects is None:
+        raise CannotRunOutside(f"The workspace has no repository of its own in {folder!r}. {_YOURSELF}")
+    if await _text(sandbox, f"{git}/objects/info/alternates") or await _text(sandbox, f"{git}/reftable/tables.list"):
+        raise CannotRunOutside(
+            f"The repository keeps its objects or branches in a way that is not known here. {_YOURSELF}"
+        )
+    head = (await _text(sandbox, f"{git}/HEAD")).strip()
+    return Repository(
+        objects=objects,
+        branch=head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else "",
+        refs=await _refs(sandbox, git),
+        config=(await _text(sandbox, f"{git}/config")).encode(),
+        shallow=(await _text(sandbox, f"{git}/shallow")).encode(),
+    )
+
+
+def _objects(workspace: str, git: str) -> Path | None:
+    """Return the folder of a repository's objects, if no link leads to it and it lies in the workspace."""
+    root = Path(os.path.realpath(workspace))
+    objects = root / git / "objects"
+    inside = objects.is_relative_to(root) and Path(os.path.realpath(objects)) == objects
+    return objects if inside and objects.is_dir() else None
+
+
+async def _refs(sandbox: Sandbox, git: str) -> dict[str, str]:
+    refs: dict[str, str] = {}
+    for line in (await _text(sandbox, f"{git}/packed-refs")).splitlines():
+        sha, _, name = line.partition(" ")
+        if _SHA.fullmatch(sha) and _REF.fullmatch(name):
+            refs[name] = sha
+    try:
+        loose, more = await sandbox.list_files(f"{git}/refs", max_entries=_MAX_REFS)
+    except OSError:
+        return refs
+    if more:
+        raise CannotRunOutside(f"The repository has more than {_MAX_REFS:,} branches and tags. {_YOURSELF}")
+    for path in loose:
+        name = path.removeprefix(f"{git}/")
+        sha = (await _text(sandbox, path)).strip() if _REF.fullmatch(name) else ""
+        if _SHA.fullmatch(sha):
+            refs[name] = sha
+    return refs
+
+
+async def _text(sandbox: Sandbox, path: str) -> str:
+    try:
+        data, size = await sandbox.read_file(path, max_bytes=_MAX_BYTES)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ""
+    if size > len(data):
+        raise CannotRunOutside(f"{path} is too long. {_YOURSELF}")
+    return data.decode(errors="replace")
