@@ -18,6 +18,7 @@ from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
+from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
 from agent_fabric.domain.tools import ToolSpec, Trust
 from agent_fabric.domain.workflow_events import (
     ChildFinished,
@@ -124,16 +125,6 @@ class SpecialistsRecruited:
     is_task_force: bool
     reasons: tuple[str, ...] = ()
     """Why these, one sentence each."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskForceStarted:
-    """Several specialists begin at once."""
-
-    kind: ClassVar = "task_force_parallel"
-
-    specialist_ids: tuple[SpecialistId, ...]
-    mode: TaskForceMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,18 +336,6 @@ class PlainAnswerAccepted:
     kind: ClassVar = "plain_answer_accepted"
 
     payload: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackFailed:
-    """One specialist of several ended without a result; the others go on."""
-
-    kind: ClassVar = "pack_failed"
-
-    specialist_id: SpecialistId
-    code: str
-    message: str
-    hint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

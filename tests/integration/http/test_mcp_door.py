@@ -15,9 +15,7 @@ from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 
 TOOLS = {"run_task", "cancel_run", "follow_run", "search_runs", "list_approvals", "answer_approval"}
-ASKING = Script(
-    named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns
-)
+ASKING = Script(named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns)
 
 
 @contextlib.asynccontextmanager

@@ -22,9 +22,7 @@ from agent_fabric.testing.scripted_model import Call, Script
 from integration.http.served import DONE, PATIENCE_S, SCRIPT, Served, bearer, served
 from integration.http.test_mcp_door import called, connected, refused
 
-ASKING = Script(
-    named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns
-)
+ASKING = Script(named={**SCRIPT.named, "ask": (Call("shell", {"command": "make deploy"}), DONE)}, turns=SCRIPT.turns)
 MARK = "axolotl"
 """A word of the private run's task, which nobody else may read."""
 NOBODY = "ffffffff-0000-4000-8000-000000000000"

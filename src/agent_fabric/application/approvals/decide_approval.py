@@ -7,7 +7,7 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard, Appro
 from agent_fabric.application.ports.runs import RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
-from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.definitions.parameters import unusable_numbers

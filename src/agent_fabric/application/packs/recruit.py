@@ -7,7 +7,7 @@ from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.ports.llm import Notice
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.domain.errors import RecruitError
-from agent_fabric.domain.events import Body, SpecialistsRecruited, TaskForceStarted
+from agent_fabric.domain.events import Body, SpecialistsRecruited
 from agent_fabric.domain.ids import SpecialistId
 from agent_fabric.domain.recruitment import (
     Evidence,
@@ -21,6 +21,7 @@ from agent_fabric.domain.recruitment import (
     weigh,
 )
 from agent_fabric.domain.runs.task import Task, TaskForceMode
+from agent_fabric.domain.task_force_events import TaskForceStarted
 
 
 @dataclass(frozen=True, slots=True)

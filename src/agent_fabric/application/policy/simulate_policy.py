@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.runs import RunCatalogue, RunRepository
 from agent_fabric.application.tools.call_site import CallSite, own_limits, user_scopes
-from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled

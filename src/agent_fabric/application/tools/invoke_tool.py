@@ -1,7 +1,7 @@
 """The only way any tool ever runs: resolve, check, ask the policy, ask a person, execute, cut to size, tell."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -15,6 +15,8 @@ from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.runs.prepared import Prepared
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
+from agent_fabric.application.tools.leaving import as_shown, command_that_leaves, run_outside
+from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.application.tools.seek_agreement import Agreement, seek_agreement
 from agent_fabric.domain.allowlists import NO_ALLOWLISTS, Allowlists
 from agent_fabric.domain.approval_events import ApprovalRequested
@@ -22,7 +24,7 @@ from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.events import Body, SecurityViolated, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES, values_stand_in
+from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.outside import CannotRunOutside
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
@@ -119,13 +121,11 @@ class InvokeTool:
         if ruling.verdict is Verdict.BLOCK:
             return _blocked(call, args, ruling)
         try:
-            leaving = self._leaving(judged, site, reach) if ruling.verdict is Verdict.ASK else None
+            asks = ruling.verdict is Verdict.ASK and self.outside is not None and not reach
+            leaving = command_that_leaves(judged, site) if asks else None
         except CannotRunOutside as problem:
             return _refused(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal)
-        if leaving is not None:  # only what a person was shown whole: neither a grant nor other arguments
-            decided = None if _changed_now(site) else site.decided
-            shown = site.asked.outside if site.asked is not None and decided is not None else None
-            site = replace(site, grants=(), decided=decided, outside=shown)
+        site = site if leaving is None else as_shown(site)
         agreement: Agreement | None = None
         if ruling.verdict is Verdict.ASK or site.decided is not None:
             sought = self._seek(call, args, site, ruling, sandbox, Question.MAY_IT_RUN, judged.destination)
@@ -143,7 +143,7 @@ class InvokeTool:
             sandbox in BOXES,
             judged,
             site,
-            None if leaving is None or site.outside is None else partial(self._run_outside, leaving, site, context),
+            None if self.outside is None or leaving is None else run_outside(self.outside, leaving, site, context),
         )
 
         async def effect() -> Sequence[Body]:
@@ -162,30 +162,8 @@ class InvokeTool:
         )
         return Prepared((called,), effect)
 
-    def _leaving(self, call: ProposedCall, site: CallSite, reach: str) -> "OutsideCall | None":
-        """Return the command that runs outside the box once a person has agreed; None: the call stays in the box.
-
-        Raises:
-            CannotRunOutside: it needs the outside, and cannot run there.
-        """
-        if self.outside is None or not site.outside_allowed or not call.command or reach or secrets_in(call.args):
-            return None
-        from agent_fabric.domain.policy.outside import outside_call  # noqa: PLC0415 - few calls ask
-
-        try:
-            return outside_call(call.command)
-        except CannotRunOutside:
-            if call.sandbox in BOXES:  # elsewhere commands have the network
-                raise
-            return None
-
     async def _ask_to_leave(
-        self,
-        asking: ApprovalRequested,
-        call: ToolCallRequest,
-        leaving: "OutsideCall",
-        site: CallSite,
-        ruling: Ruling,
+        self, asking: ApprovalRequested, call: ToolCallRequest, leaving: "OutsideCall", site: CallSite, ruling: Ruling
     ) -> Sequence[Body]:
         """Work out what would run outside the box, and ask a person about exactly that."""
         assert self.outside is not None
@@ -200,11 +178,6 @@ class InvokeTool:
         asked = self._seek(call, args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
         assert isinstance(asked, ApprovalRequested)  # nobody has agreed to this yet
         return (replace(asked, alike=""),)
-
-    async def _run_outside(self, leaving: "OutsideCall", site: CallSite, context: ToolContext) -> ToolResult:
-        assert self.outside is not None
-        assert site.outside is not None  # or it would not be called
-        return await self.outside.run(site.outside, leaving, site.run_id, site.target, timeout_s=context.timeout_s)
 
     def _proposed(
         self, spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, commands_reach: str
@@ -473,54 +446,6 @@ def _private(spec: ToolSpec, *, boxed: bool) -> str:
     return NO_BOX if spec.command_argument and not boxed else ""
 
 
-def proposed(
-    spec: ToolSpec, args: Mapping[str, Any], site: CallSite, sandbox: str, *, commands_reach: str = ""
-) -> ProposedCall:
-    """Return a call as the policy sees it."""
-    urls = (str(args[spec.url_argument]),) if args.get(spec.url_argument) else ()
-    effect, sends = spec.effect, ""
-    if spec.method_argument:
-        from agent_fabric.domain.policy.requests import request_from  # noqa: PLC0415 - few calls are requests
-
-        url, sends = request_from(args, url_argument=spec.url_argument, method_argument=spec.method_argument)
-        urls, effect = (url,), effect if sends else Effect.IDEMPOTENT
-    flow = site.flow
-    guarded = bool(flow.exposed and flow.private)
-    known = (spec.parameters.get("properties") or {}).keys()
-    local = {spec.url_argument, *spec.local_arguments}
-    carried = {name: value for name, value in args.items() if name not in local}
-    return ProposedCall(
-        tool=spec.name,
-        args=args,
-        effect=effect,
-        command=str(args.get(spec.command_argument, "")) if spec.command_argument else "",
-        paths=tuple(_path_arguments(spec, args)),
-        urls=urls,
-        sends=sends,
-        agent=site.agent,
-        sandbox=sandbox,
-        scopes=site.scopes,
-        flow=flow,
-        server=f"{spec.trust.value}: {spec.server}" if spec.server else "",
-        sends_to=spec.sends_to,
-        from_task=guarded and values_stand_in(flow.task, args, known),
-        only_address=not guarded or values_stand_in(flow.task, carried, known),
-        reads_once=spec.reads_once,
-        commands_reach=commands_reach if spec.command_argument and sandbox in BOXES else "",
-        workspace=site.target,
-        limits=site.limits,
-    )
-
-
-def _path_arguments(spec: ToolSpec, args: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of a call; a folder that is left out is the one that the tool takes by default."""
-    known = spec.parameters.get("properties") or {}
-    for name in spec.path_arguments:
-        path = args.get(name) or (known.get(name) or {}).get("default")
-        if path:
-            yield str(path)
-
-
 def _agreed_to(site: CallSite) -> dict[str, Any] | None:
     """Return the arguments that a person has agreed to: as they changed them, else as they were asked."""
     asked, decided = site.asked, site.decided
@@ -544,12 +469,6 @@ def _executor_of(pack: SpecialistPack) -> ToolExecutor:
 def _executes(kind: type) -> bool:
     # Asked for every call, and a runtime protocol takes its time.
     return issubclass(kind, ToolExecutor)
-
-
-def _changed_now(site: CallSite) -> bool:
-    """Tell whether the last answer has changed the arguments: nobody was shown what they would do outside."""
-    asked, decided = site.asked, site.decided
-    return asked is not None and decided is not None and decided.args not in (None, asked.args)
 
 
 def _refused(

@@ -10,7 +10,6 @@ from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
     GuidanceGiven,
-    PackFailed,
     PlainAnswerAccepted,
     RunCompleted,
     RunFailed,
@@ -40,6 +39,7 @@ from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import Profile, RunStatus, TaskForceMode
+from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
 
 if TYPE_CHECKING:  # most runs have none

@@ -16,7 +16,6 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    PackFailed,
     PackStarted,
     PlainAnswerAccepted,
     RunCancelled,
@@ -28,7 +27,6 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
-    TaskForceStarted,
     ToolCalled,
     ToolCallRecovered,
     ToolErred,
@@ -50,6 +48,7 @@ from agent_fabric.domain.runs.labelling import (
 )
 from agent_fabric.domain.runs.state import FinishedCall, Lane, LanePhase, RunState
 from agent_fabric.domain.runs.task import FrozenWorkflow, RunError, RunStatus
+from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
 from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.domain.workflow_events import (
     ChildFinished,

@@ -9,7 +9,6 @@ from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequest
 from agent_fabric.domain.events import (
     Event,
     ModelFailed,
-    PackFailed,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -21,6 +20,7 @@ from agent_fabric.domain.events import (
     SpecialistsRecruited,
 )
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.infrastructure.observability.operations_log import bind, bound
 
 

@@ -28,7 +28,6 @@ from agent_fabric.domain.events import (
     Event,
     ModelAnswered,
     ModelFailed,
-    PackFailed,
     RunCancelled,
     RunCompleted,
     RunCreated,
@@ -41,6 +40,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.workflow_events import StepFinished
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST

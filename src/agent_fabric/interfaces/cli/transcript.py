@@ -18,7 +18,6 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    PackFailed,
     PackStarted,
     RunCancelled,
     RunCompleted,
@@ -36,6 +35,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.task import root_of
+from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.domain.workflow_events import (
     ChildFinished,

@@ -16,7 +16,6 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    PackFailed,
     PackStarted,
     RunCreated,
     RunResumed,
@@ -32,6 +31,7 @@ from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.recruitment import RoutingMethod
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK
 from agent_fabric.domain.workflow_events import (
     ChildFinished,

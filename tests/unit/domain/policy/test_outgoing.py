@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.labels import DESCRIPTIONS, OTHER_RUNS, WORKSPACE_FILES, Flow, address_key, addresses_in
 from agent_fabric.domain.policy.engine import RulePolicy

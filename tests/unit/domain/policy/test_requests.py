@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.tools.call_site import CallSite
-from agent_fabric.application.tools.invoke_tool import proposed
+from agent_fabric.application.tools.proposed_call import proposed
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.labels import Flow
 from agent_fabric.domain.policy.engine import RulePolicy

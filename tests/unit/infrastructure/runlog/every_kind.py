@@ -15,7 +15,6 @@ from agent_fabric.domain.events import (
     ModelAnswered,
     ModelCalled,
     ModelFailed,
-    PackFailed,
     PackStarted,
     PlainAnswerAccepted,
     RunCancelled,
@@ -27,7 +26,6 @@ from agent_fabric.domain.events import (
     RunWaited,
     SecurityViolated,
     SpecialistsRecruited,
-    TaskForceStarted,
     ToolCalled,
     ToolCallRecovered,
     ToolErred,
@@ -38,6 +36,7 @@ from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequ
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source
+from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
 from agent_fabric.domain.tools import Effect, ToolSpec, Trust
 from agent_fabric.infrastructure.json_codec import dump_json
 from unit.infrastructure.runlog.every_step import workflow

@@ -304,6 +304,7 @@ STEPS: dict[str, Any] = {
         "level": 1,
         "untrusted": (),
         "private": (),
+        "addresses": (),
         "root": None,
     },
     "steps": {
