@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_fabric.config.schema.sandbox import SandboxLimits
+from e2e.fabric_process import long_sleep, running, until
 from integration.sandbox.boxes import box, said
 from services import need_program
 
@@ -77,6 +78,20 @@ async def test_what_all_files_take_on_the_disk_is_limited(workspace: Path) -> No
         assert b"[ended: the commands of this run used more than 8 MB of disk in all" in outcome.stderr
         assert used_mb(workspace) < 40
         assert await said(sandbox, "rm f*; echo fine") == "fine"
+
+
+@pytest.mark.proves("WA-12")
+async def test_a_watch_that_dies_ends_the_box(workspace: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with box(workspace) as sandbox:
+        command = long_sleep()
+        running_command = asyncio.create_task(sandbox.run_command(f"touch started; {command}", timeout_s=30))
+        await until((workspace / "started").exists, "the command starts")
+        workspace.rename(workspace.with_name("elsewhere"))  # so nothing can be counted there
+        outcome = await running_command
+        assert (outcome.exit_code, outcome.timed_out) == (-9, False)
+        assert b"[ended: its limits could not be checked" in outcome.stderr
+        await until(lambda: not running(command), "the command has ended")
+    assert "The limits of a box could not be checked; it was ended" in caplog.text
 
 
 async def test_files_without_a_name_count(workspace: Path) -> None:

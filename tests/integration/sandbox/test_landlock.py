@@ -2,6 +2,7 @@ import asyncio
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,8 +15,12 @@ import pytest
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.config.schema.sandbox import SandboxLimits
 from agent_fabric.infrastructure.sandbox.landlock import LandlockSandbox
+from agent_fabric.infrastructure.sandbox.landlock_helper import OVER_LIMIT, watch_over
 from agent_fabric.infrastructure.sandbox.landlock_rules import landlock_version
+from agent_fabric.infrastructure.sandbox.landlock_watch import Watch
+from agent_fabric.infrastructure.sandbox.landlock_watch import children as children_of
 from contract.sandbox_contract import SandboxContract, Witness, names
+from e2e.fabric_process import long_sleep, running, until
 from services import need
 
 need(sys.platform == "linux" and landlock_version() >= 6, "needs Linux with Landlock of version 6 or later")
@@ -214,6 +219,38 @@ async def test_a_workspace_that_is_gone_is_an_error_that_does_not_name_its_place
     with pytest.raises(OSError, match="cannot be started") as caught:
         await LandlockSandbox(tmp_path / "none", RUN).run_command("true", timeout_s=10)
     assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.proves("WA-12")
+async def test_a_keeper_that_is_killed_takes_its_command_with_it(box: LandlockSandbox, workspace: Path) -> None:
+    command = long_sleep()
+    running_command = asyncio.create_task(box.run_command(f"touch started; {command}; true", timeout_s=30))
+    await until((workspace / "started").exists, "the command starts")
+    await until(lambda: running(command), "it sleeps")
+    (helper,) = children()
+    (keeper,) = children_of(int(helper))
+    os.kill(keeper, signal.SIGKILL)
+    outcome = await running_command
+    assert not outcome.timed_out
+    assert outcome.exit_code != 0
+    await until(lambda: not running(command), "the command has ended")
+    assert (await box.run_command("echo fine", timeout_s=10)).stdout == b"fine\n"
+
+
+class Fails(Watch):
+    """Cannot look."""
+
+    def look(self) -> str:
+        raise RecursionError
+
+
+@pytest.mark.proves("WA-12")
+def test_a_watch_that_fails_is_told_to_the_driver(workspace: Path) -> None:
+    driver, keeper = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    news, tell = os.pipe()
+    with driver, keeper, os.fdopen(news), os.fdopen(tell, "w"):
+        watch_over(Fails(SandboxLimits().model_dump(), (str(workspace),)), keeper, news)
+        assert driver.recv(200) == OVER_LIMIT + b"more than could be checked (RecursionError)"
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ Needs nothing but the standard library, and only little of that.
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -160,7 +161,13 @@ def _keep(box: Box, order: int, out: int, err: int, line: int) -> None:
     box.variables = dict(each.split(b"=", 1) for each in words[:first])
     mark, *arguments = words[first + 1 :]
     keeper = os.getpid()
-    if box.watch.begin():
+    driver = socket.socket(fileno=line)
+    try:
+        is_full = box.watch.begin()
+    except OSError as error:
+        _send(driver, b"%b%d" % (NOT_STARTED, error.errno or errno.EIO))
+        return
+    if is_full:
         box.limits["file_size_mb"] = 1
     news, tell = os.pipe()
     hear, command_guard = os.pipe()
@@ -171,14 +178,21 @@ def _keep(box: Box, order: int, out: int, err: int, line: int) -> None:
         _as_program(lambda: _guard(box, keeper, mark, arguments, (out, err), (tell, hear)))
     for fd in (order, out, err, tell, hear):
         os.close(fd)
-    driver = socket.socket(fileno=line)
-    _pass_on(box.watch, driver, news)
+    watch_over(box.watch, driver, news)
     os.close(command_guard)  # the guard's sign to end everything in its domain
     ended = _sweep(guard)
     with suppress(OSError):
         for message in _messages(_rest(news)):
             driver.send(message)
         driver.send(b"%b%d" % (GONE, ended))
+
+
+def watch_over(watch: Watch, driver: socket.socket, news: int) -> None:
+    """Watch a command until it is over; one that cannot be watched any more is over, and the driver is told."""
+    try:
+        _pass_on(watch, driver, news)
+    except Exception as error:  # noqa: BLE001 - whatever it is: a command that nobody watches must not go on
+        _send(driver, b"%bmore than could be checked (%b)" % (OVER_LIMIT, type(error).__name__.encode()))
 
 
 def _pass_on(watch: Watch, driver: socket.socket, news: int) -> None:
