@@ -504,6 +504,9 @@ class NoCopies:
     def check(self, copy: Path) -> int:
         raise StoreUnavailable(f"{copy} is not a copy of a store in memory")
 
+    def sealed_keys(self, copy: Path | None = None) -> list[bytes]:
+        return []
+
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         yield

@@ -3,27 +3,24 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from agent_fabric.application.audit.accept_head import AcceptHead
-from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.ports.vitals import StoreStatus
+from agent_fabric.bootstrap.sealed import forget_backups, note_backup, note_restored
+from agent_fabric.bootstrap.store import opened_store
 from agent_fabric.config.folders import base_folder
 from agent_fabric.config.own_secrets import OURS
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.identity import Principal
-from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.backup.contents import BACKUPS
 from agent_fabric.infrastructure.backup.make import SUFFIX, Backup, Tell, make_backup
 from agent_fabric.infrastructure.backup.restore import Restored, restore_backup
-from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.storage import open_storage
-from agent_fabric.infrastructure.runlog.layout import Layout
+from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.runlog.links import require_unlinked
 
 _log = logging.getLogger(__name__)
@@ -31,33 +28,16 @@ _log = logging.getLogger(__name__)
 
 async def store_status(root: Path, *, check: bool) -> StoreStatus:
     """Return the status of the store of a fabric folder."""
-    with _opened(root) as storage:
+    with opened_store(root) as storage:
         return await storage.gauge.status(check=check)
-
-
-@contextmanager
-def _opened(root: Path) -> Iterator[Storage]:
-    layout = Layout(root.absolute())
-    key = audit_key(os.environ)
-    storage = open_storage(
-        layout.root,
-        clock=SystemClock(),
-        ids=RandomIds(),
-        run_dir=layout.run_dir,
-        audit_key=key,
-        audit_heads=audit_head_file(layout.root, key, os.environ),
-    )
-    try:
-        yield storage
-    finally:
-        storage.close()
 
 
 def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: Tell) -> Backup:
     """Make a backup of a fabric folder. That `by` did so goes into the audit chain."""
     key = audit_key(os.environ)
-    with _opened(root) as storage:
+    with opened_store(root) as storage:
         made = make_backup(root.absolute(), target.absolute(), key, storage.copies, workspaces=workspaces, tell=tell)
+    note_backup(root, made.path)
     _record(root, Act.of(by, Deed.BACKUP_MADE, at=SystemClock().now(), about=str(made.path)))
     return made
 
@@ -69,8 +49,10 @@ def back_up_here(root: Path, *, by: Principal, workspaces: bool, kept: int | Non
     folder.mkdir(mode=0o700, exist_ok=True)
     made = back_up(root, folder, by=by, workspaces=workspaces, tell=lambda _: None)
     if kept is not None:
-        for old in backups_here(root)[max(1, kept) :]:
-            old.unlink(missing_ok=True)
+        old = backups_here(root)[max(1, kept) :]
+        for each in old:
+            each.unlink(missing_ok=True)
+        forget_backups(old)
     return made
 
 
@@ -86,8 +68,9 @@ def backups_here(root: Path) -> list[Path]:
 
 def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -> Restored:
     """Put a backup in the place of a fabric folder. That `by` did so goes into the audit chain that is now there."""
-    with _opened(root) as storage:
+    with opened_store(root) as storage:
         done = restore_backup(file, root.absolute(), audit_key(os.environ), storage.copies, force=force, tell=tell)
+    note_restored(root)
     detail = f"made at {done.manifest.created_at:.0f}"
     act = Act.of(by, Deed.BACKUP_RESTORED, at=SystemClock().now(), about=str(file.absolute()), detail=detail)
     _record(root, act, accept=True)
@@ -98,7 +81,7 @@ def _record(root: Path, act: Act, *, accept: bool = False) -> None:
     """Record an act. With `accept`, the chain that is there now is expected from here on; the act says which was."""
     try:
         # On a thread of its own: the caller may be inside an event loop.
-        with _opened(root) as storage, ThreadPoolExecutor(1) as thread:
+        with opened_store(root) as storage, ThreadPoolExecutor(1) as thread:
             record = AcceptHead(storage.chain, storage.acts) if accept else storage.acts.record
             thread.submit(asyncio.run, record(act)).result()
     except StoreUnavailable as problem:  # the disk may be full: all the more is the backup worth

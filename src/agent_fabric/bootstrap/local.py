@@ -151,10 +151,10 @@ class LocalFabric:
         self.records.close()
 
 
-def _keyring() -> "Keyring":
+def _keyring(root: Path) -> "Keyring":
     from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - few runs need it
 
-    return open_keyring(os.environ)
+    return open_keyring(os.environ, root)
 
 
 def open_records(root: Path) -> Records:
@@ -171,7 +171,7 @@ def open_records(root: Path) -> Records:
         run_dir=layout.own_run_dir,
         audit_key=key,
         audit_heads=audit_head_file(layout.root, key, os.environ),
-        open_keyring=_keyring,
+        open_keyring=lambda: _keyring(layout.root),
         followers=(runlog, run_index),
     )
     return Records(layout, storage, runlog, run_index)

@@ -54,7 +54,7 @@ def open_secrets(
 
     @cache
     def keyring() -> Keyring:
-        return open_keyring(environ)
+        return open_keyring(environ, root)
 
     file = stored_secrets(root, keyring)
     sources: dict[str, SecretSource] = {"env": EnvironmentSecrets(environ), "file": file}
@@ -113,7 +113,9 @@ async def _sealed_anew(secrets: Secrets, storage: Storage, *, new_key: bool) -> 
     if made:
         await asyncio.to_thread(keyring.rotate)
     resealed = await asyncio.to_thread(secrets.file.reseal)
-    return Rotation(keyring.generation, made, resealed, await storage.encryption.reseal(keyring))
+    runs = await storage.encryption.reseal(keyring)
+    await asyncio.to_thread(keyring.note_resealed)
+    return Rotation(keyring.generation, made, resealed, runs)
 
 
 async def _record(storage: Storage, by: Principal, deed: Deed, done: Rotation) -> None:

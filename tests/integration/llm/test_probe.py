@@ -99,10 +99,10 @@ async def test_the_first_dialect_that_works_is_used_by_later_runs(
 
 
 @pytest.mark.parametrize("respond", [useless, wrong])
-async def test_a_model_that_calls_no_tools_is_said_to_and_not_remembered(respond: Responder) -> None:
+async def test_that_a_model_calls_no_tools_is_remembered_but_changes_no_dialect(respond: Responder) -> None:
     async with ScriptedModel(respond) as model:
         probed = await probe(model.base_url)
-        assert (probed.dialect, probed.kept, len(probed.trials)) == (None, False, 3)
+        assert (probed.dialect, probed.kept, len(probed.trials)) == (None, True, 3)
         assert all(trial.said for trial in probed.trials)
         assert await chosen_dialect(model.base_url) == "native"
 

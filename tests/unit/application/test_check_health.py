@@ -9,6 +9,7 @@ from agent_fabric.application.models.check_health import (
     Egress,
     HealthFinding,
     Level,
+    Need,
     SandboxStatus,
     can_run,
 )
@@ -61,6 +62,8 @@ STAYS = Egress(offline=False, fallback=None, traces=None)
 class PretendMachine:
     found: MachineFacts = FACTS
     free: int | None = 50 * GB
+    free_here: int = 50 * GB
+    """On the disk of the fabric folder."""
     writable: bool = True
     asked: list[str] = field(default_factory=list)
 
@@ -69,7 +72,7 @@ class PretendMachine:
 
     def free_bytes(self, path: str) -> int | None:
         self.asked.append(path)
-        return self.free
+        return self.free_here if path == "/r" else self.free
 
     def may_write(self, path: str) -> bool:
         return self.writable
@@ -83,6 +86,7 @@ def examined(
     ollama: OllamaFound = NO_OLLAMA,
     loaded: tuple[LoadedModel, ...] = (),
     egress: Egress = STAYS,
+    needs: dict[str, Need] | None = None,
 ) -> dict[str, HealthFinding]:
     """Return the findings, by what they are about; of several, the worst."""
     models = ModelList(
@@ -97,7 +101,7 @@ def examined(
         root="/r",
         box=SandboxStatus("C", "Commands run with your rights."),
         egress=egress,
-        traces_wanted=False,
+        needs=needs or {},
     )
     findings = check(models)
     assert all(finding.fix for finding in findings if finding.level is not Level.OK), "every problem has a way out"
@@ -136,7 +140,7 @@ def test_a_full_disk_matters_only_while_something_must_be_downloaded() -> None:
     assert "FABRIC_MODELS_DIR" in missing["disk"].fix
     begun = examined(full, entry=replace(ENTRY, stored=Stored.BEGUN, begun_bytes=9 * GB // 10))
     assert begun["disk"].level is Level.OK
-    assert full.asked == ["/m"] * 3
+    assert full.asked == ["/r", "/m"] * 3
 
 
 def test_little_free_memory_is_a_warning_unless_the_model_is_loaded_already() -> None:
@@ -196,3 +200,32 @@ def test_what_leaves_the_machine_is_said_and_offline_ends_it() -> None:
     leaking = Egress(offline=False, fallback="`cloud`, always", traces="http://t:4318")
     assert examined(PretendMachine(), egress=leaking)["privacy"].level is Level.WARN
     assert examined(PretendMachine(), egress=replace(leaking, offline=True))["privacy"].level is Level.OK
+
+
+@pytest.mark.proves("DU-5")
+@pytest.mark.parametrize(("free", "level"), [(50 * GB, Level.OK), (GB // 2, Level.WARN), (GB // 100, Level.FAIL)])
+def test_the_disk_of_the_fabric_folder_counts(free: int, level: Level) -> None:
+    machine = PretendMachine(free=None, free_here=free)
+    finding = examined(machine)["fabric folder"]
+    assert (finding.level, machine.asked[0]) == (level, "/r")
+    assert "free on its disk" in finding.text
+
+
+@pytest.mark.proves("DU-5")
+@pytest.mark.parametrize("by_all", [False, True])
+def test_an_extra_that_the_configuration_needs_is_missed(by_all: bool) -> None:
+    bare = PretendMachine(replace(FACTS, extras={"mcp": None, "browser": None}))
+    findings = examined(bare, needs={"mcp": Need("the tool servers docs", by_all=by_all)})
+    assert findings["extra browser"].level is Level.OK
+    missed = findings["extra mcp"]
+    assert (missed.level, ok(findings)) == ((Level.FAIL, False) if by_all else (Level.WARN, True))
+    assert "the tool servers docs" in missed.text
+    assert "agent-fabric[mcp]" in missed.fix
+
+
+@pytest.mark.proves("DU-5")
+def test_a_model_that_called_no_tools_when_it_was_probed_cannot_do_tasks() -> None:
+    meant = replace(MEANT, calls_no_tools=True, note="it called no tools", fix="fabric models use NAME")
+    findings = examined(PretendMachine(), meant=meant)
+    assert (findings["model quality"].level, ok(findings)) == (Level.FAIL, False)
+    assert "it called no tools" in findings["model quality"].text

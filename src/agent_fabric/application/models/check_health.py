@@ -1,13 +1,16 @@
 """Tells whether a task could run here, and for everything that is in its way what to do about it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from agent_fabric.application.models.list_models import MeantModel, ModelAvailability, ModelList
+from agent_fabric.application.observability.check_readiness import LEAST_FREE_BYTES
 from agent_fabric.application.ports.machine import Machine, MachineFacts
 from agent_fabric.application.ports.models import CatalogueEntry, Stored
 
+LITTLE_SPACE_BYTES = 10**9
 _SPARE_BYTES = 64 * 2**20
 _MODEL_OVERHEAD = 1.15
 """A model in memory, measured against its file; its window comes on top."""
@@ -57,6 +60,14 @@ class SandboxStatus:
     """Why it is not stronger."""
 
 
+class Need(NamedTuple):
+    """What an extra is needed for."""
+
+    text: str
+    by_all: bool = False
+    """Whether no task can run without it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckHealth:
     """Use case: look at the machine, the configuration and the models; change and send nothing."""
@@ -66,7 +77,8 @@ class CheckHealth:
     """The fabric folder."""
     box: SandboxStatus
     egress: Egress
-    traces_wanted: bool
+    needs: Mapping[str, Need] = field(default_factory=dict)
+    """What the configuration needs each extra for."""
 
     def __call__(self, models: ModelList) -> list[HealthFinding]:
         """Return all findings, in the order in which a person would look."""
@@ -88,23 +100,28 @@ class CheckHealth:
             if version is not None:
                 yield _ok(f"extra {extra}", f"installed ({_NEEDED_FOR[extra]})")
                 continue
-            needed = (extra == "embedded" and _is_embedded(models)) or (extra == "telemetry" and self.traces_wanted)
+            need = self.needs.get(extra)
+            if need is None and extra == "embedded" and _is_embedded(models):
+                need = Need(_NEEDED_FOR[extra])
+            level = Level.OK if need is None else Level.FAIL if need.by_all else Level.WARN
+            text = f"needed for {need.text}" if need is not None else f"only needed for {_NEEDED_FOR[extra]}"
             yield HealthFinding(
-                f"extra {extra}",
-                Level.WARN if needed else Level.OK,
-                f"not installed; {'needed' if needed else 'only needed'} for {_NEEDED_FOR[extra]}",
-                f'pip install "agent-fabric[{extra}]"',
+                f"extra {extra}", level, f"not installed; {text}", f'pip install "agent-fabric[{extra}]"'
             )
 
     def _folder(self) -> HealthFinding:
-        if self.machine.may_write(self.root):
-            return _ok("fabric folder", self.root)
-        return HealthFinding(
-            "fabric folder",
-            Level.FAIL,
-            f"{self.root} cannot be written to",
-            "Work in a folder of your own, or name one: --workspace DIR",
-        )
+        about = "fabric folder"
+        if not self.machine.may_write(self.root):
+            fix = "Work in a folder of your own, or name one: --workspace DIR"
+            return HealthFinding(about, Level.FAIL, f"{self.root} cannot be written to", fix)
+        free = self.machine.free_bytes(self.root)
+        if free is None:
+            return _ok(about, f"{self.root}; it is unknown how much is free on its disk")
+        text = f"{self.root}, {_size(free)} free on its disk"
+        if free >= LITTLE_SPACE_BYTES:
+            return _ok(about, text)
+        fix = "Free some space there (`fabric gc` deletes old runs), or use another folder: --workspace DIR"
+        return HealthFinding(about, Level.FAIL if free < LEAST_FREE_BYTES else Level.WARN, f"only {text}", fix)
 
     def _embedded(self, facts: MachineFacts, models: ModelList, default: MeantModel) -> Iterator[HealthFinding]:
         used = _is_embedded(models)
@@ -159,6 +176,8 @@ _NEEDED_FOR = {
     "search": "web search by the research specialist",
     "embeddings": "fabric logs search --semantic",
     "telemetry": "OpenTelemetry traces",
+    "mcp": "tool servers, and serving MCP",
+    "browser": "the browser",
 }
 
 
@@ -183,6 +202,8 @@ def _meaning(models: ModelList, key: str) -> HealthFinding:
         return HealthFinding(about, _bad(models, key), meant.note, meant.fix)
     where = "" if meant.settings.is_ours else f" at {meant.settings.base_url}"
     text = f"{meant.settings.model}{where} ({meant.why})"
+    if meant.calls_no_tools:
+        return HealthFinding(about, _bad(models, key), f"{text}; {meant.note}", meant.fix)
     match meant.standing:
         case ModelAvailability.READY:
             return _ok(about, text)
@@ -274,6 +295,10 @@ def _sandbox(box: SandboxStatus) -> HealthFinding:
         f"level C. {box.means} {why}".strip(),
         "Install bubblewrap; for tasks that you do not trust, use a container or a user of its own",
     )
+
+
+def _size(count: int) -> str:
+    return _gb(count) if count >= 10**9 else f"{count / 1e6:.0f} MB"
 
 
 def _gb(count: int) -> str:

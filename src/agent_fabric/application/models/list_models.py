@@ -65,6 +65,8 @@ class MeantModel:
     fix: str = ""
     """What to do about that: a command, where there is one."""
     speed: Speed = UNMEASURED
+    calls_no_tools: bool = False
+    """It called no tools when it was probed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +133,20 @@ class ListModels:
             return _blocked(meant, problem)
         if state.standing is ModelAvailability.ELSEWHERE or (settings.backend == "generic" and state.note):
             meant = replace(meant, why="configured")  # no server confirmed this name
+        card = await self.survey.probed(settings)
+        if card.calls_no_tools and state.standing is not ModelAvailability.BLOCKED:
+            state = _State(
+                state.standing,
+                "; ".join(filter(None, (state.note, "it called no tools when it was probed, so tasks fail with it"))),
+                f"fabric models use NAME --key {key}, or try it again: fabric models probe {key}",
+            )
         return replace(
             meant,
             standing=state.standing,
             note=state.note,
             fix=state.fix,
-            speed=await self.survey.measured(settings),
+            speed=Speed(card.prompt_tokens_per_s, card.tokens_per_s),
+            calls_no_tools=card.calls_no_tools,
         )
 
     async def _state(self, settings: ModelSettings, why: str, shelf: Shelf) -> _State:

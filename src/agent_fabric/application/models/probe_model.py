@@ -88,15 +88,15 @@ class ProbeModel:
             card,
             dialect=dialect or card.dialect,
             calls_tools=dialect is ToolDialect.NATIVE or (dialect is None and card.calls_tools),
+            calls_no_tools=dialect is None,
             prompt_tokens_per_s=speed.prompt_tokens_per_s,
             tokens_per_s=speed.tokens_per_s,
         )
-        problem = "" if dialect else "a model that calls no tools is not remembered"
-        if dialect is not None:
-            try:
-                self.cards.remember(found, settings.base_url)
-            except OSError as failure:
-                problem = f"it could not be written down: {failure}"
+        problem = ""
+        try:
+            self.cards.remember(found, settings.base_url)
+        except OSError as failure:
+            problem = f"it could not be written down: {failure}"
         return Probed(
             settings=settings,
             why=why,

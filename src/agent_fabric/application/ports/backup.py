@@ -25,6 +25,16 @@ class StoreCopies(Protocol):
         """
         ...
 
+    def sealed_keys(self, copy: Path | None = None) -> list[bytes]:
+        """Return the sealed key of each encrypted run, of the store or of a copy. Writes and migrates nothing.
+
+        None if there is no such file, or it is older than encryption.
+
+        Raises:
+            StoreUnavailable: it cannot be read.
+        """
+        ...
+
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep every other process from driving runs.
 

@@ -123,8 +123,8 @@ class ModelSurvey(Protocol):
         """
         ...
 
-    async def measured(self, settings: ModelSettings) -> Speed:
-        """Return what the last probe measured."""
+    async def probed(self, settings: ModelSettings) -> ModelCard:
+        """Return what is known of a model, with the results of its last probe."""
         ...
 
 

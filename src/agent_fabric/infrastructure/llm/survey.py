@@ -16,7 +16,6 @@ from agent_fabric.application.ports.models import (
     CatalogueEntry,
     OllamaFound,
     Shelf,
-    Speed,
     Stored,
     WeightsFile,
 )
@@ -118,9 +117,8 @@ class MachineSurvey:
             files=tuple(WeightsFile(each.name, str(each.path), each.size_bytes) for each in installed.values()),
         )
 
-    async def measured(self, settings: ModelSettings) -> Speed:
-        known = self.cards.improve(await self._card(settings), settings.base_url)
-        return Speed(known.prompt_tokens_per_s, known.tokens_per_s)
+    async def probed(self, settings: ModelSettings) -> ModelCard:
+        return self.cards.improve(await self._card(settings), settings.base_url)
 
     async def _card(self, settings: ModelSettings) -> ModelCard:
         """Return the card under whose name a probe of this model was kept."""

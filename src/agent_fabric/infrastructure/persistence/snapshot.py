@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -13,6 +14,9 @@ from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 
 PAGES_AT_ONCE = 2_000
 """Pages of 4 KB that are copied between two signs of life."""
+
+BUSY_MS = 2_000
+"""How long to wait for a writer who changes the file's mode."""
 
 
 class SqliteCopies:
@@ -27,6 +31,9 @@ class SqliteCopies:
 
     def check(self, copy: Path) -> int:
         return check_copy(copy)
+
+    def sealed_keys(self, copy: Path | None = None) -> list[bytes]:
+        return read_sealed_keys(self._path if copy is None else copy)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -102,3 +109,22 @@ def check_copy(path: Path) -> int:
             hint="Check the store itself with `fabric db status --check`, and choose another backup.",
         )
     return version
+
+
+def read_sealed_keys(path: Path) -> list[bytes]:
+    """Return the sealed key of each encrypted run; none if there is no such file, or it is older than encryption.
+
+    Raises:
+        StoreUnavailable: it cannot be read.
+    """
+    if not path.is_file():
+        return []
+    with explained(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'run_keys'").fetchone()
+            rows: list[Any] = [] if known is None else connection.execute("SELECT key FROM run_keys").fetchall()
+            return [bytes(row[0]) for row in rows]
+        finally:
+            connection.close()

@@ -140,17 +140,13 @@ class EncryptedFile:
                 self._write(entries)
         return changed
 
-    def generations(self) -> frozenset[str]:
-        """Return the short names of the keys that secrets are sealed with.
+    def sealed(self) -> list[bytes]:
+        """Return every secret as it is stored.
 
         Raises:
-            FabricError: one cannot be opened.
+            StoreUnavailable: the file cannot be used.
         """
-        entries = self._read()
-        if not entries:
-            return frozenset()
-        keyring = self._keyring()
-        return frozenset(keyring.generation_of(entry["sealed"].encode()) for entry in entries.values())
+        return [entry["sealed"].encode() for entry in self._read().values()]
 
     def _read(self) -> dict[str, dict[str, Any]]:
         data = self._file.read()

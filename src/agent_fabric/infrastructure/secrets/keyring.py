@@ -2,13 +2,17 @@
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent_fabric.config.folders import base_folder
 from agent_fabric.domain.errors import StoreUnavailable
-from agent_fabric.infrastructure.secrets.key_files import Keys, Stamp, keys_from
+from agent_fabric.infrastructure.secrets.key_files import VARIABLE, Keys, Stamp, keys_from
 
 if TYPE_CHECKING:
     from cryptography.fernet import MultiFernet
+
+    from agent_fabric.infrastructure.secrets.key_uses import KeyUses
 
 _ID_LENGTH = 8
 
@@ -26,9 +30,13 @@ class Keyring:
     third longer than what it holds, and useless when changed. Nothing is read or made before the first call.
     """
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, uses: "KeyUses | None" = None, folder: Path | None = None) -> None:
+        """Take the keys; with a `folder`, which of them it needs is recorded in `uses`."""
         self._keys = keys
         self._known: _Ring | None = None
+        self._uses = uses
+        self._folder = folder
+        self._noted: set[str] = set()
 
     @property
     def place(self) -> str:
@@ -63,7 +71,9 @@ class Keyring:
         Raises:
             FabricError: there is no usable key, and none can be made.
         """
-        return self._ring().fernet.encrypt(data)
+        ring = self._ring()
+        self._note(_id_of(ring.keys[0]))
+        return ring.fernet.encrypt(data)
 
     def unseal(self, data: bytes) -> bytes:
         """Return what was sealed.
@@ -71,7 +81,9 @@ class Keyring:
         Raises:
             StoreUnavailable: no key fits, or the sealed data was damaged: one cannot tell which.
         """
-        return self._open(data)[1]
+        which, content = self._open(data)
+        self._note(which)
+        return content
 
     def reseal(self, data: bytes) -> bytes:
         """Return sealed data sealed with the newest key; the same bytes if it is so already.
@@ -107,7 +119,21 @@ class Keyring:
             ConfigError: the keys are given from outside, or were changed only just now.
             StoreUnavailable: the file cannot be changed.
         """
-        self._keys.keep(self._ring().keys[:1])
+        ring = self._ring()
+        self._keys.keep(ring.keys[:1])
+        if self._uses is not None:
+            self._uses.forget_keys(frozenset(map(_id_of, ring.keys[1:])))
+
+    def note_resealed(self) -> None:
+        """Record that everything in the folder is sealed with the newest key now."""
+        if self._uses is not None and self._folder is not None:
+            self._uses.set_folder(self._folder, (self.generation,))
+
+    def _note(self, key: str) -> None:
+        if key in self._noted or self._uses is None or self._folder is None:
+            return
+        self._noted.add(key)
+        self._uses.note_folder(self._folder, key)
 
     def _ring(self, *, make: bool = True) -> _Ring:
         stamp = self._keys.stamp()
@@ -144,13 +170,23 @@ class Keyring:
         )
 
 
-def open_keyring(environ: Mapping[str, str]) -> Keyring:
+def open_keyring(environ: Mapping[str, str], folder: Path | None = None) -> Keyring:
     """Return the keys of `ENCRYPTION_KEY` (several with commas, the newest first), else those of the user's key file.
+
+    With a fabric `folder`, it is recorded which of the keys in that file the folder needs.
 
     Raises:
         ConfigError: the variable holds no key, or the user has no home to keep one in.
     """
-    return Keyring(keys_from(environ))
+    return Keyring(keys_from(environ), key_uses(environ), None if folder is None else folder.absolute())
+
+
+def key_uses(environ: Mapping[str, str]) -> "KeyUses | None":
+    """Return the record of what needs which key; None where the keys are given from outside."""
+    from agent_fabric.infrastructure.secrets.key_uses import FILE_NAME, KeyUses  # noqa: PLC0415 - few commands seal
+
+    folder = base_folder(environ, "XDG_DATA_HOME", ".local", "share")
+    return None if folder is None or environ.get(VARIABLE, "").strip() else KeyUses(folder / FILE_NAME)
 
 
 def _id_of(key: str) -> str:

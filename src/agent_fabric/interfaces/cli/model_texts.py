@@ -68,7 +68,8 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
             f"Runs used {plain(before)} so far; from now on {dialect}, unless "
             f"`models.{plain(key)}.dialect` or `strict_native` is set."
         )
-    lines.append("Remembered for later runs." if probed["kept"] else f"Not remembered: {plain(probed['problem'])}.")
+    remembered = "Remembered for later runs." if dialect is not None else "Remembered: `fabric doctor` reports it."
+    lines.append(remembered if probed["kept"] else f"Not remembered: {plain(probed['problem'])}.")
     return "\n".join(lines) + "\n"
 
 

@@ -4,7 +4,8 @@ import asyncio
 import getpass
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +15,14 @@ import typer
 from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.audit import change_secrets
 from agent_fabric.bootstrap.local import open_records, owner_here
+from agent_fabric.bootstrap.lost_keys import LostPlace, lost_without_old_keys
 from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally
 from agent_fabric.infrastructure.secrets.encrypted_file import MAX_BYTES, require_usable
+from agent_fabric.infrastructure.secrets.keyring import Keyring
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
@@ -129,7 +132,8 @@ def rotate_keys(
 ) -> int:
     """Make a new key, and seal the secrets and encrypted runs of this folder with it.
 
-    Old keys stay, for other fabric folders and for backups, until --drop-old. Runs may keep working.
+    Old keys stay, for other fabric folders and for backups, until --drop-old, which first names those that are known to
+    need them. Runs may keep working.
 
     \b
     Examples:
@@ -144,12 +148,22 @@ def rotate_keys(
         return _tell_rotated({**there, "dropped_old": False}, "its key", as_json=as_json)
     root = _root(workspace)
     secrets = _secrets(root)
-    if drop_old and not yes and not _agreed():
-        sys.stderr.write("Nothing was dropped.\n")
-        return FAILED
+    lost: list[LostPlace] = []
+    if drop_old:
+        lost = lost_without_old_keys(root, secrets.keyring())
+        if not as_json or not yes:
+            _tell_lost(lost, secrets.keyring())
+        if not yes and not _agreed():
+            sys.stderr.write("Nothing was dropped.\n")
+            return FAILED
     done = ROTATION.dump(asyncio.run(_rotated(root, secrets, drop_old=drop_old)))
     keyring = secrets.keyring()
-    here: Json = {**done, "dropped_old": drop_old, "keys": list(keyring.generations())}
+    here: Json = {
+        **done,
+        "dropped_old": drop_old,
+        "keys": list(keyring.generations()),
+        **({"lost": [asdict(place) for place in lost]} if drop_old else {}),
+    }
     return _tell_rotated(here, str(keyring.place), as_json=as_json)
 
 
@@ -211,13 +225,40 @@ def _from_stdin() -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
+def _tell_lost(lost: Sequence[LostPlace], keyring: Keyring) -> None:
+    """Name what is known to need older keys, before they are forgotten."""
+    old = keyring.generations()[1:]
+    if not old:
+        return
+    say = sys.stderr.write
+    names = ", ".join(old)
+    if lost:
+        say(f"Without the older keys ({names}), these can never be read again:\n")
+        for place in lost:
+            say(f"  {place.kind}  {plain(place.path)}: {_what_is_lost(place)}\n")
+    else:
+        say(f"No other fabric folder and no backup is known to need the older keys ({names}).\n")
+    say(
+        "Not known: folders and backups that were copied, moved, made by another user or on another machine, or last "
+        "used before 0.6.\n"
+    )
+    if any(place.kind == "folder" and place.state == "sealed" for place in lost):
+        say("Keep a folder readable with: fabric secrets rotate --workspace DIR. Make new backups after that.\n")
+
+
+def _what_is_lost(place: LostPlace) -> str:
+    made = f"made {_date(place.made_at)}; " if place.made_at else ""
+    if place.state == "unknown":
+        return f"{made}it is not known which keys it needs"
+    parts = ((place.runs, "encrypted run"), (place.secrets, "secret"))
+    counted = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in parts if count]
+    what = " and ".join(counted) or "encrypted runs or secrets"
+    return f"{made}{what}" + ("; it is not there any more, or was moved" if place.state == "missing" else "")
+
+
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("No terminal to ask at", hint="If no other folder or backup needs old keys, say --yes.")
-    sys.stderr.write(
-        "What is sealed with older keys in other fabric folders, or in backups, cannot be read afterwards.\n"
-        "Run `fabric secrets rotate --workspace DIR` for each of them first.\n"
-    )
+        raise ConfigError("No terminal to ask at", hint="If nothing of this is needed, add --yes.")
     return typer.confirm("Forget the older keys?", err=True)
 
 
