@@ -159,7 +159,10 @@ class KnownSecrets:
         return self._hidden(value)
 
     def _text(self, text: str) -> str:
-        return _WRAPPED.sub(self._wrapped, self._line(text)) if self._may_be_wrapped else self._line(text)
+        line = self._line(text)
+        if not self._may_be_wrapped or _WRAPPED.search(line) is None:
+            return line  # the very same one: it may be more than a text, such as the member of an enumeration
+        return _WRAPPED.sub(self._wrapped, line)
 
     def _wrapped(self, found: re.Match[str]) -> str:
         joined = _BREAK.sub("", found[0])

@@ -12,7 +12,7 @@ import pytest
 
 from agent_fabric.domain.events import ModelAnswered, ToolCalled, ToolReturned
 from agent_fabric.domain.ids import CallId
-from agent_fabric.domain.messages import ToolCallRequest, Usage
+from agent_fabric.domain.messages import Role, ToolCallRequest, Usage
 from agent_fabric.domain.secrets import HIDDEN, KnownSecrets, filled, secrets_in
 from agent_fabric.domain.sources import Source
 
@@ -204,3 +204,11 @@ def test_other_wrapped_data_stays_as_it_is_and_takes_no_time() -> None:
     secrets.hide(("A" * 59 + "\n") * 30_000)
     secrets.hide(("A" * 60 + "\\") * 30_000)
     assert time.perf_counter() - began < 5
+
+
+@pytest.mark.parametrize("value", [KEY, LONG_KEY])
+def test_what_holds_no_secret_stays_what_it_is(value: str) -> None:
+    secrets = KnownSecrets()
+    secrets.learn({"KEY": value})
+    texts: list[str] = [Role.TOOL, "plain", "A" * 70, ""]
+    assert all(secrets.hide(text) is text for text in texts)
