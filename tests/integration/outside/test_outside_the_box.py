@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
+from agent_fabric.application.ports.workflows import SoundWorkflow
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric, owner_here
+from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.events import Body, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.domain.workflows.definition import definition_from
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel
 from e2e.fabric_process import local_fabric, settings
 from services import need, need_program
@@ -296,6 +299,20 @@ async def test_after_a_kill_in_the_middle_a_person_says_what_happened(project: P
         await runs.answer(again)
         assert (await runs.one(result.run_id, ToolReturned)).result["exit_code"] == 0
     assert project.pushed == git(project.at, "rev-parse", "HEAD")
+
+
+async def test_a_step_of_a_workflow_pushes_once_a_person_has_agreed(project: Project) -> None:
+    steps = [{"id": "push", "action": "run-command", "command": "git push origin main"}]
+    plain: dict[str, Any] = {"name": "job", "version": "1.0.0", "steps": steps}
+    async with project.fabric() as runs:
+        workflows = open_workflows(project.folder / ".fabric", read_config({}, overrides=runs.configured).config)
+        sound = SoundWorkflow(plain=plain, definition=definition_from(plain), source="")
+        result = await runs.fabric.execute_task(workflows.task(sound, {}, project=project.at))
+        assert (await runs.card(result)).outside is not None
+        result = await runs.answer(result)
+        assert result.status is RunStatus.COMPLETED, result.error
+        assert result.payload["outputs"]["push"]["exit_code"] == 0
+    assert project.pushed
 
 
 def stub(folder: Path, name: str, lines: Sequence[str]) -> Path:
