@@ -2,10 +2,13 @@
 
     python benchmarks/bench_hostile_clients.py pipeline [--megabytes 30] [--connections 4]
     python benchmarks/bench_hostile_clients.py deaf [--streams 1000] [--megabytes 10] [--seconds 20]
+    python benchmarks/bench_hostile_clients.py half [--connections 1000] [--seconds 20]
 
 `pipeline`: every connection sends small requests back to back without waiting for an answer: to a public path and to
 one that needs credentials, without any, then with the local token. Once it reads no answer, once it reads them all.
 `deaf`: streams of a long log, opened with the local token, from different places, that nobody ever reads.
+`half`: connections that send nearly all of the largest body that is allowed, and then nothing: with the local token,
+with a signature to be checked behind the body, and without any credentials.
 Memory is the resident set of the server process: before, and the most during and after. The server is on loopback.
 """
 
@@ -175,11 +178,42 @@ def open_stream(server: Server, query: str, after: int) -> socket.socket:
     return connection
 
 
+def half(server: Server, connections: int, seconds: float) -> None:
+    shown = f"authorization: Bearer {server.token}\r\n"
+    print(f"\n{connections} bodies of 2 MB of which the end never comes, for {seconds:g} s\n")
+    print("| requests | MB before | most | CPU s | slowest `/health` s |\n|---|--:|--:|--:|--:|")
+    for name, path, headers in (
+        ("`POST /runs`, local token", "/runs", shown),
+        ("a webhook, not signed yet", "/api/v1/webhooks/nothing", ""),
+        ("`POST /runs`, no credentials", "/runs", ""),
+    ):
+        watched = Watched(server)
+        with watched.watching():
+            sockets = [send_half(server, path, headers) for _ in range(connections)]
+            time.sleep(seconds)
+            for each in sockets:
+                each.close()
+            time.sleep(SETTLE_S)
+        print(watched.row(name), flush=True)
+
+
+def send_half(server: Server, path: str, headers: str) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    connection.settimeout(0.5)
+    with suppress(OSError):  # the server takes no more, or has closed the connection
+        connection.sendall(
+            f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            f"content-length: 2000000\r\n{headers}\r\n".encode()
+            + b" " * 1_900_000
+        )
+    return connection
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("pipeline", "deaf"))
+    parser.add_argument("what", choices=("pipeline", "deaf", "half"))
     parser.add_argument("--megabytes", type=int, default=0)
-    parser.add_argument("--connections", type=int, default=4)
+    parser.add_argument("--connections", type=int, default=0)
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
@@ -192,7 +226,9 @@ def main() -> None:
         server.token = (workspace / "token").read_text().strip()
         try:
             if options.what == "pipeline":
-                pipeline(server, options.megabytes or 30, options.connections)
+                pipeline(server, options.megabytes or 30, options.connections or 4)
+            elif options.what == "half":
+                half(server, options.connections or 1_000, options.seconds)
             else:
                 asyncio.run(write_log(workspace, options.megabytes or 10))
                 deaf(server, options.streams, options.megabytes or 10, options.seconds)

@@ -1,6 +1,7 @@
 """Authentication, body limits and media types, before any route."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_fabric.application.ports.identity import Authenticator
-from agent_fabric.domain.errors import FabricError, ServerStopping, Unauthenticated
+from agent_fabric.domain.errors import FabricError, ServerBusy, ServerStopping, Unauthenticated
 from agent_fabric.domain.identity import RUN_HEADER, Principal
 from agent_fabric.infrastructure.run_processes import UNKNOWN
 from agent_fabric.interfaces.http.addresses import Addresses
@@ -33,6 +34,10 @@ MAX_ANONYMOUS_BODY_BYTES = 16 * 1024
 ANONYMOUS_BODY_TIMEOUT_S = 10.0
 BODY_S = 60.0
 """How long a client may take to send its body."""
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""Of all bodies that are not complete yet."""
+MAX_HELD_BYTES_OF_CALLER = 16 * 1024 * 1024
+"""Of those of one user or key; signed deliveries, whose sender is known behind the body, count as one caller."""
 RECHECK_S = 5.0
 """How often the credentials of a running stream are checked again: revoked ones must end it."""
 _RUN_HEADER = RUN_HEADER.lower().encode()
@@ -72,6 +77,7 @@ class Gate:
         self._authenticate = authenticate
         self._max_body_bytes = max_body_bytes
         self._recheck_s = recheck_s
+        self._held = _HeldBodies(max(MAX_HELD_BYTES, max_body_bytes), max(MAX_HELD_BYTES_OF_CALLER, max_body_bytes))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -117,14 +123,17 @@ class Gate:
         refused, more = refused or _body_refusal(asked, most, any_type=path.startswith(SIGNED_PREFIX)), True
         if refused is None:
             try:
-                async with asyncio.timeout(BODY_S if "user" in scope["state"] else ANONYMOUS_BODY_TIMEOUT_S):
-                    return _again(await _body(receive, most), receive)
+                user = scope["state"].get("user")
+                async with asyncio.timeout(ANONYMOUS_BODY_TIMEOUT_S if user is None else BODY_S):
+                    return _again(await self._held.read(receive, most, "" if user is None else user.id), receive)
             except ClientDisconnect:
                 return None
             except TimeoutError:
                 refused, more = _too_slow(), False
             except _TooLarge as problem:
                 refused, more = _too_large(most), problem.more
+            except _TooMany:
+                refused, more = _too_many(), True
             except asyncio.CancelledError:  # the server cannot wait any longer
                 stopping = ServerStopping("The server is stopping", hint="Ask again when it is back.")
                 await answer(stopping)(scope, receive, send)
@@ -192,6 +201,10 @@ class _Answering:
             return False
         except FabricError:  # we cannot tell now, and they could when it began
             return True
+
+
+class _TooMany(Exception):
+    """Bodies that are not complete take too much memory."""
 
 
 class _NoLonger(Exception):
@@ -269,28 +282,54 @@ def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | Non
     return None
 
 
-async def _body(receive: Receive, most: int) -> bytes:
-    """Return the whole body.
+class _HeldBodies:
+    """Reads bodies, and counts what has come of those that are not complete: of each caller, and of all."""
 
-    Raises:
-        ClientDisconnect: the client has left.
-        _TooLarge: there is more than may be.
-    """
-    pieces, size, more = list[bytes](), 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
-        more = message.get("more_body", False)
-        if size > most:
-            raise _TooLarge(more=more)
-    return b"".join(pieces)
+    def __init__(self, most: int, most_of_caller: int) -> None:
+        self._most, self._most_of_caller = most, most_of_caller
+        self._bytes = 0
+        self._by_caller: Counter[str] = Counter()
+
+    async def read(self, receive: Receive, most: int, caller: str) -> bytes:
+        """Return a whole body.
+
+        Raises:
+            ClientDisconnect: the client has left.
+            _TooLarge: there is more than may be.
+            _TooMany: too much is held already.
+        """
+        pieces, size, more = list[bytes](), 0, True
+        try:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                piece = message.get("body", b"")
+                more = message.get("more_body", False)
+                pieces.append(piece)
+                size += len(piece)
+                self._count(caller, len(piece))
+                if size > most:
+                    raise _TooLarge(more=more)
+                if more and (self._bytes > self._most or self._by_caller[caller] > self._most_of_caller):
+                    raise _TooMany
+            return b"".join(pieces)
+        finally:
+            self._count(caller, -size)
+
+    def _count(self, caller: str, size: int) -> None:
+        self._bytes += size
+        self._by_caller[caller] += size
+        if not self._by_caller[caller]:
+            del self._by_caller[caller]
 
 
 def _too_large(most: int) -> Response:
     return refusal(413, f"The body is larger than {most:,} bytes")
+
+
+def _too_many() -> Response:
+    return answer(ServerBusy("Too many bodies are on their way at once", hint="Send them one after the other."))
 
 
 def _too_slow() -> Response:

@@ -1,5 +1,6 @@
 """Who may ask: those who show who they are, by a name that is ours, from no page of others."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from agent_fabric.domain.errors import ConfigError, StoreUnavailable, Unauthenti
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.identity import Scope as Right
 from agent_fabric.interfaces.http.addresses import Addresses
-from agent_fabric.interfaces.http.gate import Gate, canonical
+from agent_fabric.interfaces.http.gate import Gate, _HeldBodies, _TooMany, canonical
 from agent_fabric.interfaces.http.names import is_loopback, names_of
 
 PORT = 8787
@@ -286,3 +287,36 @@ async def test_an_error_behind_the_gate_stays_one() -> None:
 
     with pytest.raises(RuntimeError, match="nobody has ended it"):
         await Streaming(authenticate)()
+
+
+class _Body:
+    """A body that comes in pieces, and perhaps never ends."""
+
+    def __init__(self, *pieces: bytes, ends: bool) -> None:
+        self._pieces, self._ends = list(pieces), ends
+        self.read = asyncio.Event()
+        """Set when the next piece is waited for that never comes."""
+
+    async def receive(self) -> Message:
+        if self._pieces:
+            piece = self._pieces.pop(0)
+            return {"type": "http.request", "body": piece, "more_body": bool(self._pieces) or not self._ends}
+        self.read.set()
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # it never comes
+
+
+@pytest.mark.proves("WA-13")
+async def test_bodies_that_never_end_are_bounded_for_each_caller_and_in_all() -> None:
+    held = _HeldBodies(100, 60)
+    half = [_Body(b"x" * 30, ends=False) for _ in range(4)]
+    reading = [asyncio.create_task(held.read(each.receive, 80, f"caller {n % 2}")) for n, each in enumerate(half[:3])]
+    await asyncio.gather(*(each.read.wait() for each in half[:3]))
+    with pytest.raises(_TooMany):  # 60 of this caller are held already
+        await held.read(half[3].receive, 80, "caller 0")
+    with pytest.raises(_TooMany):  # and 90 in all
+        await held.read(_Body(b"x" * 30, ends=False).receive, 80, "another")
+    assert await held.read(_Body(b"x" * 40, ends=True).receive, 80, "caller 0") == b"x" * 40, "a whole one is not held"
+    for task in reading:
+        task.cancel()
+    await asyncio.wait(reading)
+    assert await held.read(_Body(b"x" * 30, b"y" * 30, ends=True).receive, 80, "caller 0") == b"x" * 30 + b"y" * 30
