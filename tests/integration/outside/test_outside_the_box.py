@@ -369,6 +369,18 @@ async def test_a_publisher_gets_the_files_that_it_names_and_nothing_else(project
     assert (project.at / "receipt.txt").read_text() == "thank you"
 
 
+async def test_what_a_command_outside_brings_is_a_strangers_text_for_later_runs(
+    project: Project, publisher: Path
+) -> None:
+    (project.at / "a.whl").write_text("x")
+    async with project.fabric("twine upload a.whl") as runs:
+        await runs.answer(await runs.start())
+    assert publisher.exists()
+    async with project.fabric("cat receipt.txt") as runs:
+        result = await runs.start()
+        assert result.untrusted, "the file came from outside"
+
+
 async def test_another_file_after_the_agreement_is_not_published(project: Project, publisher: Path) -> None:
     (project.at / "a.whl").write_text("agreed")
     async with project.fabric("twine upload a.whl") as runs:

@@ -217,7 +217,7 @@ class InvokeTool:
         if vouched and not site.flow.results:
             paths = [call.from_workspace(path) for path in call.paths] or ["."]
             exposes = files.exposing(site.target, paths, reader=site.run_id)
-        if spec.effect is not Effect.READS and (site.flow.exposed or not vouched):
+        if spec.effect is not Effect.READS and (site.flow.exposed or not vouched or site.outside is not None):
             files.may_write(site.target, site.run_id, site.root or site.run_id)
         return exposes
 
