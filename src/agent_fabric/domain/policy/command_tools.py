@@ -4,6 +4,7 @@
 program that is not in the tables stands for the shell only.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -27,14 +28,21 @@ _TOOLS: Final[Mapping[str, frozenset[str]]] = {
             "cat tac head tail less more most view bat batcat nl od xxd hexdump hd strings wc sort uniq cut paste "
             "join comm diff sdiff colordiff cmp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum cksum b2sum sum "
             "base64 base32 rev fold fmt pr expand unexpand column zcat zless zmore bzcat xzcat gunzip jq yq awk gawk "
-            "mawk nawk sed source . file stat readlink realpath"
+            "mawk nawk sed source . file stat readlink realpath iconv shuf tsort look pv xmllint zdiff zcmp zstdcat "
+            "lz4cat b3sum hexyl nm objdump readelf size"
         ),
         _READ,
     ),
     **dict.fromkeys(names("ls dir vdir tree exa eza lsd find fd fdfind du"), _LIST),
     **dict.fromkeys(names("grep egrep fgrep zgrep rg ag ack"), _SEARCH),
     **dict.fromkeys(names("tee touch truncate"), _WRITE),
-    **dict.fromkeys(names("cp mv install ln dd"), _READ | _WRITE),
+    **dict.fromkeys(
+        names(
+            "cp mv install ln dd rsync tar zip 7z split pandoc gzip bzip2 bunzip2 xz unxz zstd unzstd lz4 brotli "
+            "compress uncompress"
+        ),
+        _READ | _WRITE,
+    ),
     **dict.fromkeys(names("patch ed ex vi vim nvim nano emacs"), _EDIT),
     **dict.fromkeys(names("curl wget aria2c lynx w3m links http https xh"), _FETCH),
     **dict.fromkeys(names("rm rmdir mkdir unlink shred chmod chown chgrp cd pushd"), _SHELL),
@@ -62,11 +70,16 @@ _VALUED: Final[Mapping[str, frozenset[str]]] = {
     "touch": names("-d -t --date"),
     "truncate": names("-s --size"),
     **dict.fromkeys(names("mkdir install"), names("-m --mode")),
+    "iconv": names("-f -t --from-code --to-code"),
+    "pandoc": names("-f -t -r -w --from --to"),
+    "shuf": names("-n -i --head-count"),
+    "split": names("-a -b -C -l -n"),
+    "xmllint": names("--xpath"),
 }
 """Options whose value is always the next word, and no file. What is missing here is taken for a file, which is safe."""
 _EXPRESSION_FIRST: Final = names("grep egrep fgrep zgrep rg ag ack awk gawk mawk nawk sed jq yq")
 """The first operand is an expression, unless an option gives one: `-e x`, `-f FILE`."""
-_MODE_FIRST: Final = names("chmod chown chgrp fd fdfind")
+_MODE_FIRST: Final = names("chmod chown chgrp fd fdfind 7z")
 _HERE: Final = names("ls dir vdir tree exa eza lsd find fd fdfind du rg ag ack")
 """Without an operand, these use the current folder."""
 _NETWORK: Final = names(
@@ -120,6 +133,46 @@ def changes_folder(invocation: Invocation) -> bool:
     )
 
 
+_GOES_BELOW: Final = names("rg ag ack tar zip 7z rsync find fd fdfind tree du")
+_GOES_BELOW_WITH: Final[Mapping[str, re.Pattern[str]]] = {
+    **dict.fromkeys(
+        names("grep egrep fgrep zgrep"),
+        re.compile(r"-[A-Za-z]*[rR].*|--(?:dereference-)?recursive|--directories=recurse"),
+    ),
+    **dict.fromkeys(names("ls dir vdir"), re.compile(r"-[A-Za-z]*R.*|--recursive")),
+    "cp": re.compile(r"-[A-Za-z]*[rRa].*|--recursive|--archive"),
+    "diff": re.compile(r"-[A-Za-z]*r.*|--recursive"),
+}
+"""Options with which these programs go through folders."""
+_GIT_READS: Final = names(
+    "annotate apply archive blame bundle cat-file checkout diff difftool format-patch grep log restore show stash"
+)
+_OPENS_BY_CODE: Final = names("awk gawk mawk nawk sed")
+_PIECES: Final = re.compile(r"""[^\s'"`()<>,=:;|&\[\]{}]+""")
+
+
+def folders_read(invocation: Invocation) -> tuple[str, ...]:
+    """Return the folders that a command uses with everything below."""
+    name, words = invocation.name, invocation.words
+    if name == "git":
+        return (".",) if {"grep", "archive"} & set(words) else ()
+    option = _GOES_BELOW_WITH.get(name)
+    below = name in _GOES_BELOW or (option is not None and any(map(option.fullmatch, words[1:])))
+    return tuple(path for path, _ in _operands(invocation)) if below else ()
+
+
+def named_in(invocation: Invocation) -> Iterator[str]:
+    """Yield what may name a file that a program opens of which no more is known: `HEAD:x`, a string in code."""
+    name, words = invocation.name, invocation.words
+    if name == "git":
+        if not _GIT_READS.intersection(words):
+            return
+    elif name in _PLAIN_WORDS or (name in _TOOLS and name not in _OPENS_BY_CODE):
+        return
+    for word in words[1:]:
+        yield from _PIECES.findall(word)
+
+
 def _operands(invocation: Invocation) -> Iterator[tuple[str, bool]]:
     """Yield the words that are paths, and whether each is only known at run time."""
     words, name = invocation.words, invocation.name
@@ -147,10 +200,10 @@ def _places(invocation: Invocation) -> list[int]:
     if name == "find":
         end = next((at for at, word in enumerate(words) if at and word.startswith(("-", "(", "!"))), len(words))
         return list(range(1, end))
-    if name in _NETWORK:
+    if name in _NETWORK and name != "rsync":
         return []
     places, valued = list[int](), _VALUED.get(name, frozenset())
-    skips = 1 if name in _MODE_FIRST else 0
+    skips = 1 if name in _MODE_FIRST or (name == "tar" and words[1:] and words[1][:1] != "-") else 0
     expression = name in _EXPRESSION_FIRST
     at, ended = 1, False
     while at < len(words):

@@ -16,26 +16,40 @@ def path_fits(pattern: str, path: str) -> bool:
 
     A pattern that ends in `/` means everything below. One without any `/` fits that name in every folder.
     """
+    return _parts_fit(_wanted(pattern), tuple(plain_path(path).split("/")))
+
+
+def may_fit_below(pattern: str, folder: str) -> bool:
+    """Tell whether something below a folder may fit a pattern."""
+    wanted, reached = _wanted(pattern), {0}
+    for part in filter(None, plain_path(folder).split("/")) if plain_path(folder) else ():
+        reached = _forward(_closure(reached, wanted), wanted, part)
+    return bool(reached)
+
+
+def _wanted(pattern: str) -> tuple[str, ...]:
     if pattern.endswith("/"):
         pattern += "**"
     if "/" not in pattern:
         pattern = f"**/{pattern}"
-    wanted = [part for part in pattern.split("/") if part != "."]
-    return _parts_fit(tuple(wanted), tuple(plain_path(path).split("/")))
+    return tuple(part for part in pattern.split("/") if part != ".")
 
 
 def _parts_fit(wanted: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     # `reached` are the numbers of pattern parts that can be used up by now: no backtracking, whatever the pattern.
     reached = _closure({0}, wanted)
     for part in parts:
-        forward = {at for at in reached if at < len(wanted) and wanted[at] == "**"}
-        forward |= {
-            at + 1 for at in reached if at < len(wanted) and wanted[at] != "**" and fnmatchcase(part, wanted[at])
-        }
-        reached = _closure(forward, wanted)
+        reached = _closure(_forward(reached, wanted, part), wanted)
         if not reached:
             return False
     return len(wanted) in reached
+
+
+def _forward(reached: set[int], wanted: tuple[str, ...], part: str) -> set[int]:
+    forward = {at for at in reached if at < len(wanted) and wanted[at] == "**"}
+    return forward | {
+        at + 1 for at in reached if at < len(wanted) and wanted[at] != "**" and fnmatchcase(part, wanted[at])
+    }
 
 
 def _closure(reached: set[int], wanted: tuple[str, ...]) -> set[int]:

@@ -13,11 +13,16 @@ from functools import lru_cache
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.domain.identity import holds_scope
 from agent_fabric.domain.policy.calls import ProposedCall
-from agent_fabric.domain.policy.globs import any_name, domain_fits, path_fits, plain_path
+from agent_fabric.domain.policy.globs import any_name, domain_fits, may_fit_below, path_fits, plain_path
 from agent_fabric.domain.policy.hosts import host_of, hosts_in
 from agent_fabric.domain.policy.subcommands import VALUED, as_plain, has_other_name, operands
 from agent_fabric.domain.policy.verdicts import Verdict
 from agent_fabric.domain.tools import Effect
+
+_FILE_TOOLS = ("read_file", "write_file", "edit_file")
+"""What a program of which no more is known may do with a file."""
+_SEARCH = "search_files"
+"""The tool that goes through folders and shows what is in their files."""
 
 Matcher = Callable[[str], bool]
 
@@ -225,7 +230,7 @@ class Rule:
         """
         as_tool = bool(self.tools) and not any_name(self.tools, call.tool)
         if (
-            (as_tool and (self.allows or invocation is None or not self._stands_for(invocation)))
+            (as_tool and (self.allows or invocation is None or not self._may_stand_for(invocation)))
             or (self.agents and not any_name(self.agents, call.agent))
             or (self.nodes and not any_name(self.nodes, call.node))
             or (self.effects and not as_tool and call.effect not in self.effects)
@@ -247,25 +252,51 @@ class Rule:
             fit = min(fit, self._domains_fit(call, invocation, as_tool=as_tool))
         return fit
 
-    def _stands_for(self, invocation: Invocation) -> bool:
-        """Tell whether a command does what one of the rule's tools does."""
+    def _may_stand_for(self, invocation: Invocation) -> bool:
+        """Tell whether a command does what one of the rule's tools does, or may do it with a file that it names."""
         from agent_fabric.domain.policy.command_tools import use_of  # noqa: PLC0415 - only rules on tools need it
 
-        return any(any_name(self.tools, tool) for tool in use_of(invocation).tools)
+        uses = any(any_name(self.tools, tool) for tool in use_of(invocation).tools)
+        return uses or (bool(self.paths) and any(any_name(self.tools, tool) for tool in _FILE_TOOLS))
 
     def _operands_fit(self, call: ProposedCall, invocation: Invocation, *, moved: bool) -> Fit:
-        """Compare the files that a command names; what is only known at run time may be one of them."""
-        from agent_fabric.domain.policy.command_tools import use_of  # noqa: PLC0415 - as above
+        """Compare the files that a command names; what is only known at run time may be one of them.
+
+        So may what lies below a folder that it goes through, and what a program opens of which no more is known.
+        """
+        from agent_fabric.domain.policy.command_tools import (  # noqa: PLC0415 - as above
+            RUN_COMMAND,
+            folders_read,
+            use_of,
+        )
 
         use = use_of(invocation)
-        if any(self._path_fits(call.from_workspace(path)) for path in use.paths):
-            return Fit.YES
-        relative = moved and any(not path.startswith("/") for path in use.paths)
-        return Fit.MAYBE if use.hidden or relative or any(set("*?[") & set(path) for path in use.paths) else Fit.NO
+        if any(any_name(self.tools, tool) for tool in use.tools):
+            if any(self._path_fits(call.from_workspace(path)) for path in use.paths):
+                return Fit.YES
+            relative = moved and any(not path.startswith("/") for path in use.paths)
+            if use.hidden or relative or any(set("*?[") & set(path) for path in use.paths):
+                return Fit.MAYBE
+        elif use.tools != RUN_COMMAND:
+            return Fit.NO  # it does something else with what it names
+        below = [call.from_workspace(folder) for folder in folders_read(invocation)]
+        if any(may_fit_below(pattern, folder) for pattern in self.paths for folder in below):
+            return Fit.MAYBE
+        return self._may_open(call, invocation)
+
+    def _may_open(self, call: ProposedCall, invocation: Invocation) -> Fit:
+        from agent_fabric.domain.policy.command_tools import named_in  # noqa: PLC0415 - as above
+
+        return Fit.MAYBE if any(self._path_fits(call.from_workspace(each)) for each in named_in(invocation)) else Fit.NO
 
     def _paths_fit(self, call: ProposedCall, invocation: Invocation | None, *, as_tool: bool, moved: bool) -> Fit:
         if invocation is None:
-            return self._all_or_any([self._path_fits(call.from_workspace(path)) for path in call.paths])
+            paths = [call.from_workspace(path) for path in call.paths]
+            fit = self._all_or_any([self._path_fits(path) for path in paths])
+            if fit is Fit.NO and not self.allows and call.tool == _SEARCH:
+                below = (may_fit_below(pattern, path) for pattern in self.paths for path in paths or ["."])
+                return Fit.MAYBE if any(below) else Fit.NO
+            return fit
         if as_tool:
             return self._operands_fit(call, invocation, moved=moved)
         targets = [redirect for redirect in invocation.redirects if not redirect.operator.startswith("<<")]
@@ -279,7 +310,8 @@ class Rule:
         ):
             return Fit.NO
         paths = (call.from_workspace(path) for path in (*named, *(r.target for r in targets)))
-        return self._all_or_any([self._path_fits(path) for path in paths])
+        fit = self._all_or_any([self._path_fits(path) for path in paths])
+        return self._may_open(call, invocation) if fit is Fit.NO and not self.allows else fit
 
     def _domains_fit(self, call: ProposedCall, invocation: Invocation | None, *, as_tool: bool) -> Fit:
         hosts = [host_of(url) for url in call.urls] if invocation is None else hosts_in(invocation.words)

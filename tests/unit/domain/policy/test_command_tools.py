@@ -154,6 +154,23 @@ READERS = (
     "sed -ne p",
     "fold -s",
     "rg -T py x",
+    "iconv -f utf8",
+    "gzip -c",
+    "xz -dc",
+    "zstd -c",
+    "tar cf -",
+    "tar -czf -",
+    "zip - ",
+    "7z a x.7z",
+    "rsync -a",
+    "cp -r",
+    "pandoc",
+    "git show HEAD --",
+    "git diff",
+    "git blame",
+    "openssl enc -base64 -in",
+    "python3 tool.py",
+    "unheard-of --file",
 )
 WRAPS = (
     "{}",
@@ -166,6 +183,80 @@ WRAPS = (
     "{} | wc -l",
     "nice {}",
 )
+
+
+ANCESTORS = (".", "./", "/w", "a/..", "..")
+GOES_BELOW = (
+    *("grep -r . {}", "grep -Rn x {}", "egrep --recursive x {}", "rg x {}", "ag x {}", "tar cf - {}", "tar -czf x {}"),
+    *("zip -r x {}", "cp -r {} /tmp/x", "cp -a {} x", "rsync -a {} x", "diff -r {} /tmp/y", "7z a x {}"),
+)
+NAMED = (
+    *("git show HEAD:{}", "git show main:a/../{}", "git cat-file -p HEAD:{}", "git show :{}", "git archive HEAD {}"),
+    *("python3 -c \"print(open('{}').read())\"", "python3 - {}", "perl -pe 1 {}", "node -e 'x(\"{}\")'"),
+    *("awk 'BEGIN {{ while ((getline l < \"{}\") > 0) print l }}'", "sed 'r {}' x", "some-tool --in={}", "./x.sh {}"),
+    *("openssl enc -in {}", "docker cp {} x:y", "vim -es -c 'w! /dev/stdout' {}", "make FILE={}"),
+)
+
+
+@pytest.mark.parametrize("form", NAMED)
+def test_whatever_program_names_such_a_file_asks_at_least(form: str) -> None:
+    paths_only = Rule(id="no-secrets", verdict=Verdict.BLOCK, paths=("secrets/",))
+    for path in ("secrets/key", "./secrets/a/b", "/w/secrets/key")[: 2 if ":" in form else 3]:
+        assert judge(form.format(path), SECRET).verdict is not Verdict.ALLOW, path
+        assert judge(form.format(path), paths_only).verdict is not Verdict.ALLOW, path
+
+
+def test_a_command_that_goes_through_the_folder_above_asks() -> None:
+    passed = [form.format(folder) for form in GOES_BELOW for folder in ANCESTORS[:-1]]
+    passed += ["rg x", "grep -rn x", "ag x", "git grep x", "git archive HEAD", "cd .. && tar cf - ."]
+    assert [line for line in passed if judge(line, SECRET).verdict is Verdict.ALLOW] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "grep -rn x src",
+            "rg x src docs",
+            "tar cf x src",
+            "cp -r src out",
+            "cp a b",
+            "rg secrets src",
+            "git grep -n",
+        ),
+        *(
+            "git commit -m 'secrets/x is gone'",
+            "git diff",
+            "git log -p",
+            "git show HEAD:src/a",
+            "git status",
+            "make test",
+        ),
+        *("echo secrets/key", "printf 'see secrets/key'", "rm -r secrets", "mkdir -p secrets", "ls secrets", "find ."),
+        *("python3 tool.py", "pytest tests/x.py", "sed -n 1p src/a", "iconv -f utf8 a.txt", "test -e secrets/key"),
+    ],
+)
+def test_what_reads_no_such_file_by_its_words_needs_no_question(command: str) -> None:
+    expected = Verdict.ASK if command.startswith("git grep") else Verdict.ALLOW
+    assert judge(command, SECRET).verdict is expected, judge(command, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("paths", "verdict"),
+    [
+        ((), Verdict.ASK),
+        ((".",), Verdict.ASK),
+        (("/w",), Verdict.ASK),
+        (("src",), Verdict.ALLOW),
+        (("secrets/a",), Verdict.BLOCK),
+    ],
+)
+def test_a_search_through_the_folder_above_asks_where_a_rule_blocks_searching(
+    paths: tuple[str, ...], verdict: Verdict
+) -> None:
+    rule = Rule(id="no-secrets", verdict=Verdict.BLOCK, tools=("read_file", "search_files"), paths=("secrets/",))
+    call = ProposedCall(tool="search_files", args={}, effect=Effect.READS, paths=paths, sandbox="A", workspace="/w")
+    assert RulePolicy(rules=(rule,)).judge(call).verdict is verdict
 
 
 def test_no_spelling_of_a_reader_gets_past_a_rule_on_read_file() -> None:
