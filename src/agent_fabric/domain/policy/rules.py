@@ -309,8 +309,8 @@ class Rule:
             any(n for n in invocation.unknown) or any(r.unknown for r in targets) or any(".." in p for p in named)
         ):
             return Fit.NO
-        paths = (call.from_workspace(path) for path in (*named, *(r.target for r in targets)))
-        fit = self._all_or_any([self._path_fits(path) for path in paths])
+        every = (call.from_workspace(path) for path in (*named, *(r.target for r in targets)))
+        fit = self._all_or_any([self._path_fits(path) for path in every])
         return self._may_open(call, invocation) if fit is Fit.NO and not self.allows else fit
 
     def _domains_fit(self, call: ProposedCall, invocation: Invocation | None, *, as_tool: bool) -> Fit:
