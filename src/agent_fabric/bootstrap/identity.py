@@ -12,10 +12,12 @@ from agent_fabric.application.identity.authenticate import Authenticate
 from agent_fabric.application.identity.issue_token import IssueToken, LogIn
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
+from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.bootstrap.local import this_person
+from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.argon2_passwords import Argon2Passwords
@@ -125,3 +127,8 @@ def _resolved(resolve: Resolve, reference: str) -> str:
 
 def _provider(config: ProviderConfig) -> ProviderTokens:
     return ProviderTokens(config, key_set_source(config.jwks, timeout_s=config.timeout_s), SystemClock())
+
+
+def answering_keys(config: FabricConfig, resolve: Resolve, storage: Storage) -> FindAnsweringKeys:
+    """Return the use case that warns of keys with which a run could answer questions."""
+    return FindAnsweringKeys(config.specialists, resolve, storage.api_keys.find, SystemClock().now)

@@ -283,6 +283,7 @@ def build_local(
             policy_version=policy.version,
             policy_profile=policy.profile.value,
             fabric_version=__version__,
+            started_by=owner_here().run,
             injection_signals=injection_signals,
             untrusted_files=partial(_untrusted_files, config, files),
             encrypts=partial(encrypted_by, config.encryption),

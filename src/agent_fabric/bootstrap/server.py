@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
+from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
@@ -22,7 +23,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
-from agent_fabric.bootstrap.identity import Identity, open_identity
+from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, Records, build_local
 from agent_fabric.bootstrap.models import LazyModels
@@ -172,10 +173,15 @@ class ServerFabric:
         """Finds what settings refer to that does not exist."""
         return missing_prerequisites(self.records.layout.root, self.config, self.secrets.chain.resolve)
 
+    @property
+    def find_answering_keys(self) -> FindAnsweringKeys:
+        """Finds credentials of tool servers with which a run could answer questions."""
+        return answering_keys(self.config, self.secrets.chain.resolve, self.records.storage)
+
     async def log_missing_prerequisites(self) -> None:
         """Log what settings refer to that does not exist."""
         log = operations_log("server")
-        for each in await self.find_missing_prerequisites():
+        for each in (*await self.find_missing_prerequisites(), *await self.find_answering_keys()):
             log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
     async def log_shared_runs(self) -> None:

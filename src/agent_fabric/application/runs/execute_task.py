@@ -43,6 +43,8 @@ class ExecuteTask:
     """Tells whether the run of a task is encrypted although the task does not ask for it."""
     visibility: Visibility = Visibility.TEAM
     """Who sees the run of a task that does not say so."""
+    started_by: str = ""
+    """The run that this process works for, and so all that it starts; empty: none."""
 
     async def __call__(
         self,
@@ -141,7 +143,7 @@ class ExecuteTask:
                 requested_by=task.requested_by,
                 owner=task.owner,
                 visibility=task.visibility or self.visibility,
-                started_by=task.started_by,
+                started_by=task.started_by or self.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
                 project=bool(task.workspace) if task.parent is None else WORKSPACE_FILES in task.parent.private,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
+from agent_fabric.bootstrap.identity import answering_keys
+from agent_fabric.bootstrap.local import open_records
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.bootstrap.workflows import missing_prerequisites
@@ -71,6 +73,9 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
 async def _prerequisites_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
     missing = await missing_prerequisites(root, config, resolve)()
+    if (root / "fabric.db").exists():  # else there are no keys
+        with open_records(root) as records:
+            missing += await answering_keys(config, resolve, records.storage)()
     async with open_models(config, resolve, root) as here:
         return [*missing, *await model_findings(root, config, here.list_models)]
 

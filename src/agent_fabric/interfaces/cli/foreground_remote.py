@@ -12,6 +12,7 @@ from agent_fabric.domain.events import Event, RunWaited
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted
+from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.foreground import Job, OnCreated, Ready
 from agent_fabric.interfaces.cli.place_remote import ServerRuns
 
@@ -24,7 +25,7 @@ def remote_job(url: str, work: "Callable[[RemoteForeground, OnCreated], Awaitabl
 
     @asynccontextmanager
     async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
-        async with FabricClient(url) as client:
+        async with FabricClient(url, run=acting_run()) as client:
             there = RemoteForeground(client, sink, asks=asks)
             try:
                 yield Ready(there, lambda on_created: work(there, on_created))

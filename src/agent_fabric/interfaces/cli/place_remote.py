@@ -17,6 +17,7 @@ from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
+from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.place import Answered
 
@@ -29,7 +30,7 @@ PAUSE_S = 1.0
 @asynccontextmanager
 async def open_server_runs(url: str) -> "AsyncIterator[ServerRuns]":
     """Open the way to a server."""
-    async with FabricClient(url) as client:
+    async with FabricClient(url, run=acting_run()) as client:
         yield ServerRuns(client)
 
 

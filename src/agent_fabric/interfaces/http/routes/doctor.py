@@ -29,6 +29,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await fabric.find_missing_prerequisites(),
+            *await fabric.find_answering_keys(),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
