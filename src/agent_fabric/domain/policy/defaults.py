@@ -15,6 +15,7 @@ from agent_fabric.domain.policy.outgoing import rule_command, rule_outgoing
 from agent_fabric.domain.policy.outgoing_limits import OutgoingLimits
 from agent_fabric.domain.policy.outward import outward_effect, sends
 from agent_fabric.domain.policy.parts import Part
+from agent_fabric.domain.policy.places import joined
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.programs import BECOMES_SOMEBODY_ELSE, BOXES, SHELL_BUILTINS
 from agent_fabric.domain.policy.read_only import only_reads
@@ -75,7 +76,9 @@ def _removal_floors(profile: Profile, call: ProposedCall, part: Part) -> Iterato
     """Yield what holds for what a command removes; undo brings back neither the system nor a repository."""
     for removal in part.removes:
         place, shown, subject = call.from_workspace(removal.place), removal.shown, part.subject
-        if place == removal.place and removal.vital:
+        climbs = bool(call.workspace) and place.startswith("..")
+        absolute = removal._replace(place=joined(call.workspace, place)) if climbs else removal
+        if place == removal.place and absolute.vital:
             reason = f"{subject!r} is never run: it would {removal.verb} everything in {shown!r}."
             yield Ruling(Verdict.BLOCK, reason, "catastrophe", subject)
         elif profile is Profile.WORKSPACE and removal.outside and place.startswith(("/", "~", "..")):

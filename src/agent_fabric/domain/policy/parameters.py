@@ -80,12 +80,12 @@ def apply_form(value: str, form: str, *, every: bool) -> str:
     how, rest = match["how"], match["rest"]
     if how == ":" and every:
         return value  # some of the elements
-    home = value.startswith("~")
-    exact = not home and not _PATTERN.intersection(value) and UNKNOWN not in value
+    home, here = value.startswith("~"), value == "." or value.startswith("./")  # `$PWD` is written so as well
+    exact = not home and not here and not _PATTERN.intersection(value) and UNKNOWN not in value
     exact = exact and not set("$`\\\"'").intersection(rest) and max(len(value), len(rest)) <= MAX_FORM_CHARS
     if exact:
         return _worked_out(value, how, rest)
-    if how[0] == "%" and not value.startswith(("/", UNKNOWN)):
+    if how[0] == "%" and not here and not value.startswith(("/", UNKNOWN)):
         return value if not home or "/" not in value else UNKNOWN
     return UNKNOWN
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from agent_fabric.domain.commands.invocation import Connector, Invocation
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.commands.variables import assigned
+from agent_fabric.domain.commands.variables import DECLARES, assigned
 from agent_fabric.domain.policy.command_tools import edits_in_place
 from agent_fabric.domain.policy.inline_code import GIT, removed_by_code, removes, vital_in
 from agent_fabric.domain.policy.parameters import apply_form, parameter_in, pieces_of, split_words
@@ -29,7 +29,10 @@ _REMOTE = re.compile(r"[^/$`]*:")
 _LISTS_FILES = names("-l -L --files --files-with-matches --files-without-match -rl -lr -rL")
 _GIT_SAYS = names("archive blame cat-file config for-each-ref grep log notes show var")
 """Actions of git that say what is in files, settings or commits."""
-_LOOP = re.compile(r"\bfor\s+(?P<name>\w+)\s+in\s+(?P<list>[^;\n]*)")
+_LOOP = re.compile(r"\b(?:for|select)\s+(?P<name>\w+)(?:\s+in\s+(?P<list>[^;\n]*)|\s*(?:;|\bdo\b))")
+_ADDS = re.compile(r"\b(?P<name>[A-Za-z_]\w*)\+=(?!\()")
+_CHANGES_VALUE = re.compile(r"[-+]\w*[inluc]\w*")
+"""Options of `declare` by which a variable holds something else than it is given: a number, another variable."""
 
 
 class Removal(NamedTuple):
@@ -104,14 +107,13 @@ class _Line:
 
     def __post_init__(self) -> None:
         for loop in _LOOP.finditer(self.text):
-            self._learn(loop["name"], tuple(split_words(loop["list"])))
+            self._learn(loop["name"], tuple(split_words(loop["list"])) if loop["list"] else (UNKNOWN,))
+        for added in _ADDS.finditer(self.text):
+            self._learn(added["name"], (UNKNOWN,))
 
     def removed_by(self, invocation: Invocation) -> Iterator[Removal]:
         for name, value in assigned(invocation):
-            if value:
-                self._learn(
-                    name, tuple(split_words(value[1:].removesuffix(")"))) if value.startswith("(") else (value,)
-                )
+            self._learn(name, self._given(invocation, value))
         words, name = invocation.words, invocation.name
         if name == "set" and "--" in words:
             given = words[words.index("--") + 1 :]
@@ -145,6 +147,16 @@ class _Line:
         return word
 
     # ── words ──
+
+    def _given(self, invocation: Invocation, value: str | None) -> tuple[str, ...]:
+        """Return what a command may put into a variable."""
+        if value is None:
+            return self._from_others()
+        if invocation.name in DECLARES and any(map(_CHANGES_VALUE.fullmatch, invocation.words)):
+            return (UNKNOWN,)
+        if value.startswith("("):
+            return tuple(split_words(value[1:].removesuffix(")")))
+        return (value,) if value else ()
 
     def _learn(self, name: str, values: tuple[str, ...]) -> None:
         self.values[name] = (*self.values.get(name, ()), *(value.strip("'\"") for value in values))
@@ -180,6 +192,8 @@ class _Line:
             return [word]
         if word == "{}":
             return self._what_find_finds()
+        if word.startswith(("~+", "~-")):
+            word = f".{word[2:]}" if word[1] == "+" else f"{UNKNOWN}{word[2:]}"
         variants = _with_braces(word)
         return _bounded([each for variant in variants[: MAX_VALUES + 1] for each in self._substituted(variant)])
 

@@ -80,6 +80,37 @@ FORMS = (
 """With a `d` of which nothing is known, or that is known and changed in a way that is not worked out."""
 
 
+SET_ANEW = (
+    *("read d < list", "read -r d <<< $x", "mapfile -t d < list", "printf -v d '\\57'", "d+=$x", "declare -n d=HOME"),
+    *("declare -i d=x", "local -u d=x", "typeset -n d=x", "unset d", "let d=x", "getopts x d", "select d in /opt/*"),
+)
+"""Ways to give a variable another value than the one it was assigned."""
+
+
+def set_anew() -> Iterator[str]:
+    for setter in SET_ANEW:
+        body = "; do rm -rf $d; done" if setter.startswith("select") else "; rm -rf $d"
+        yield f"d=build; {setter}{body}"
+        yield f"d=build; if true; then {setter}{body}; fi"
+    yield "d=build; for d; do rm -rf $d; done"
+    yield "d=build; for d do rm -rf $d; done"
+    yield "d=/et; d+=c; rm -rf $d"
+    yield from ("rm -rf ${PWD%/*}", "d=$PWD; rm -rf ${d%%/x*}", "rm -rf ~-", "rm -rf ~-/x", "rm -rf ${PWD#x}")
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+def test_a_variable_that_is_set_anew_is_not_believed_to_hold_what_it_was_assigned(profile: Profile) -> None:
+    assert [line for line in set_anew() if judge(line, profile).verdict is Verdict.ALLOW] == []
+
+
+@pytest.mark.parametrize("profile", list(Profile))
+@pytest.mark.parametrize(
+    "command", ["rm -rf ../..", "rm -rf ../../..", "cd .. && rm -rf ../*", "rm -rf ~+/../..", "rm -rf ../"]
+)
+def test_climbing_out_of_the_workspace_to_a_vital_folder_never_runs(command: str, profile: Profile) -> None:
+    assert judge(command, profile).verdict is Verdict.BLOCK
+
+
 def opaque() -> Iterator[str]:
     for form, remover in product(FORMS, ("rm -rf {}", 'rm -rf "{}"', 'rm -rf "{}"/', "cd {} && rm -rf *")):
         for before in ("", "read d < list; ", "d=$(cat list); "):
