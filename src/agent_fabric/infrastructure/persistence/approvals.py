@@ -308,7 +308,7 @@ _UNREADABLE: Mapping[str, Any] = {
 """What is shown of a question if the key of its run is not here."""
 _ASKED = ("tool", "args", "created_at", "expires_at", "call_id", *_ON_THE_CARD, *_ALSO)
 """What the event says of a question; the rest is what became of it."""
-_WORDLESS: Mapping[str, Any] = {**dict.fromkeys((*_ON_THE_CARD, *_ALSO), ""), "untrusted": (), "private": ()}
+_WORDLESS: Mapping[str, Any] = {name: "" if text == ENCRYPTED else text for name, text in _UNREADABLE.items()}
 _DAMAGED = ApprovalCard(
     approval_id="",
     run_id=RunId(""),
@@ -318,6 +318,6 @@ _DAMAGED = ApprovalCard(
     created_at=0.0,
     expires_at=0.0,
     status=ApprovalStatus.PENDING,
-    **{**_WORDLESS, "question": Question.MAY_IT_RUN},
+    **_WORDLESS,
 )
 """What is shown of a question whose words are lost."""
