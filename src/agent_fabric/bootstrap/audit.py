@@ -38,7 +38,8 @@ def _files_of(records: Records, run_id: RunId, workspace: str) -> UnconfinedSand
 
 def _today(records: Records, run_id: RunId, recorded: Path) -> Path:
     """Return where a run's files are today: in its fabric folder, which may have been moved, or in a project folder."""
-    own = Path(records.layout.workspace(run_id))
+    inside = len(recorded.parts) > 2  # a run that follows up another one works in that one's workspace
+    own = Path(records.layout.workspace(RunId(recorded.parts[-2]) if inside else run_id))
     return own if recorded.parts[-3:] == own.parts[-3:] else recorded
 
 

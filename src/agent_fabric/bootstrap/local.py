@@ -4,7 +4,7 @@ import getpass
 import logging
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -64,6 +64,7 @@ from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 
 if TYPE_CHECKING:
+    from agent_fabric.application.runs.continue_run import ContinueRun
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.infrastructure.egress.limits import EgressRefusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
@@ -133,7 +134,16 @@ class LocalFabric:
     web: LazyWeb
     secrets: Secrets
     audit: AuditConfig
+    model_keys: Container[str] = ()
+    """The configured models."""
     tool_servers: "LazyToolServers | None" = None
+
+    @property
+    def continue_run(self) -> "ContinueRun":
+        """Follows up runs that have ended."""
+        from agent_fabric.application.runs.continue_run import ContinueRun  # noqa: PLC0415 - few runs need it
+
+        return ContinueRun(self.records.runs, self.records.storage.reader, self.records.layout, self.model_keys)
 
     async def aclose(self) -> None:
         """Close connections and the store."""
@@ -305,6 +315,7 @@ def build_local(
         secrets=secrets,
         tool_servers=tool_servers,
         audit=config.audit,
+        model_keys=config.models.keys(),
     )
     return fabric
 

@@ -15,6 +15,7 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.continue_run import ContinueRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.find_run import FindRun
@@ -66,6 +67,7 @@ class ServerFabric:
     config: FabricConfig
     records: Records
     execute_task: ExecuteTask
+    continue_run: ContinueRun
     resume_run: ResumeRun
     cancel_run: CancelRun
     decide_approval: DecideApproval
@@ -258,6 +260,7 @@ def build_server(
         config=config,
         records=local.records,
         execute_task=local.execute_task,
+        continue_run=local.continue_run,
         resume_run=local.resume_run,
         cancel_run=local.cancel_run,
         decide_approval=local.decide_approval,

@@ -109,8 +109,9 @@ class FabricClient:
         max_steps: int | None = None,
         task_force_mode: TaskForceMode | None = None,
         priority: Priority = Priority.INTERACTIVE,
+        continues: str | None = None,
     ) -> RunResult:
-        """Do a task; return when it has ended, or waits for somebody.
+        """Do a task; return when it has ended, or waits for somebody. `continues` is a run to follow up.
 
         A run that fails is a result, too: see its `status` and `error`.
         """
@@ -122,6 +123,7 @@ class FabricClient:
             max_steps=max_steps,
             task_force_mode=task_force_mode,
             priority=priority,
+            continues=continues,
         )
         return await self.runs.do(wish)
 
@@ -134,13 +136,19 @@ class FabricClient:
         network_allowed: bool = True,
         max_steps: int | None = None,
         deltas: bool = False,
+        continues: str | None = None,
     ) -> AsyncGenerator[Happening, None]:
         """Do a task, and yield what happens as it happens; at last the result. See `Runs.follow`.
 
         The run continues when nobody listens any more; `runs.cancel` ends it.
         """
         wish = TaskRequest(
-            prompt=prompt, pack=pack, model_key=model_key, network_allowed=network_allowed, max_steps=max_steps
+            prompt=prompt,
+            pack=pack,
+            model_key=model_key,
+            network_allowed=network_allowed,
+            max_steps=max_steps,
+            continues=continues,
         )
         run_id: RunId = await self.runs.start(wish, deltas=deltas)
         async with aclosing(self.runs.follow(run_id, deltas=deltas)) as happenings:

@@ -25,6 +25,8 @@ class TaskRequest:
     """Whether nothing of the run is kept in the clear."""
     visibility: Visibility | None = None
     """Who sees the run beside its owner; None: as the server is configured."""
+    continues: str | None = None
+    """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
 
     def body(self) -> dict[str, Any]:
         """Return it as a server takes it."""
@@ -36,6 +38,7 @@ class TaskRequest:
             "max_steps": self.max_steps,
             "task_force_mode": mode,
             "visibility": seen,
+            "continues": self.continues,
         }
         return {
             "prompt": self.prompt,

@@ -17,6 +17,7 @@ FabricError                       anything we can explain to a person
 ├── RunUndrivable                 the run is there, but this program or machine cannot continue it
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
 ├── RunSettled                    the run has ended; nothing can be asked of it any more
+├── RunUnsettled                  the run has not ended, and what is asked needs its result
 ├── FolderHeld                    another run works in this project folder
 ├── DriverConflict                another process appended to a run that we drive
 ├── StoreUnavailable              the store cannot be read or written
@@ -152,6 +153,12 @@ class RunSettled(FabricError):
     """The run has ended, so that what is asked of it cannot be done any more."""
 
     code = "run_settled"
+
+
+class RunUnsettled(FabricError):
+    """The run has not ended, and what is asked needs its result."""
+
+    code = "run_unsettled"
 
 
 class ApprovalNotFound(FabricError):

@@ -81,6 +81,8 @@ class RunCreated:
     """The conversation that it belongs to, as whoever leads it calls it."""
     quotes: Quoted | None = None
     """What the prompt quotes of earlier answers; None: nothing."""
+    continues: RunId | None = None
+    """The run that it follows up, whose workspace it works in."""
     policy_profile: str = ""
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
@@ -109,6 +111,7 @@ class RunCreated:
             quotes=self.quotes,
             encrypted=self.encrypted,
             outside_allowed=self.outside_allowed,
+            continues=self.continues,
         )
 
 

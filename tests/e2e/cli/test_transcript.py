@@ -23,7 +23,7 @@ SCRIPT = Script(
     ),
     named={
         "long": (Call("write_file", {"path": "long.txt", "content": LONG}), TRY, Finish(summary="long")),
-        "push": (Call("shell", {"command": "git push origin main"}), Finish(summary="pushed")),
+        "push": (Call("shell", {"command": "make deploy"}), Finish(summary="pushed")),
     },
 )
 PRICED = {"price": {"input": 1.0, "output": 2.0}}
@@ -79,7 +79,7 @@ async def test_what_was_asked_and_agreed_to_is_told(tmp_path: Path) -> None:
         await fabric("resume", "--last")
         shown = await fabric("logs", "show", "--last")
     assert f"asks  shell  {approval}\n" in shown.out
-    assert "command: git push origin main" in shown.out
+    assert "command: make deploy" in shown.out
     assert "answered  deny by " in shown.out
     assert "not on a Friday" in shown.out
     assert "resumed  by a person" in shown.out
@@ -130,7 +130,7 @@ async def test_after_a_run_in_a_project_its_changes_are_summed_up(tmp_path: Path
     project.mkdir()
     (project / "old.py").write_text("x = 1\n")
     write, edit = (Call("write_file", {"path": path, "content": "x = 2\ny = 3\n"}) for path in ("new.py", "old.py"))
-    end = Finish(summary="done") if status == "completed" else Call("shell", {"command": "git push origin main"})
+    end = Finish(summary="done") if status == "completed" else Call("shell", {"command": "make deploy"})
     async with ScriptedModel([Call("read_file", {"path": "old.py"}), write, edit, TRY, end]) as model:
         home = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
         fabric = Fabric(tmp_path / "fabric", settings(model.base_url), home=project, environment=home)

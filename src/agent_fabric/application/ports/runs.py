@@ -197,6 +197,8 @@ class RunRecord:
     """Whose run it is: `local`, or such as `user:ada`."""
     visibility: Visibility = Visibility.TEAM
     """Who else sees it."""
+    continues: RunId | None = None
+    """The run that it follows up."""
 
     @classmethod
     def of(
@@ -209,6 +211,7 @@ class RunRecord:
                 case RunCreated() as body:
                     told |= {"prompt": body.prompt, "conversation": body.conversation}
                     told |= {"owner": body.task.owner, "visibility": body.visibility}
+                    told["continues"] = body.continues
                 case SpecialistsRecruited() as body:
                     told["specialist_ids"] = body.specialist_ids
                 case RunCompleted() as body:

@@ -108,7 +108,7 @@ class ExecuteTask:
         return await self.workspaces.prepare(run_id, at=task.workspace)
 
     def _untrusted(self, run_id: RunId, task: Task) -> str:
-        return self.untrusted_files(run_id, task.workspace) if task.workspace else ""
+        return self.untrusted_files(run_id, task.workspace) if task.workspace and task.project is not False else ""
 
     def first_event(self, run_id: RunId, task: Task) -> Event:
         """Return the event that a run begins with."""
@@ -146,9 +146,16 @@ class ExecuteTask:
                 started_by=task.started_by or self.started_by,
                 user_scopes=task.user_scopes,
                 encrypted=task.encrypted or self.encrypts(task),
-                project=bool(task.workspace) if task.parent is None else WORKSPACE_FILES in task.parent.private,
+                project=_is_project(task),
                 untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
                 conversation=task.conversation,
+                continues=task.continues,
                 quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )
+
+
+def _is_project(task: Task) -> bool:
+    if task.parent is not None:
+        return WORKSPACE_FILES in task.parent.private
+    return bool(task.workspace) if task.project is None else task.project

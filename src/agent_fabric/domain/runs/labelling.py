@@ -85,7 +85,7 @@ def note_addresses(state: RunState, addresses: Iterable[str]) -> None:
 def addresses_handed_on(state: RunState, value: Any) -> tuple[str, ...]:
     """Return the addresses in what a run hands on that it has read, or that its owner wrote: no model composed them."""
     found = set(addresses_in(value))
-    return tuple(sorted(found & {*state.addresses, *addresses_written(_words_of_owner(state))})) if found else ()
+    return tuple(sorted(found & {*state.addresses, *addresses_written(words_of_owner(state))})) if found else ()
 
 
 def flow_of(state: RunState) -> Flow:
@@ -95,7 +95,7 @@ def flow_of(state: RunState) -> Flow:
     return Flow(
         exposed=tuple(state.untrusted),
         private=tuple(state.private),
-        task=_words_of_owner(state),
+        task=words_of_owner(state),
         addresses=state.addresses,
         fetched=frozenset(address_key(url) for source in state.sources for url in (source.url, source.final_url)),
         fetches=state.fetches,
@@ -104,7 +104,8 @@ def flow_of(state: RunState) -> Flow:
     )
 
 
-def _words_of_owner(state: RunState) -> str:
+def words_of_owner(state: RunState) -> str:
+    """Return what the owner of a run wrote: no model composed it."""
     task = state.task
     if task is None or task.started_by:
         return ""

@@ -233,4 +233,5 @@ def result_of(state: RunState) -> RunResult:
         routing_method=state.routing_method,
         untrusted=tuple(state.untrusted),
         private=tuple(state.private),
+        continues=None if state.task is None else state.task.continues,
     )

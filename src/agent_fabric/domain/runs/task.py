@@ -189,6 +189,10 @@ class Task:
     """The conversation that it goes on with, as whoever leads it calls it."""
     quotes: Quoted | None = None
     """What the prompt quotes of it; None: nothing."""
+    continues: RunId | None = None
+    """The run that it follows up, in the same workspace; None: it begins by itself."""
+    project: bool | None = None
+    """Whether `workspace` has files of its owner; None: if it is set."""
 
     encrypted: bool = False
     """Whether nothing of it is to be kept in the clear. Once it is, so is whatever comes of it."""
@@ -260,6 +264,8 @@ class RunResult:
     """Where text came from that it has read and nobody vouches for."""
     private: tuple[str, ...] = ()
     """What it has read that the world must not have."""
+    continues: RunId | None = None
+    """The run that it follows up; None: it began by itself."""
 
 
 def root_of(parent: Parent | None) -> RunId | None:

@@ -65,10 +65,14 @@ class Projection:
         query = (
             "SELECT runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
             " CASE WHEN runs.parent IS NOT NULL THEN"
-            " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END"
+            " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
+            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?)"
             " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
-        ((status, wake_at, created_at, owner, visibility, parent),) = connection.execute(query, (number,)).fetchall()
+        continues = None if self._created is None else self._created.continues
+        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier),) = connection.execute(
+            query, (continues, number)
+        ).fetchall()
         if status != self._status:
             yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
         if wake_at != self._wake_at:
@@ -80,6 +84,8 @@ class Projection:
         recorded = self._created.parent.run_id if self._created is not None and self._created.parent else None
         if parent != recorded:
             yield f"the table of runs says that it works for {parent}, and its log for {recorded}"
+        if earlier != recorded_earlier:
+            yield "the table of runs names another run that it follows up than its log"
 
     def _is_late_answer(self, card: ApprovalCard) -> bool:
         """Tell whether 0.5 may have left an answer there when the run was cancelled without having read it."""

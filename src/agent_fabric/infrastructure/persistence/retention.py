@@ -43,7 +43,9 @@ class SqlRetentionStore:
             "(SELECT max(ts) FROM events WHERE events.run = runs.number) < ? AND "
             # A workflow that goes on reads how the runs ended that work for it; they all work in its folder.
             f"NOT EXISTS (SELECT 1 FROM runs AS kin WHERE kin.status NOT IN ({marks(_SETTLED)}) AND "
-            "(kin.number = runs.parent OR kin.parent = runs.number)) ORDER BY number"
+            "(kin.number = runs.parent OR kin.parent = runs.number)) "
+            # What follows a run up works in its workspace.
+            "AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.continues = runs.number) ORDER BY number"
         )
         values = (*_SETTLED, at, *_SETTLED)
         return await self._database.read(
@@ -77,6 +79,8 @@ class SqlRetentionStore:
 
     def _forget(self, connection: SqlConnection, number: int, run_id: RunId, note: str) -> int:
         encrypted = locate(connection, run_id).key is not None  # fails if another process was faster
+        if connection.execute("SELECT 1 FROM runs WHERE continues = ?", (number,)).fetchone() is not None:
+            raise RunHeld(f"Run {run_id} is followed up by another one", hint="Delete that one first.")
         erase, leave = self._database.dialect.erase_deleted  # a key must not stay in a page that is no longer used
         ((events, size),) = connection.execute(
             "SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE run = ?", (number,)

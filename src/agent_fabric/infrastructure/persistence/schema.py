@@ -165,5 +165,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
     ALTER TABLE runs ADD COLUMN visibility TEXT NOT NULL DEFAULT 'team';
     """,
+    """
+    ALTER TABLE runs ADD COLUMN continues INTEGER;
+    CREATE INDEX runs_continuing ON runs (continues) WHERE continues IS NOT NULL;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

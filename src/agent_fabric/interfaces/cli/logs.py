@@ -12,6 +12,7 @@ import typer
 
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.domain.conversation import newest_words
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
@@ -286,8 +287,9 @@ def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[fl
         created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
         who = ",".join(run.specialist_ids) or "-"
         owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
-        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {owner:<12}  {shortened(run.prompt, 60)}"
-        sys.stdout.write(f"{score}{line}\n")
+        about = f"(continues {run.continues[:8]}) " if run.continues else ""
+        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {owner:<12}  {about}"
+        sys.stdout.write(f"{score}{line}{shortened(newest_words(run.prompt), 60)}\n")
 
 
 def _record(run: RunRecord) -> dict[str, Any]:
@@ -302,5 +304,6 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "summary": run.summary,
         "owner": run.owner,
         "visibility": run.visibility.value,
+        "continues": run.continues,
         **unreadable,
     }

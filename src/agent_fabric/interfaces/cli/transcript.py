@@ -132,6 +132,8 @@ class Transcript:
         if body.encrypted:
             facts.append("encrypted")
         yield f"{self._paint(f'run {self._run_id}', 'bold')} · {' · '.join(facts)}"
+        if body.continues is not None:
+            yield f"continues run {plain(body.continues)}"
         if body.started_by:
             yield f"started by run {plain(body.started_by)}"
         if body.parent is not None:

@@ -138,7 +138,8 @@ class LiveView:
             case RunCreated() as body:
                 box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
                 about = self._steps.created(run_id, body)
-                parts = (styled(f"run {run_id}", "bold", self._stream), *([about] if about else []), box)
+                follows = [f"continues run {body.continues}"] if body.continues else []
+                parts = (styled(f"run {run_id}", "bold", self._stream), *([about] if about else []), *follows, box)
                 self._line(" · ".join(parts))
                 if body.policy_profile == Profile.OPEN and run_id not in self._prefixes:
                     self._line(styled(OPEN_BANNER, "red", self._stream))

@@ -48,6 +48,7 @@ STATUSES: Mapping[str, int] = {
     "folder_linked": 409,
     "run_held": 409,
     "run_settled": 409,
+    "run_unsettled": 409,
     "run_undrivable": 409,
     "run_key_missing": 409,
     "approval_not_found": 404,

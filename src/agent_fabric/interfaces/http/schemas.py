@@ -42,6 +42,8 @@ class RunRequest(
     """Whether nothing of the run is kept in the clear; `encryption` may want it anyway."""
     visibility: Literal["private", "team"] | None = None
     """Who sees the run beside its owner: `team`, everybody with `runs:read`; not set: as `identity.visibility` says."""
+    continues: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    """The run to follow up, or the beginning of its id: the new run continues its conversation, in its workspace."""
 
 
 class ResumeRequest(RequestBody, json_schema_extra={"examples": [{}]}):

@@ -13,7 +13,7 @@ from agent_fabric.domain.errors import FabricError, RunHeld, RunNotFound
 from agent_fabric.domain.events import Body
 from agent_fabric.domain.identity import Kind, Principal, known_scopes, narrow_scopes
 from agent_fabric.domain.ids import LaneId, RunId
-from agent_fabric.domain.ownership import owner_of
+from agent_fabric.domain.ownership import Visibility, owner_of
 from agent_fabric.domain.runs.task import RunResult, Task
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.views import look_at
@@ -121,7 +121,8 @@ async def _within_run(fabric: ServerFabric, task: Task, principal: Principal) ->
         return task
     task = replace(task, encrypted=task.encrypted or above.encrypted)
     if principal.kind is Kind.LOCAL or owner_of(principal) == above.owner:
-        task = replace(task, requested_by=above.requested_by, owner=above.owner, visibility=above.visibility)
+        seen = task.visibility if task.visibility is Visibility.PRIVATE else above.visibility
+        task = replace(task, requested_by=above.requested_by, owner=above.owner, visibility=seen)
     if not above.user_scopes:
         return task
     scopes = narrow_scopes(known_scopes(task.user_scopes), known_scopes(above.user_scopes))

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.ids import RunId
-from agent_fabric.interfaces.http.openai.answers import NOTHING_SAID, answer_in, waiting_text
+from agent_fabric.domain.runs.answer import NOTHING_SAID, answer_in
+from agent_fabric.interfaces.http.openai.answers import waiting_text
 from agent_fabric.interfaces.http.openai.error_shape import error_object
 from agent_fabric.interfaces.http.openai.progress import progress_in
 from agent_fabric.interfaces.http.openai.stream import pieces

@@ -9,6 +9,7 @@ from fastapi import Request
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Decision
+from agent_fabric.domain.conversation import Asked, Turn, turns_of
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.runs.task import RunStatus
@@ -26,7 +27,6 @@ from agent_fabric.interfaces.http.a2a.standing import context_of
 from agent_fabric.interfaces.http.a2a.tasks import Tasks
 from agent_fabric.interfaces.http.locks import must_be_allowed, who_answers, who_asks
 from agent_fabric.interfaces.http.openai.answers import told
-from agent_fabric.interfaces.http.openai.conversation import Asked, Turn, turns_of
 from agent_fabric.interfaces.http.openai.job import Job, with_visibility
 from agent_fabric.interfaces.http.openai.models import CHOOSES, Models, model_of, right_for
 from agent_fabric.interfaces.http.openai.quotes import with_quotes

@@ -6,13 +6,13 @@ from typing import Any
 
 from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.conversation import turns_of
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task
 from agent_fabric.interfaces.http.a2a.error_shape import sentences
 from agent_fabric.interfaces.http.a2a.objects import Shown
 from agent_fabric.interfaces.http.a2a.replies import HOW
 from agent_fabric.interfaces.http.openai.answers import Told, told
-from agent_fabric.interfaces.http.openai.conversation import turns_of
 from agent_fabric.interfaces.http.openai.models import model_of
 from agent_fabric.interfaces.http.views import RunView, look_at
 from agent_fabric.wire.approvals import APPROVAL

@@ -11,15 +11,14 @@ from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.interfaces.approval_form import fields_of
 from agent_fabric.interfaces.http.views import state_of
 from agent_fabric.interfaces.workflow_result import workflow_object
 
-MAX_FILES = 50
 MAX_CHARS = 500
 """Of what a question is about."""
-NOTHING_SAID = "The task is done; nothing was said about it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +47,6 @@ async def told(fabric: ServerFabric, result: RunResult) -> Told:
     waits, approvals = await _waits(fabric, result)
     cards = [await fabric.records.approvals.find(each) for each in approvals]
     return Told(result, waiting_text(result.run_id, cards, waits), tuple(approvals))
-
-
-def answer_in(payload: Mapping[str, Any]) -> str:
-    """Return the summary with the files below it; without a summary, what was given, as text or as JSON."""
-    if "step_results" in payload:
-        return _said(payload.get("result", payload.get("outputs")))
-    summary = payload.get("summary")
-    if not isinstance(summary, str):
-        return _said({name: value for name, value in payload.items() if name != "action"})
-    files = payload.get("artifacts")
-    listed = [_name(file) for file in files] if isinstance(files, Sequence) and not isinstance(files, str) else []
-    shown = [f"- {name}" for name in listed[:MAX_FILES]]
-    if len(listed) > MAX_FILES:
-        shown.append(f"- and {len(listed) - MAX_FILES} more")
-    return "\n\n".join(filter(None, [summary.strip(), "\n".join(["Files:", *shown]) if shown else ""])) or NOTHING_SAID
 
 
 def waiting_text(run_id: RunId, cards: Sequence[ApprovalCard], waits: Sequence[Mapping[str, Any]]) -> str:
@@ -106,23 +90,6 @@ def chat_usage(usage: Usage) -> dict[str, Any]:
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
         "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
     }
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, Mapping) and len(value) == 1:
-        (only,) = value.values()
-        if isinstance(only, str) and only.strip():
-            return only.strip()
-    if not value:
-        return NOTHING_SAID
-    return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False, default=str)}\n```"
-
-
-def _name(file: Any) -> str:
-    if isinstance(file, str):
-        return file
-    path = file.get("path") if isinstance(file, Mapping) else None
-    return path if isinstance(path, str) else _compact(file)
 
 
 def _where(run_id: RunId) -> str:

@@ -9,6 +9,7 @@ from agent_fabric.application.agents.brief_agent import brief_for
 from agent_fabric.application.packs.recruit import parse_pack_names
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.workflows import Workflows, open_workflows
+from agent_fabric.domain.conversation import Asked, transcript
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import DefinitionNotFound, FabricError
 from agent_fabric.domain.identity import Principal, Scope
@@ -16,7 +17,7 @@ from agent_fabric.domain.runs.task import Task
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.threads import on_own_thread
 from agent_fabric.interfaces.http.locks import must_be_allowed
-from agent_fabric.interfaces.http.openai.conversation import Asked, inputs_in, transcript
+from agent_fabric.interfaces.http.openai.conversation import inputs_in
 
 T = TypeVar("T")
 CHOOSES = "fabric"

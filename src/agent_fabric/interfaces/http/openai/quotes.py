@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.conversation import NOTE, USER, Asked, Turn
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.labelling import addresses_handed_on
 from agent_fabric.domain.runs.task import Quoted, Task
-from agent_fabric.interfaces.http.openai.conversation import NOTE, USER, Asked, Turn
 from agent_fabric.interfaces.http.views import state_of
 
 UNKNOWN_ANSWERS: Final = "earlier answers of the conversation"

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Path, Query, Request
 from starlette.responses import Response
 
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.domain.conversation import Turn, turns_of
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity import Principal, Scope
 from agent_fabric.domain.ids import RunId
@@ -19,7 +20,6 @@ from agent_fabric.interfaces.http.errors import failed_run
 from agent_fabric.interfaces.http.live import LiveRuns
 from agent_fabric.interfaces.http.locks import must_be_allowed, needs, who_asks
 from agent_fabric.interfaces.http.openai.answers import Told, told
-from agent_fabric.interfaces.http.openai.conversation import Turn, turns_of
 from agent_fabric.interfaces.http.openai.described import STREAM_OR_ANSWER, Progress, openai_errors
 from agent_fabric.interfaces.http.openai.error_shape import RUN_ID_HEADER, error_object
 from agent_fabric.interfaces.http.openai.job import Job, Jobs, with_visibility

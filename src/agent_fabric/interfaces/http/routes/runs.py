@@ -68,7 +68,7 @@ def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
 
 
 def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
-    refusals = [404, 413, 415, 503, 507]
+    refusals = [403, 404, 409, 413, 415, 503, 507]
 
     async def start(request: Request) -> Drive | RunResult:
         wish = await body_of(request, RunRequest)
@@ -84,6 +84,9 @@ def _add_starting(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         ).asked_by(who_asks(request))
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
         task = replace(task, visibility=visibility, outside_allowed=wish.outside_allowed)
+        if wish.continues is not None:
+            earlier = await fabric.find(wish.continues, by=who_asks(request))
+            task = await fabric.continue_run(earlier, task, keep_model=wish.model_key is None)
         return await begun(fabric, request, task, asked_steps=wish.max_steps)
 
     async def run(request: Request) -> Response:
