@@ -25,7 +25,7 @@ class Health(NamedTuple):
     """How strong the sandbox of tools is: C is none."""
     runs: RunCounts
     policy_profile: str = ""
-    """`open` lets everything run without a question, except catastrophes."""
+    """`open` lets everything run without a question, except catastrophes; what may be one asks."""
 
     @property
     def running(self) -> int:
