@@ -5,7 +5,9 @@ from typing import Final
 
 from agent_fabric.domain.policy.calls import ProposedCall
 
-OPEN_BANNER: Final = "Policy profile `open`: everything runs without a question, except catastrophes; what may be one asks."
+OPEN_BANNER: Final = (
+    "Policy profile `open`: everything runs without a question, except catastrophes; what may be one asks."
+)
 """Shown wherever a run or a server begins with it (C07)."""
 
 
