@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from agent_fabric.application.identity.authenticate import Authenticate
-from agent_fabric.application.identity.issue_token import IssueToken, LogIn
+from agent_fabric.application.identity.issue_token import IssueToken, LogIn, RenewLogin
 from agent_fabric.application.identity.manage_api_keys import ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
@@ -34,6 +34,7 @@ class Identity:
 
     authenticate: Authenticate
     login: LogIn
+    renew: RenewLogin
     issue: IssueToken
     users: ManageUsers
     keys: ManageApiKeys
@@ -93,7 +94,8 @@ def open_identity(
             provider=provider,
             clock=clock,
         ),
-        login=LogIn(users, passwords, issue),
+        login=LogIn(users, passwords, issue, config.login_lifetime_s),
+        renew=RenewLogin(users, issue),
         issue=issue,
         users=ManageUsers(users, passwords, clock),
         keys=ManageApiKeys(keys, hasher, clock),
@@ -108,11 +110,11 @@ class _LateTokens:
     def __init__(self, make: Callable[[], TokenSigner]) -> None:
         self._make = cache(make)
 
-    def sign(self, payload: TokenPayload) -> str:
-        return self._make().sign(payload)
+    def sign(self, payload: TokenPayload, *, renews: bool = False) -> str:
+        return self._make().sign(payload, renews=renews)
 
-    def read(self, token: str) -> TokenPayload:
-        return self._make().read(token)
+    def read(self, token: str, *, renews: bool = False) -> TokenPayload:
+        return self._make().read(token, renews=renews)
 
 
 def _resolved(resolve: Resolve, reference: str) -> str:

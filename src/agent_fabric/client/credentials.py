@@ -103,11 +103,11 @@ def credential_for(
         return _api_key(value, "FABRIC_API_KEY")
     login = Logins(environment).find(address)
     if login is not None and not login.has_ended(time.time()):
-        return _logged_in(login)
+        return login_credential(login)
     own = _own_token(start) if is_local_url(address) and not listening(_port(address)) - {0, os.geteuid()} else None
     if own is not None or login is None:
         return own
-    return _logged_in(login)  # to be told by its server that it has ended, and not that nothing was shown
+    return login_credential(login)  # to be told by its server that it has ended, and not that nothing was shown
 
 
 def _port(address: str) -> int:
@@ -115,7 +115,8 @@ def _port(address: str) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def _logged_in(login: Login) -> Credential:
+def login_credential(login: Login) -> Credential:
+    """Return what a login shows to its server."""
     return replace(_bearer(login.token, f"the login as {login.user}"), is_login=True)
 
 

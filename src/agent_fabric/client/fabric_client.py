@@ -1,5 +1,6 @@
 """The way into a server for Python programs, and for the command line."""
 
+import os
 import ssl
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -11,7 +12,7 @@ from agent_fabric.client.approvals import Approvals
 from agent_fabric.client.audit import Audit
 from agent_fabric.client.credentials import credential_for, server_address
 from agent_fabric.client.following import Happening
-from agent_fabric.client.logins import Login, login_from
+from agent_fabric.client.logins import Login, Logins, login_from
 from agent_fabric.client.models import Models
 from agent_fabric.client.people import Keys, Users
 from agent_fabric.client.policy import PolicyRules
@@ -86,6 +87,18 @@ class FabricClient:
         self.users = Users(self._transport)
         self.keys = Keys(self._transport)
         self.secrets = ServerSecrets(self._transport)
+
+    @property
+    def origin(self) -> str:
+        """Where what we show to the server comes from, for people; empty: nothing is shown."""
+        credential = self._transport.credential
+        return "" if credential is None else credential.origin
+
+    @property
+    def kept_login(self) -> Login | None:
+        """The login of `fabric login` that we show to the server; None: something else is shown, or nothing."""
+        credential = self._transport.credential
+        return Logins(os.environ).find(self.url) if credential is not None and credential.is_login else None
 
     @property
     def url(self) -> str:
@@ -185,6 +198,14 @@ class FabricClient:
         answer = await self._transport.post(LOGIN, {"username": username, "password": password})
         return await self._transport.understood(lambda value: login_from(value, username, asked_at), answer)
 
+    async def renew(self, login: Login) -> Login:
+        """Return a login with a new token; this client itself continues as who it was, and renews its own by itself.
+
+        Raises:
+            Unauthenticated: the login has ended, or cannot be renewed.
+        """
+        return await self._transport.renew(login)
+
     async def logout_everywhere(self) -> None:
         """Let all tokens of the person who we are count no more, wherever they are.
 
@@ -200,4 +221,8 @@ class FabricClient:
 
 
 def _principal(answer: Json) -> Principal:
-    return Principal(answer["name"], Kind(answer["kind"]), known_scopes(answer["scopes"]))
+    expires_at = answer.get("expires_at")  # servers before 0.6 do not say
+    scopes = known_scopes(answer["scopes"])
+    return Principal(
+        answer["name"], Kind(answer["kind"]), scopes, expires_at=None if expires_at is None else float(expires_at)
+    )

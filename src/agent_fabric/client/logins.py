@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -28,13 +28,21 @@ class Login:
     user: str
     token: str = field(repr=False)
     expires_at: float
-    """When it ends, by this machine's clock."""
+    """When the token expires, by this machine's clock."""
     scopes: tuple[str, ...] = ()
     """What it allows."""
+    refresh_token: str = field(default="", repr=False)
+    """Gets another token when this one has expired; empty: the server gave none."""
+    renewable_until: float = 0.0
+
+    @property
+    def ends_at(self) -> float:
+        """When a password is needed again, by this machine's clock."""
+        return max(self.expires_at, self.renewable_until)
 
     def has_ended(self, now: float) -> bool:
         """Return whether its time is over; a server may have ended it before."""
-        return now >= self.expires_at
+        return now >= self.ends_at
 
 
 class Logins:
@@ -120,16 +128,39 @@ def login_from(answer: Any, user: str, asked_at: float) -> Login:
     Raises:
         KeyError, TypeError, ValueError: it is no such answer.
     """
-    lasts_s = float(answer["expires_in"])
+    token, scopes = _one_word(answer["access_token"]), tuple(map(str, answer["scopes"]))
+    login = Login(user, token, asked_at + _seconds(answer["expires_in"]), scopes)
+    if not answer.get("refresh_token"):  # the server gives none, or is older than 0.6
+        return login
+    renewable_until = asked_at + _seconds(answer["refresh_expires_in"])
+    return replace(login, refresh_token=_one_word(answer["refresh_token"]), renewable_until=renewable_until)
+
+
+def renewed(login: Login, answer: Any, asked_at: float) -> Login:
+    """Return a login with the token that a server has answered to its refresh token.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no such answer.
+    """
+    fresh = login_from({**answer, "refresh_token": ""}, login.user, asked_at)
+    return replace(fresh, refresh_token=login.refresh_token, renewable_until=login.renewable_until)
+
+
+def _seconds(value: Any) -> float:
+    lasts_s = float(value)
     if not 0 < lasts_s <= LONGEST_S:
         raise ValueError(f"a login for {lasts_s} seconds")
-    return Login(user, _one_word(answer["access_token"]), asked_at + lasts_s, tuple(map(str, answer["scopes"])))
+    return lasts_s
 
 
 def _login(kept: Any) -> Login | None:
     try:
-        ends_at = float(kept["expires_at"])
-        return Login(str(kept["user"]), _one_word(kept["token"]), ends_at, tuple(map(str, kept["scopes"])))
+        expires_at, scopes = float(kept["expires_at"]), tuple(map(str, kept["scopes"]))
+        login = Login(str(kept["user"]), _one_word(kept["token"]), expires_at, scopes)
+        if not kept.get("refresh_token"):
+            return login
+        renewable_until = float(kept["renewable_until"])
+        return replace(login, refresh_token=_one_word(kept["refresh_token"]), renewable_until=renewable_until)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -4,17 +4,19 @@ import asyncio
 import json
 import os
 import ssl
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import aiohttp
 
 from agent_fabric import __version__
-from agent_fabric.client.credentials import Credential, proxy_for
+from agent_fabric.client.credentials import Credential, login_credential, proxy_for
 from agent_fabric.client.errors import AnswerUnusable, ServerTimedOut, ServerUnreachable
+from agent_fabric.client.logins import Login, Logins, renewed
 from agent_fabric.client.problems import error_from
 from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
 from agent_fabric.domain.identity import RUN_HEADER
@@ -29,6 +31,8 @@ SILENCE_S: Final = 60.0
 """A stream that says nothing for so long is dead: servers give a sign of life every 15 seconds."""
 LOGIN: Final = "/api/v1/login"
 """Who is refused there typed something wrong; it does not matter what else was shown."""
+RENEW: Final = "/api/v1/login/renew"
+NOT_LOGGED_IN: Final = "You are not logged in. Run `fabric login`."
 _QUOTED_CHARS: Final = 200
 
 Query = Mapping[str, "str | int | float | bool | None"]
@@ -60,6 +64,12 @@ class Transport:
         self._trust = trust
         self._proxy = proxy_for(address, os.environ)
         self._session: aiohttp.ClientSession | None = None
+        self._renewing = asyncio.Lock()
+
+    @property
+    def credential(self) -> Credential | None:
+        """What is shown to the server; None: nothing."""
+        return self._credential
 
     async def open(self) -> None:
         """Get ready; nothing is sent yet."""
@@ -132,10 +142,17 @@ class Transport:
         timeout = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout_s, sock_read=SILENCE_S)
         with _Explained(self.address, limit_s):
             async with self._request("GET", path, query, None, headers, timeout) as answer:
-                if answer.status != 200 or answer.content_type != kind:
+                if answer.status == 401 and await self._renewed(answer):
+                    ended = True
+                elif answer.status != 200 or answer.content_type != kind:
                     await self._checked(answer)
                     raise self._not_ours(answer, f"it is not {kind}")
-                yield answer.content
+                else:
+                    ended = False
+                    yield answer.content
+        if ended:
+            async with self._opened(path, query, headers, limit_s, kind) as content:
+                yield content
 
     async def understood(self, read: Callable[[Any], T], value: Any) -> T:
         """Read an answer.
@@ -186,7 +203,55 @@ class Transport:
         )
         with _Explained(self.address, limit_s):
             async with self._request(method, path, query, body, headers, timeout) as answer:
+                if answer.status != 401 or not await self._renewed(answer):
+                    return await self._checked(answer, also)
+            async with self._request(method, path, query, body, headers, timeout) as answer:
                 return await self._checked(answer, also)
+
+    async def _renewed(self, answer: aiohttp.ClientResponse) -> bool:
+        """Renew the login that a server has refused; return whether the request is worth another attempt."""
+        refused = self._credential
+        if refused is None or not refused.is_login or answer.url.path.endswith((LOGIN, RENEW)):
+            return False
+        if answer.request_info.headers.get(refused.header) != refused.value:
+            return True  # it was renewed while this request was on its way
+        async with self._renewing:
+            if self._credential is not refused:
+                return True
+            fresh = await self._renewed_login(refused)
+            if fresh is None or self._session is None:
+                return False
+            self._credential = fresh
+            self._session.headers[fresh.header] = fresh.value
+            return True
+
+    async def _renewed_login(self, refused: Credential) -> Credential | None:
+        """Return what to show instead of what was refused; None: the login has ended."""
+        logins = Logins(os.environ)
+        login = logins.find(self.address)
+        if login is None:
+            return None
+        if (other := login_credential(login)).value != refused.value:
+            return other  # another process has renewed it
+        try:
+            fresh = await self.renew(login)
+        except Unauthenticated:
+            return None
+        with suppress(ConfigError):  # a disk that is full: the token counts all the same
+            logins.keep(self.address, fresh)
+        return login_credential(fresh)
+
+    async def renew(self, login: Login) -> Login:
+        """Return a login with a new token.
+
+        Raises:
+            Unauthenticated: it has ended, or cannot be renewed.
+        """
+        if not login.refresh_token:
+            raise Unauthenticated(NOT_LOGGED_IN, hint=f"Your login has ended: fabric login {self.address}")
+        asked_at = time.time()
+        answer = await self._once("POST", RENEW, None, {"refresh_token": login.refresh_token}, {}, None)
+        return await self.understood(lambda value: renewed(login, value, asked_at), answer)
 
     def _request(
         self,
@@ -240,13 +305,15 @@ class Transport:
         if not isinstance(value, dict) or "code" not in value:
             return self._not_ours(answer, f"it is {str(value)[:_QUOTED_CHARS]}")
         error = error_from(value, retry_after=answer.headers.get("Retry-After"))
-        if isinstance(error, Unauthenticated) and not answer.url.path.endswith(LOGIN):
-            if self._credential is not None and self._credential.is_login:
-                error.hint = f"Your login has ended: fabric login {self.address}"
-                return error
-            shown = f"{self._credential.origin} was shown" if self._credential is not None else "nothing was shown"
-            ways = "`fabric login`, FABRIC_TOKEN or FABRIC_API_KEY say what to show."
-            error.hint = f"{error.hint} To {self.address}, {shown}; {ways}"
+        if not isinstance(error, Unauthenticated) or answer.url.path.endswith((LOGIN, RENEW)):
+            return error
+        if self._credential is None:
+            ways = f"fabric login {self.address}; or set FABRIC_TOKEN or FABRIC_API_KEY"
+            return Unauthenticated(NOT_LOGGED_IN, hint=ways)
+        if self._credential.is_login:
+            return Unauthenticated(NOT_LOGGED_IN, hint=f"Your login has ended: fabric login {self.address}")
+        ways = "`fabric login`, FABRIC_TOKEN or FABRIC_API_KEY say what to show."
+        error.hint = f"{error.hint} To {self.address}, {self._credential.origin} was shown; {ways}"
         return error
 
     def _not_ours(self, answer: aiohttp.ClientResponse, why: str) -> FabricError:

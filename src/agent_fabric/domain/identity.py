@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final, NewType, Self
@@ -160,6 +160,8 @@ class Principal:
     """All scopes, with implied ones."""
     run: str = ""
     """The run that uses the credential; empty: a person, or a program of theirs."""
+    expires_at: float | None = field(default=None, compare=False)
+    """When the credential expires; None: never."""
 
     def acting_for(self, run: str) -> Self:
         """Return the same caller as one that a run acts through: no run agrees to anything or administers anything."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, NamedTuple
 
-from agent_fabric.application.identity.issue_token import IssuedToken
+from agent_fabric.application.identity.issue_token import IssuedLogin, IssuedToken
 from agent_fabric.domain.accounts import ApiKey, User
 from agent_fabric.domain.identity import Principal
 from agent_fabric.wire.shape import Listing, Shape
@@ -34,7 +34,7 @@ class RemovedUser(NamedTuple):
     """Keys that they made, and that still work until they are revoked."""
 
 
-PRINCIPAL = Shape(Principal, "name kind scopes", name="Me", about="Who is asking, and what they may.")
+PRINCIPAL = Shape(Principal, "name kind scopes expires_at", name="Me", about="Who is asking, and what they may.")
 USER = Shape(User, "name role scopes extra_scopes=extra disabled has_password created_at", name="UserDetails")
 USERS = Listing("users", USER, name="UserList", about="Every user, by name.")
 _KEY_FIELDS = Shape(ApiKey, "id name scopes created_by created_at expires_at revoked_at last_used_at")
@@ -55,4 +55,11 @@ TOKEN = Shape(
     name="Token",
     about="A token, shown once. Send it as `Authorization: Bearer TOKEN`.",
     fixed={"token_type": "bearer"},
+)
+LOGIN = Shape(
+    IssuedLogin,
+    "*access refresh_token refresh_expires_in",
+    name="LoginTokens",
+    about="The tokens of a login, shown once. Send the first as `Authorization: Bearer TOKEN`; the second renews it.",
+    parts=[TOKEN],
 )

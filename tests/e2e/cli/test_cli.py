@@ -41,7 +41,7 @@ PATIENCE_S = 30.0
 COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
-    *("login", "logout", "files"),
+    *("login", "logout", "whoami", "files"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -1061,7 +1061,7 @@ async def test_bash_completes_commands_and_options(alone: Fabric) -> None:
     )
     assert sorted(commands.out.split()) == sorted(COMMANDS)
     assert sub.out.split() == ["search", "show"]
-    assert options.out.split() == ["--no-network-allowed", "--no-ensure"]
+    assert options.out.split() == ["--no-network-allowed", "--no-outside", "--no-ensure"]
     assert "complete -o default -F _fabric_completion fabric" in script.out
     assert (named.code, named.err) == (0, "")
 

@@ -76,12 +76,35 @@ async def test_a_person_logs_in_and_is_known_by_the_token(tmp_path: Path) -> Non
         assert claims["scopes"] == body["scopes"]
         assert claims["exp"] - claims["iat"] == pytest.approx(3600, abs=1.1)
         me = (await server.client.get("/api/v1/me", headers=ada)).json()
+        assert me.pop("expires_at") == pytest.approx(time.time() + 3600, abs=60)
         assert me == {"name": "ada", "kind": "user", "scopes": ["runs", "runs:read", "workflows"]}
         shown = await server.client.get("/api/v1/users/ada")
         assert shown.json()["has_password"]
         assert "argon2" not in shown.text
         forbidden = await server.client.get("/api/v1/users", headers=ada)
         assert (forbidden.status_code, forbidden.json()["code"]) == (403, "forbidden")
+
+
+@pytest.mark.proves("DU-7")
+async def test_a_login_is_renewed_over_http_and_what_renews_it_opens_nothing(tmp_path: Path) -> None:
+    async with with_ada(tmp_path) as (server, ada):
+        login = (await server.client.post("/api/v1/login", json=PERSON, headers={"Authorization": ""})).json()
+        assert login["refresh_expires_in"] == 12 * 3600
+        await refused(server, bearer(login["refresh_token"]))
+
+        async def renew(token: str) -> Any:
+            wish = {"refresh_token": token}
+            return await server.client.post("/api/v1/login/renew", json=wish, headers={"Authorization": ""})
+
+        answer = await renew(login["refresh_token"])
+        assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+        assert answer.json().keys() == {"access_token", "token_type", "expires_in", "scopes"}
+        me = await server.client.get("/api/v1/me", headers=bearer(answer.json()["access_token"]))
+        assert me.json()["name"] == "ada"
+        for wrong in (login["access_token"], "x", login["refresh_token"][:-2] + "xx"):
+            assert ((await renew(wrong)).status_code, (await renew(wrong)).json()["detail"]) == (401, INVALID)
+        assert (await server.client.post("/api/v1/me/logout", headers=ada)).status_code == 204
+        assert (await renew(login["refresh_token"])).status_code == 401
 
 
 async def test_whatever_is_wrong_with_a_login_the_answer_is_the_same(tmp_path: Path) -> None:
@@ -168,7 +191,8 @@ async def test_a_key_is_shown_once_scoped_expiring_and_revocable(tmp_path: Path)
         for headers in ({"X-API-Key": body["key"]}, bearer(body["key"])):
             async with httpx2.AsyncClient(base_url=server.client.base_url, headers=headers) as client:
                 me = await client.get("/api/v1/me")
-            assert me.json() == {"name": "ci", "kind": "key", "scopes": ["runs:read"]}
+            expected = {"name": "ci", "kind": "key", "scopes": ["runs:read"], "expires_at": body["expires_at"]}
+            assert me.json() == expected
         listed = (await server.client.get("/api/v1/keys")).json()["keys"]
         assert [key["name"] for key in listed] == ["ci"]
         assert body["key"] not in json.dumps(listed)

@@ -27,6 +27,7 @@ OPEN = {
     "/redoc": {"GET", "HEAD"},
     "/openapi.json": {"GET", "HEAD"},
     "/api/v1/login": {"POST"},
+    "/api/v1/login/renew": {"POST"},
 }
 """What the issue allows to be public, and nothing else."""
 

@@ -132,6 +132,7 @@ OPERATIONS = [
     ("get", "/approvals/{approval_id}"),
     ("post", "/approvals/{approval_id}"),
     ("post", "/api/v1/login"),
+    ("post", "/api/v1/login/renew"),
     ("get", "/api/v1/me"),
     ("put", "/api/v1/me/password"),
     ("post", "/api/v1/me/logout"),

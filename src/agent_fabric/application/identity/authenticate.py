@@ -66,11 +66,12 @@ class Authenticate:
         if key.is_expired(now):
             raise expired_credentials()
         self.keys.note_use(key.id, at=now)
-        return Principal(key.name, Kind.KEY, widened(key.scopes))
+        return Principal(key.name, Kind.KEY, widened(key.scopes), expires_at=key.expires_at)
 
     async def _with_token(self, credential: str) -> Principal:
         payload = self.tokens.read(credential)
         user = await self.users.find(payload.sub)
         if user is None or user.disabled or payload.iat < user.tokens_after:
             raise invalid_credentials()
-        return Principal(user.name, Kind.USER, narrow_scopes(widened(payload.scopes), user.scopes))
+        scopes = narrow_scopes(widened(payload.scopes), user.scopes)
+        return Principal(user.name, Kind.USER, scopes, expires_at=payload.exp)

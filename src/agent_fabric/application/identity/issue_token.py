@@ -1,7 +1,7 @@
 """Issue tokens, after a login or for a script."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
@@ -10,6 +10,8 @@ from agent_fabric.application.ports.identity import (
     TokenPayload,
     TokenSigner,
     UserRepository,
+    expired_credentials,
+    invalid_credentials,
 )
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
 from agent_fabric.domain.acts import Act, Deed
@@ -17,6 +19,7 @@ from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs
 from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, widened
 
 LONGEST_LIFETIME_S = 365 * 86_400.0
+LONGEST_REFRESH_TOKEN = 4_096
 _WRONG = "The name or the password is not right, or the user is disabled. An admin can help: fabric users password NAME"
 """The same whatever is wrong: who guesses learns nothing from it."""
 
@@ -39,6 +42,17 @@ class IssuedToken:
 
 
 @dataclass(frozen=True, slots=True)
+class IssuedLogin:
+    """The tokens of a login, shown once."""
+
+    access: IssuedToken
+    refresh_token: str = field(default="", repr=False)
+    """Gets another access token until the login ends; empty: it cannot be renewed."""
+    refresh_expires_in: int = 0
+    """Seconds until the login ends."""
+
+
+@dataclass(frozen=True, slots=True)
 class IssueToken:
     """Use case: sign a token for a user that allows what they may, or less."""
 
@@ -51,7 +65,7 @@ class IssueToken:
     async def __call__(
         self, name: str, *, by: Principal, scopes: Iterable[AnyScope] | None = None, lifetime_s: float | None = None
     ) -> IssuedToken:
-        """Return a token for a user; by default for all that they may, and as long as a login lasts.
+        """Return a token for a user; by default for all that they may, and for `lifetime_s` of this class.
 
         That `by` did so goes into the audit chain, before anybody sees the token.
 
@@ -100,14 +114,16 @@ class IssueToken:
 
 @dataclass(frozen=True, slots=True)
 class LogIn:
-    """Use case: give a token to somebody who knows a user's password."""
+    """Use case: give tokens to a user who knows their password."""
 
     users: UserRepository
     passwords: Passwords
     issue: IssueToken
+    lifetime_s: float
+    """How long a login can be renewed."""
 
-    async def __call__(self, name: str, password: str) -> IssuedToken:
-        """Return a token; takes as long whoever it is, and whatever is wrong.
+    async def __call__(self, name: str, password: str) -> IssuedLogin:
+        """Return tokens; takes as long whoever it is, and whatever is wrong.
 
         Raises:
             Unauthenticated: there is no such user, they are disabled, or the password is wrong.
@@ -121,4 +137,38 @@ class LogIn:
         user = await self.users.find(name) if right else None
         if user is None or user.disabled or user.password != hashed:
             raise Unauthenticated("Invalid authentication credentials", hint=_WRONG)
-        return self.issue.for_user(user)
+        access = self.issue.for_user(user)
+        if self.lifetime_s <= access.lifetime_s:
+            return IssuedLogin(access)
+        now = self.issue.clock.now()
+        # Without scopes: what the user may is looked up when it is renewed.
+        ends = TokenPayload(
+            sub=user.name, scopes=frozenset(), iat=max(now, user.tokens_after), exp=now + self.lifetime_s
+        )
+        return IssuedLogin(access, self.issue.tokens.sign(ends, renews=True), int(self.lifetime_s))
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLogin:
+    """Use case: give another access token for a login that has not ended.
+
+    What voids the tokens of a user ends their logins, too: a new password, `fabric logout --everywhere`, disabling.
+    """
+
+    users: UserRepository
+    issue: IssueToken
+
+    async def __call__(self, refresh_token: str) -> IssuedToken:
+        """Return an access token for all that the user may now; it never outlasts the login.
+
+        Raises:
+            Unauthenticated: the login has ended, or it is no token that renews one.
+        """
+        login = self.issue.tokens.read(refresh_token, renews=True)
+        user = await self.users.find(login.sub)
+        if user is None or user.disabled or login.iat < user.tokens_after:
+            raise invalid_credentials()
+        left_s = login.exp - self.issue.clock.now()
+        if left_s <= 0:
+            raise expired_credentials()
+        return self.issue.for_user(user, lifetime_s=min(self.issue.lifetime_s, left_s))

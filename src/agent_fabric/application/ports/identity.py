@@ -54,17 +54,17 @@ class TokenPayload:
 
 
 class TokenSigner(Protocol):
-    """Makes tokens that only we can make."""
+    """Makes tokens that only we can make. One that renews a login opens nothing, and the other way round."""
 
-    def sign(self, payload: TokenPayload) -> str:
-        """Return the token."""
+    def sign(self, payload: TokenPayload, *, renews: bool = False) -> str:
+        """Return the token; `renews`: one that renews a login."""
         ...
 
-    def read(self, token: str) -> TokenPayload:
-        """Return what one of our tokens says.
+    def read(self, token: str, *, renews: bool = False) -> TokenPayload:
+        """Return what one of our tokens says; `renews`: one that renews a login.
 
         Raises:
-            Unauthenticated: it is not ours, not meant for us, or too old.
+            Unauthenticated: it is not ours, not meant for this, or too old.
         """
         ...
 

@@ -58,7 +58,10 @@ class IdentityConfig(Settings):
     audience: Text = "agent-fabric"
     """What our tokens say in `aud`. Servers that share a secret, but no users, need different ones."""
     token_lifetime_s: float = Field(default=3_600.0, ge=60, le=30 * 86_400)
-    """How long a login lasts."""
+    """How long a token counts. The command line renews that of a login by itself."""
+    login_lifetime_s: float = Field(default=12 * 3_600.0, ge=0, le=30 * 86_400)
+    """How long a login can be renewed before the password is asked for again; less than `token_lifetime_s`: it cannot,
+    and lasts as long as its token."""
     provider: ProviderConfig | None = None
     """Another identity provider; not set: none."""
     visibility: Literal["private", "team"] = "team"

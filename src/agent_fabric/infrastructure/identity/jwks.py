@@ -42,7 +42,8 @@ class ProviderTokens:
         if key is None:
             raise invalid_credentials()
         claims = checked_claims(token, key, ALGORITHMS, issuer=self._config.issuer, audience=self._config.audience)
-        return Principal(claims["sub"], Kind.EXTERNAL, widened(self._scopes(claims)))
+        scopes = widened(self._scopes(claims))
+        return Principal(claims["sub"], Kind.EXTERNAL, scopes, expires_at=float(claims["exp"]))
 
     def _scopes(self, claims: Mapping[str, Any]) -> frozenset[AnyScope]:
         value = claims.get(self._config.scope_claim)

@@ -15,6 +15,8 @@ LEEWAY_S: Final = 5.0
 """How far two clocks may be apart: a token counts so much longer."""
 LAST_MOMENT: Final = 253_402_300_799
 """The end of the year 9999, in seconds; no date is later."""
+RENEWAL: Final = "#login-renewal"
+"""Behind the audience of tokens that renew a login."""
 NEEDED: Final = ("sub", "iat", "exp", "aud", "iss")
 
 
@@ -31,19 +33,20 @@ class JwtTokens:
         self._issuer = issuer
         self._audience = audience
 
-    def sign(self, payload: TokenPayload) -> str:
+    def sign(self, payload: TokenPayload, *, renews: bool = False) -> str:
         claims: dict[str, Any] = {
             "sub": payload.sub,
             "scopes": sorted(payload.scopes),
             "iat": payload.iat,
             "exp": math.ceil(payload.exp),
             "iss": self._issuer,
-            "aud": self._audience,
+            "aud": self._audience_of(renews=renews),
         }
         return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
 
-    def read(self, token: str) -> TokenPayload:
-        claims = checked_claims(token, self._secret, (ALGORITHM,), issuer=self._issuer, audience=self._audience)
+    def read(self, token: str, *, renews: bool = False) -> TokenPayload:
+        audience = self._audience_of(renews=renews)
+        claims = checked_claims(token, self._secret, (ALGORITHM,), issuer=self._issuer, audience=audience)
         scopes = claims.get("scopes")
         if not isinstance(scopes, list):
             raise invalid_credentials()
@@ -53,6 +56,9 @@ class JwtTokens:
             iat=float(claims["iat"]),
             exp=float(claims["exp"]),
         )
+
+    def _audience_of(self, *, renews: bool) -> str:
+        return f"{self._audience}{RENEWAL}" if renews else self._audience
 
 
 def checked_claims(

@@ -92,8 +92,13 @@ def card_line(card: ApprovalCard) -> str:
     return f"{head}  {card.status.value:<9}  {what}  ({card.rule}, until {until})"
 
 
-def how_to_answer(approval_id: str, *, in_doubt: bool = False) -> str:
-    """Return the commands that answer a question; `in_doubt` is one about a call that may have happened."""
+def how_to_answer(approval_id: str, *, in_doubt: bool = False, who_may: str = "") -> str:
+    """Return the commands that answer a question; `in_doubt` is one about a call that may have happened.
+
+    `who_may` says who may answer, to a caller who may not.
+    """
+    if who_may:
+        return f"needs a person: fabric approvals show {approval_id}\n  ({who_may})"
     line = f"needs a person: fabric approvals show {approval_id}, then fabric approvals "
     if not in_doubt:
         return f"{line}approve|deny {approval_id}"

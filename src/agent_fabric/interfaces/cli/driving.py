@@ -63,9 +63,11 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
                 result = await fabric.leave(seen[-1])
             steps = await _steps_of(fabric, result)
             run_dir = await fabric.run_dir(result.run_id)
-            in_doubt = await _in_doubt(fabric, result, steps)
+            asked = [] if result.status.settled else _approvals(result, steps)
+            in_doubt = await _in_doubt(fabric, asked)
+            who_may = await fabric.who_may_answer() if asked else ""
             changes = "" if as_json else await fabric.changes(result.run_id)
-            return _Outcome(result, run_dir, steps, in_doubt, fabric.served, changes)
+            return _Outcome(result, run_dir, steps, in_doubt, fabric.served, changes, who_may)
 
     with stop:
         try:
@@ -102,6 +104,8 @@ class _Outcome(NamedTuple):
     """Whether a server drives it."""
     changes: str
     """What it changed in a project, for people."""
+    who_may: str
+    """Who may answer what it waits for, if the person at this terminal may not."""
 
 
 async def _state(fabric: Foreground, run_id: RunId) -> RunState:
@@ -122,14 +126,14 @@ async def _steps_of(fabric: Foreground, result: RunResult) -> Mapping[str, Any] 
 
 async def _questions(fabric: Foreground, result: RunResult) -> Sequence[str]:
     """Return the approvals that a run waits for, those of its child runs too."""
-    steps = await _steps_of(fabric, result)
+    return _approvals(result, await _steps_of(fabric, result))
+
+
+def _approvals(result: RunResult, steps: Mapping[str, Any] | None) -> Sequence[str]:
     return result.waiting_for if steps is None else steps["_meta"]["approvals"]
 
 
-async def _in_doubt(fabric: Foreground, result: RunResult, steps: Mapping[str, Any] | None) -> frozenset[str]:
-    if result.status.settled:
-        return frozenset()
-    asked = result.waiting_for if steps is None else steps["_meta"]["approvals"]
+async def _in_doubt(fabric: Foreground, asked: Sequence[str]) -> frozenset[str]:
     cards = await fabric.questions() if asked else ()
     in_doubt = frozenset(card.approval_id for card in cards if card.question is Question.DID_IT_HAPPEN)
     return in_doubt.intersection(asked)
@@ -143,7 +147,9 @@ async def _answered(ready: Ready, on_created: OnCreated, view: LiveView | None, 
         if view is not None:
             view.finish()
         questions = await _questions(fabric, result)
-        if not questions or not await ask_person(questions, fabric.question, fabric.answer):
+        if not questions or await fabric.who_may_answer():
+            break
+        if not await ask_person(questions, fabric.question, fabric.answer):
             break
         result = await fabric.go_on(result.run_id)
     return result
@@ -153,11 +159,17 @@ def _present(outcome: _Outcome, *, as_json: bool) -> None:
     if outcome.steps is not None:
         from agent_fabric.interfaces.cli.workflow_summary import present_workflow  # noqa: PLC0415 - as above
 
-        present_workflow(outcome.steps, as_json=as_json, in_doubt=outcome.in_doubt, served=outcome.served)
+        present_workflow(
+            outcome.steps,
+            as_json=as_json,
+            in_doubt=outcome.in_doubt,
+            served=outcome.served,
+            who_may=outcome.who_may,
+        )
     elif as_json:
         print_json(result_object(outcome.result, outcome.run_dir))
     else:
-        sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served))
+        sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served, who_may=outcome.who_may))
     sys.stdout.write(outcome.changes)
     sys.stdout.flush()
 

@@ -82,6 +82,10 @@ class LocalForeground:
         """Answer a question as the person at this terminal."""
         return await self.fabric.decide_approval(approval_id, answer, by=owner_here())
 
+    async def who_may_answer(self) -> str:
+        """Say who may answer, if the person at this terminal may not."""
+        return ""
+
     async def go_on(self, run_id: RunId) -> RunResult:
         """Continue a run whose questions have been answered, until it ends or waits again."""
         return await self.fabric.resume_run(run_id)

@@ -9,6 +9,7 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
+from agent_fabric.domain.identity import SCOPES_OF, Scope, widened
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.workflow_events import ChildFinished, StepFinished, StepStarted
@@ -24,9 +25,9 @@ def remote_job(url: str, work: "Callable[[RemoteForeground, OnCreated], Awaitabl
     """Return a job for a server."""
 
     @asynccontextmanager
-    async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
+    async def opened(sink: EventSink | None, _asks: bool) -> AsyncIterator[Ready]:
         async with FabricClient(url, run=acting_run()) as client:
-            there = RemoteForeground(client, sink, asks=asks)
+            there = RemoteForeground(client, sink)
             try:
                 yield Ready(there, lambda on_created: work(there, on_created))
             finally:
@@ -40,13 +41,12 @@ class RemoteForeground:
 
     served = True
 
-    def __init__(self, client: FabricClient, sink: EventSink | None, *, asks: bool) -> None:
+    def __init__(self, client: FabricClient, sink: EventSink | None) -> None:
         self.client = client
         self.place = place = ServerRuns(client)
         self.events, self.run_dir, self.answer = place.events, place.run_dir, place.answer
         self.questions, self.question = place.questions, place.question
         self._sink = sink
-        self._asks = asks
         self._seen: dict[RunId, int] = {}
         """Sequence number of the newest event of each run that was shown."""
         self._children: dict[RunId, asyncio.Task[None]] = {}
@@ -96,6 +96,16 @@ class RemoteForeground:
                         return result
         return (await self.client.runs.show(run_id)).result
 
+    async def who_may_answer(self) -> str:
+        who = await self.client.me()
+        if who.may(Scope.APPROVALS):
+            return ""
+        roles = [role.value for role, scopes in SCOPES_OF.items() if Scope.APPROVALS in widened(scopes)]
+        return (
+            f"{who.name} may not answer: it takes the scope `approvals`, which users with the role "
+            f"{', '.join(roles[:-1])} or {roles[-1]} have"
+        )
+
     async def leave(self, run_id: RunId) -> RunResult:
         sys.stderr.write(f"The run continues at {self.client.url}; `fabric cancel {run_id}` ends it.\n")
         return (await self.client.runs.show(run_id)).result
@@ -106,7 +116,7 @@ class RemoteForeground:
 
     async def _needs_an_answer(self, run_id: RunId, waited: RunWaited) -> bool:
         """Return whether a waiting run stays where it is unless a person or something outside does its part."""
-        if waited.until is None or (self._asks and waited.approvals):
+        if waited.until is None or waited.approvals:
             return True
         try:
             shown = await self.client.workflows.run(run_id)

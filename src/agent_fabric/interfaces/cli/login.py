@@ -56,10 +56,10 @@ def login(
     if stronger := next((each for each in ("FABRIC_TOKEN", "FABRIC_API_KEY") if os.environ.get(each)), None):
         print_warning(f"{stronger} is set, and counts more than this login.")
     if as_json:
-        told = {"server": address, "user": name, "expires_at": given.expires_at, "scopes": sorted(given.scopes)}
+        told = {"server": address, "user": name, "expires_at": given.ends_at, "scopes": sorted(given.scopes)}
         print_json(told)
     else:
-        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(given.expires_at))
+        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(given.ends_at))
         may = ", ".join(sorted(given.scopes))
         sys.stdout.write(plain(f"Logged in to {address} as {name}, until {until}. You may: {may}") + "\n")
     return COMPLETED

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from typing import Annotated
 
 import typer
@@ -26,7 +27,7 @@ def logout(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Forget the login for a server. Without --everywhere, its token stays valid until it expires."""
+    """Forget the login for a server. Without --everywhere, copies of its tokens count until it would have ended."""
     require_a_person()
     address = named_server(server)
     logins = Logins(os.environ)
@@ -49,9 +50,12 @@ async def _everywhere(address: str, kept: Login) -> None:
     """Use this very login: the environment may hold another user's."""
     from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
 
-    async with FabricClient(address, token=kept.token) as client:
-        try:
+    try:
+        if kept.expires_at <= time.time():
+            async with FabricClient(address) as client:
+                kept = await client.renew(kept)
+        async with FabricClient(address, token=kept.token) as client:
             await client.logout_everywhere()
-        except Unauthenticated as problem:
-            problem.hint = f"Your login has ended, but others may not: fabric login {address}, and then this again."
-            raise
+    except Unauthenticated as problem:
+        problem.hint = f"Your login has ended, but others may not: fabric login {address}, and then this again."
+        raise

@@ -27,6 +27,7 @@ COMMANDS = {
     "serve": "Serve runs over HTTP.",
     "login": "Log in to a server.",
     "logout": "Log out of a server.",
+    "whoami": "Show who you are.",
     "users": "Manage the users of the server: list, add, set, password, remove.",
     "keys": "Manage API keys: list, create, revoke.",
     "token": "Manage tokens: show, rotate, issue.",

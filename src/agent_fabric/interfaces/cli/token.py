@@ -72,7 +72,8 @@ def issue(
     user: Annotated[str, typer.Argument(metavar="USER", help="The user it is for; see `fabric users`.")],
     scopes: Scopes = None,
     lifetime: Annotated[
-        str | None, typer.Option(metavar="AGE", help="How long it counts, such as 12h; by default as long as a login.")
+        str | None,
+        typer.Option(metavar="AGE", help="How long it counts, such as 12h; by default `identity.token_lifetime_s`."),
     ] = None,
     workspace: Workspace = None,
     server: Server = None,

@@ -293,10 +293,11 @@ def _output(name: str, value: object) -> str:
     return f"{plain(name)}: {shortened(json_text(value), 10 * _WIDTH)}"
 
 
-def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False) -> str:
+def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False, who_may: str = "") -> str:
     """Say in a few lines what came of a run and what is proven.
 
-    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it.
+    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it;
+    `who_may` says who may answer, to a caller who may not.
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
@@ -336,10 +337,12 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
             lines.append(f"  hint: {plain_lines(result.error.hint)}")
-    lines += [how_to_answer(approval, in_doubt=approval in in_doubt) for approval in result.waiting_for]
+    lines += [
+        how_to_answer(approval, in_doubt=approval in in_doubt, who_may=who_may) for approval in result.waiting_for
+    ]
     if result.status in (RunStatus.INTERRUPTED, RunStatus.RUNNING, RunStatus.WAITING):
         lines.append(going_on(result.run_id, result.status, served=served))
-    lines.append(f"files: {result.workspace}")
+    lines.append(f"files: fabric files {result.run_id}" if served else f"files: {result.workspace}")
     lines.append(f"log:   fabric logs show {result.run_id}")
     return "\n".join(lines) + "\n"
 

@@ -17,22 +17,33 @@ _STYLES = {"success": "green", "skipped": "yellow", "failed": "red", "partial": 
 
 
 def present_workflow(
-    shown: Mapping[str, Any], *, as_json: bool, in_doubt: Collection[str] = (), served: bool = False
+    shown: Mapping[str, Any],
+    *,
+    as_json: bool,
+    in_doubt: Collection[str] = (),
+    served: bool = False,
+    who_may: str = "",
 ) -> None:
     """Print a workflow's result; of one that waits, also how to answer.
 
-    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it.
+    `in_doubt` are the questions about calls that may have happened; `served` shows whether a server drives it;
+    `who_may` says who may answer, to a caller who may not.
     """
     if not as_json:
-        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt, served=served))
+        sys.stdout.write(workflow_summary(shown, sys.stdout, in_doubt, served=served, who_may=who_may))
         return
     print_json(shown)
-    for line in how_to_go_on(shown, in_doubt, served=served):
+    for line in how_to_go_on(shown, in_doubt, served=served, who_may=who_may):
         sys.stderr.write(f"{line}\n")
 
 
 def workflow_summary(
-    shown: Mapping[str, Any], stream: TextIO, in_doubt: Collection[str] = (), *, served: bool = False
+    shown: Mapping[str, Any],
+    stream: TextIO,
+    in_doubt: Collection[str] = (),
+    *,
+    served: bool = False,
+    who_may: str = "",
 ) -> str:
     """Say in a few lines how a workflow ended, or what it waits for."""
     meta = shown["_meta"]
@@ -49,18 +60,21 @@ def workflow_summary(
         lines.append(f"{styled('error:', 'red', stream)} {plain_lines(error['message'])}")
     if error and error["hint"]:
         lines.append(f"  hint: {plain_lines(error['hint'])}")
-    lines += how_to_go_on(shown, in_doubt, served=served)
-    lines += [f"files: {plain(meta['workspace'])}", f"log:   fabric logs show {meta['run_id']}"]
+    lines += how_to_go_on(shown, in_doubt, served=served, who_may=who_may)
+    files = f"fabric files {meta['run_id']}" if served else plain(meta["workspace"])
+    lines += [f"files: {files}", f"log:   fabric logs show {meta['run_id']}"]
     return "\n".join(lines) + "\n"
 
 
-def how_to_go_on(shown: Mapping[str, Any], in_doubt: Collection[str] = (), *, served: bool = False) -> list[str]:
+def how_to_go_on(
+    shown: Mapping[str, Any], in_doubt: Collection[str] = (), *, served: bool = False, who_may: str = ""
+) -> list[str]:
     """Return the commands that answer a workflow or continue it; nothing for one that has ended."""
     meta = shown["_meta"]
     run_id = meta["run_id"]
     if meta["status"] not in ("waiting", "interrupted", "running"):
         return []
-    lines = [how_to_answer(each, in_doubt=each in in_doubt) for each in meta["approvals"]]
+    lines = [how_to_answer(each, in_doubt=each in in_doubt, who_may=who_may) for each in meta["approvals"]]
     for each in meta["waiting_for"]:
         if each["kind"] == "signal":
             lines.append(f"waits for a signal: fabric workflow signal {run_id} {plain(each['name'])}")

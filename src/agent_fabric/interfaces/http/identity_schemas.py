@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S
+from agent_fabric.application.identity.issue_token import LONGEST_LIFETIME_S, LONGEST_REFRESH_TOKEN
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, LONGEST_S
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from agent_fabric.domain.identity import SCOPE_PATTERN, TOOLS_PREFIX, Role, Scope
@@ -32,6 +32,12 @@ class LoginRequest(
 
     username: Annotated[str, StringConstraints(max_length=255)]
     password: Secret
+
+
+class RenewalRequest(_Taken, json_schema_extra={"examples": [{"refresh_token": "eyJhbGciOi…"}]}):
+    """What a login gave to renew it with."""
+
+    refresh_token: Annotated[SecretStr, Field(min_length=1, max_length=LONGEST_REFRESH_TOKEN)]
 
 
 class NewUser(
@@ -87,7 +93,7 @@ class TokenRequest(_Taken, json_schema_extra={"examples": [{"scopes": ["runs:rea
     scopes: list[ScopeName] | None = None
     """What it allows; by default all that they may."""
     lifetime_s: Annotated[float, Field(gt=0, le=LONGEST_LIFETIME_S, allow_inf_nan=False)] | None = None
-    """How long it counts; by default as long as a login."""
+    """How long it counts; by default `identity.token_lifetime_s`."""
 
 
 class NewKeyRequest(

@@ -33,13 +33,13 @@ class Signed:
 
     given: dict[str, TokenPayload] = field(default_factory=dict)
 
-    def sign(self, payload: TokenPayload) -> str:
-        token = f"ours.{len(self.given)}.signed"
+    def sign(self, payload: TokenPayload, *, renews: bool = False) -> str:
+        token = f"{'renews' if renews else 'ours'}.{len(self.given)}.signed"
         self.given[token] = payload
         return token
 
-    def read(self, token: str) -> TokenPayload:
-        if token not in self.given:
+    def read(self, token: str, *, renews: bool = False) -> TokenPayload:
+        if token not in self.given or token.startswith("renews") is not renews:
             raise invalid_credentials()
         if self.given[token].exp < 0:
             raise expired_credentials()

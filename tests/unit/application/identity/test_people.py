@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.application.identity.issue_token import IssueToken, LogIn
+from agent_fabric.application.identity.issue_token import IssueToken, LogIn, RenewLogin
 from agent_fabric.application.identity.manage_api_keys import LASTS_S, ManageApiKeys
 from agent_fabric.application.identity.manage_users import ManageUsers
 from agent_fabric.domain.errors import (
@@ -31,7 +31,8 @@ class House:
         self.clock, self.book, self.passwords, self.tokens = FrozenClock(), MemoryUsers(), PlainPasswords(), Signed()
         self.users = ManageUsers(self.book, self.passwords, self.clock)
         self.issue = IssueToken(self.book, self.tokens, self.book.acts, self.clock, 3600.0)
-        self.login = LogIn(self.book, self.passwords, self.issue)
+        self.login = LogIn(self.book, self.passwords, self.issue, 43_200.0)
+        self.renew = RenewLogin(self.book, self.issue)
         self.keys = ManageApiKeys(MemoryKeys(acts=self.book.acts), Hashes(), self.clock)
 
 
@@ -68,7 +69,7 @@ async def test_a_login_gives_a_token_for_all_that_the_person_may() -> None:
     house = House()
     await house.users.add("ada", password=PASSWORD, role=Role.APPROVER, by=OWNER)
     issued = await house.login(" Ada ", PASSWORD)
-    payload = house.tokens.given[issued.token]
+    payload = house.tokens.given[issued.access.token]
     assert (payload.sub, payload.scopes) == ("ada", frozenset({Scope.APPROVALS, Scope.RUNS_READ}))
     assert (payload.iat, payload.exp) == (house.clock.time, house.clock.time + 3600)
 
@@ -96,14 +97,58 @@ async def test_after_a_change_older_tokens_are_void_and_new_ones_are_not_even_if
         lambda: house.users.set_password("ada", PASSWORD, by=OWNER),
         lambda: house.users.change_own_password(ada, old=PASSWORD, new=PASSWORD),
     ):
-        before = house.tokens.given[(await house.login("ada", PASSWORD)).token]
+        before = house.tokens.given[(await house.login("ada", PASSWORD)).access.token]
         house.clock.time += 10
         await change()
         assert before.iat < house.book.users["ada"].tokens_after
         house.clock.time -= 1_000
-        after = house.tokens.given[(await house.login("ada", PASSWORD)).token]
+        after = house.tokens.given[(await house.login("ada", PASSWORD)).access.token]
         assert after.iat >= house.book.users["ada"].tokens_after
         house.clock.time += 2_000
+
+
+@pytest.mark.proves("DU-7")
+async def test_a_login_is_renewed_for_a_working_day_and_no_longer() -> None:
+    house = House()
+    await house.users.add("ada", password=PASSWORD, by=OWNER)
+    login = await house.login("ada", PASSWORD)
+    assert login.refresh_expires_in == 12 * 3600
+    house.clock.time += 11 * 3600
+    renewed = await house.renew(login.refresh_token)
+    assert (renewed.name, renewed.lifetime_s) == ("ada", 3600)
+    house.clock.time += 1800
+    assert (await house.renew(login.refresh_token)).lifetime_s == 1800, "it does not outlast the login"
+    house.clock.time += 1800
+    with pytest.raises(Unauthenticated):
+        await house.renew(login.refresh_token)
+    with pytest.raises(Unauthenticated):
+        await house.renew((await house.login("ada", PASSWORD)).access.token)
+
+
+@pytest.mark.proves("DU-7")
+async def test_what_voids_tokens_ends_logins_too() -> None:
+    house = House()
+    await house.users.add("ada", password=PASSWORD, by=OWNER)
+    ada = Principal("ada", Kind.USER, widened((Scope.RUNS_READ,)))
+    for end in (
+        lambda: house.users.log_out(ada),
+        lambda: house.users.change_own_password(ada, old=PASSWORD, new=PASSWORD),
+        lambda: house.users.set_password("ada", PASSWORD, by=OWNER),
+        lambda: house.users.change("ada", disabled=True, by=OWNER),
+    ):
+        login = await house.login("ada", PASSWORD)
+        house.clock.time += 10
+        await house.renew(login.refresh_token)
+        await end()
+        with pytest.raises(Unauthenticated):
+            await house.renew(login.refresh_token)
+
+
+async def test_a_login_that_is_shorter_than_its_token_cannot_be_renewed() -> None:
+    house = House()
+    await house.users.add("ada", password=PASSWORD, by=OWNER)
+    login = await LogIn(house.book, house.passwords, house.issue, 0.0)("ada", PASSWORD)
+    assert (login.refresh_token, login.refresh_expires_in) == ("", 0)
 
 
 async def test_who_has_not_logged_in_has_no_password_and_cannot_log_out() -> None:

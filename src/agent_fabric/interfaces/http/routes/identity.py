@@ -9,12 +9,13 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.identity_schemas import LoginRequest, OwnPassword
+from agent_fabric.interfaces.http.gate import RENEW
+from agent_fabric.interfaces.http.identity_schemas import LoginRequest, OwnPassword, RenewalRequest
 from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
 from agent_fabric.interfaces.http.routes.keys import add_keys
 from agent_fabric.interfaces.http.routes.users import add_users
-from agent_fabric.wire.identity import PRINCIPAL, TOKEN
+from agent_fabric.wire.identity import LOGIN, PRINCIPAL, TOKEN
 
 _NOT_KEPT = {"cache-control": "no-store"}
 
@@ -35,17 +36,31 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
             "identity",
             PUBLIC,
             "Log in with a name and a password",
-            TOKEN,
+            LOGIN,
             body=takes(LoginRequest),
             fails=[401, 429, 503],
         ),
     )
     async def log_in(request: Request) -> Response:
-        """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same."""
+        """Answer with a token for `Authorization: Bearer TOKEN`. Whatever is wrong, the answer is the same.
+
+        `refresh_token` gets another one when it has expired, for `refresh_expires_in` seconds.
+        """
         wish = await body_of(request, LoginRequest)
         issued = await identity.login(wish.username, wish.password.get_secret_value())
-        _log.info("%s has logged in", issued.name)
-        answer = json_answer(TOKEN.dump(issued))
+        _log.info("%s has logged in", issued.access.name)
+        answer = json_answer(LOGIN.dump(issued))
+        answer.headers.update(_NOT_KEPT)
+        return answer
+
+    @app.post(
+        RENEW,
+        **operation("identity", PUBLIC, "Renew a login", TOKEN, body=takes(RenewalRequest), fails=[401, 429, 503]),
+    )
+    async def renew(request: Request) -> Response:
+        """Answer with another access token, until the login ends. A new password and a logout everywhere end it."""
+        wish = await body_of(request, RenewalRequest)
+        answer = json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())))
         answer.headers.update(_NOT_KEPT)
         return answer
 
