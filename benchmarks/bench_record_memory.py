@@ -20,7 +20,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.events import Event, GuidanceGiven, RunCancelled, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Profile

@@ -94,8 +94,8 @@ async def fabric_with(
     from agent_fabric.application.runs.model_turn import ModelTurn
     from agent_fabric.application.runs.perform import Perform
     from agent_fabric.application.tools.invoke_tool import InvokeTool
-    from agent_fabric.bootstrap.local import open_records
     from agent_fabric.bootstrap.models import LazyModels
+    from agent_fabric.bootstrap.records import open_records
     from agent_fabric.config.defaults import default_config
     from agent_fabric.domain.ids import SpecialistId
     from agent_fabric.domain.messages import ModelSettings

@@ -18,7 +18,7 @@ from agent_fabric import __version__
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.invoke_tool import InvokeTool
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.domain.events import Body, Event, RunCreated, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId, RunId

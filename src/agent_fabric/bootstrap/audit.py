@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_fabric.application.audit.collect_garbage import CollectGarbage
 from agent_fabric.application.runs.verify_run import VerifyRun
 from agent_fabric.application.secrets.change_secrets import ChangeSecrets
-from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock

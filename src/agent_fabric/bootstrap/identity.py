@@ -16,7 +16,7 @@ from agent_fabric.application.observability.find_answering_keys import FindAnswe
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
-from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
 from agent_fabric.infrastructure.clock import SystemClock

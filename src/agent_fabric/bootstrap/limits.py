@@ -12,6 +12,7 @@ from agent_fabric.config.schema.limits import LimitsConfig, how_often
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.limits import RunCaps
+from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 
@@ -52,7 +53,7 @@ class Limits:
             seconds = max(1, math.ceil(state.reset_s))
             raise TooManyRequests(
                 f"You have started too many runs for now: {self.settings.starts} is the limit",
-                hint=f"Ask again in {seconds} seconds. The limit is `limits.starts`.",
+                hint=f"Ask again in {counted(seconds, 'second')}. The limit is `limits.starts`.",
                 retry_after_s=state.reset_s,
             )
         return state

@@ -1,6 +1,5 @@
 """Joins everything for one process on one machine."""
 
-import getpass
 import logging
 import math
 import os
@@ -8,16 +7,13 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.application.ports.runs import RunListing, RunRepository
-from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
@@ -29,6 +25,7 @@ from agent_fabric.application.tools.invoke_tool import InvokeTool
 from agent_fabric.bootstrap.lazy_outside import LazyOutside
 from agent_fabric.bootstrap.lazy_web import LazyWeb
 from agent_fabric.bootstrap.models import LazyModels
+from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
 from agent_fabric.bootstrap.steps import LazySteps
 from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
@@ -38,27 +35,18 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
-from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
-from agent_fabric.infrastructure.audit_head_file import audit_head_file
-from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
-from agent_fabric.infrastructure.persistence.storage import open_storage
 from agent_fabric.infrastructure.policy.load import policy_from
-from agent_fabric.infrastructure.runlog.folder_trust import claim
-from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
-from agent_fabric.infrastructure.runlog.layout import Layout
-from agent_fabric.infrastructure.runlog.run_index import RunIndex
-from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
@@ -69,55 +57,11 @@ if TYPE_CHECKING:
     from agent_fabric.infrastructure.egress.limits import EgressRefusal
     from agent_fabric.infrastructure.egress.run_proxies import RunProxies
     from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
-    from agent_fabric.infrastructure.secrets.keyring import Keyring
 
 _log = logging.getLogger(__name__)
 
 
 _MAX_NAMED_HOSTS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The folder, the store and the log files of all runs."""
-
-    layout: Layout
-    storage: Storage
-    runlog: JsonlRunLog
-    run_index: RunIndex
-
-    @property
-    def runs(self) -> RunRepository:
-        """Runs and their logs."""
-        return self.storage.runs
-
-    @property
-    def catalogue(self) -> RunListing:
-        """Lists and searches."""
-        return self.storage.catalogue
-
-    @property
-    def approvals(self) -> ApprovalRepository:
-        """What runs have asked people."""
-        return self.storage.approvals
-
-    def has_server(self) -> bool:
-        """Tell whether a server takes up these runs, so that an answer is enough for a run to continue."""
-        return self.storage.leases.is_served()
-
-    def snapshots_for(self, run_id: RunId) -> SnapshotFolder:
-        """Return the pages that a run has fetched."""
-        return SnapshotFolder(self.layout.snapshots(run_id), lambda: self.storage.encryption.cipher_of(run_id))
-
-    def close(self) -> None:
-        """Finish every write."""
-        self.storage.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,32 +103,6 @@ class LocalFabric:
         await self.models.aclose()
         await self.web.aclose()
         self.records.close()
-
-
-def _keyring(root: Path) -> "Keyring":
-    from agent_fabric.infrastructure.secrets.keyring import open_keyring  # noqa: PLC0415 - few runs need it
-
-    return open_keyring(os.environ, root)
-
-
-def open_records(root: Path) -> Records:
-    """Open the runs of a fabric folder, making it if needed."""
-    layout = Layout(root.absolute())
-    key = audit_key(os.environ)
-    layout.make()
-    claim(layout.root, key)
-    runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
-    storage = open_storage(
-        layout.root,
-        clock=SystemClock(),
-        ids=RandomIds(),
-        run_dir=layout.own_run_dir,
-        audit_key=key,
-        audit_heads=audit_head_file(layout.root, key, os.environ),
-        open_keyring=lambda: _keyring(layout.root),
-        followers=(runlog, run_index),
-    )
-    return Records(layout, storage, runlog, run_index)
 
 
 def build_local(
@@ -429,19 +347,3 @@ def policy_of(records: Records, config: FabricConfig) -> RulePolicy:
         ConfigProblem: a file or a rule cannot be used.
     """
     return policy_from(config.policy, config.shell, config.web, folder=records.layout.root)
-
-
-def owner_here() -> Principal:
-    """Return who works in the fabric folder itself, at its terminal: they may do everything, unless it is a run."""
-    from agent_fabric.infrastructure.run_processes import acting_run  # noqa: PLC0415 - most commands change nothing
-
-    owner, run = Principal(this_person(), Kind.LOCAL, widened((Scope.ADMIN,))), acting_run()
-    return owner.acting_for(run) if run else owner
-
-
-def this_person() -> str:
-    """Name the person at this terminal, for the log."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agent_fabric.application.ports.secrets import Resolve
-from agent_fabric.config.environment import CONFIG_PATH
 from agent_fabric.config.files import user_file
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.variable_names import CONFIG_PATH
 from agent_fabric.infrastructure.mcp.identity import content_hash
 from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
 

@@ -19,7 +19,7 @@ from agent_fabric.bootstrap.alerting import build_alerts, webhooks_of
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.audit_heads import send_heads
 from agent_fabric.bootstrap.backup import back_up_here
-from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.retention import RetentionConfig

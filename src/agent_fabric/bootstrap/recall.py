@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from agent_fabric.application.ports.embeddings import Embedder
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.runs.search_runs import SearchRuns
-from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.run_index import RunIndexConfig

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.application.runs.diff_run import folder_of
-from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.infrastructure.runlog.run_files import OpenFile, RunFiles

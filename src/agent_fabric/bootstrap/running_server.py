@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.storage import open_storage
-from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.server_address import recorded_server
 
 
@@ -13,5 +10,9 @@ def running_server(root: Path) -> str | None:
     url = recorded_server(root)
     if url is None:
         return None
+    from agent_fabric.infrastructure.clock import RandomIds, SystemClock  # noqa: PLC0415 - mostly, no server runs
+    from agent_fabric.infrastructure.persistence.storage import open_storage  # noqa: PLC0415 - as above
+    from agent_fabric.infrastructure.runlog.layout import Layout  # noqa: PLC0415 - as above
+
     storage = open_storage(root, clock=SystemClock(), ids=RandomIds(), run_dir=Layout(root).run_dir)
     return url if storage.leases.is_served() else None

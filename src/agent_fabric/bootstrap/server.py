@@ -26,10 +26,11 @@ from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
 from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
-from agent_fabric.bootstrap.local import LocalFabric, Records, build_local
+from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites

@@ -32,7 +32,8 @@ from agent_fabric.infrastructure.workflows.definition_files import (
 )
 
 if TYPE_CHECKING:
-    from agent_fabric.bootstrap.local import LocalFabric, Records
+    from agent_fabric.bootstrap.local import LocalFabric
+    from agent_fabric.bootstrap.records import Records
 
 
 MoreInputs = Callable[[WorkflowDefinition], Mapping[str, Any]]

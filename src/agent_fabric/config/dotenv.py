@@ -10,9 +10,9 @@ import stat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent_fabric.config.environment import PREFIX, RESERVED
 from agent_fabric.config.files import MAX_FILE_BYTES, decode
 from agent_fabric.config.problems import ConfigProblem, combine
+from agent_fabric.config.variable_names import PREFIX, RESERVED
 
 NAME: Final = ".env"
 _FABRIC_FOLDER: Final = ".fabric"

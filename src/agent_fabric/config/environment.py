@@ -6,26 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.formats.json_text import parse_json
 from agent_fabric.config.formats.syntax import SyntaxProblem
-from agent_fabric.config.own_secrets import CREDENTIALS
 from agent_fabric.config.plain import plain_mapping
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.structure import has_entries, is_model, names_at, nearest, takes_text, type_at
+from agent_fabric.config.variable_names import PREFIX, RESERVED
 
-PREFIX: Final = "FABRIC_"
-CONFIG_PATH: Final = "FABRIC_CONFIG_PATH"
-RESERVED: Final = frozenset(
-    {
-        CONFIG_PATH,
-        "FABRIC_RUN_ID",
-        "FABRIC_COMMAND_ID",
-        "FABRIC_MODELS_DIR",
-        "FABRIC_URL",
-        "FABRIC_DOMAIN",
-        "FABRIC_SKIP_REAL_LLM",
-        *CREDENTIALS,
-    }
-)
-"""Variables with our prefix that mean something else than a setting."""
 _FOREIGN: Final = frozenset({"FABRIC_CFG_PATH", "FABRIC_LOGGING_SPEC"})  # Hyperledger Fabric has the same prefix
 _FOREIGN_PREFIXES: Final = ("FABRIC_CA_",)
 _REFERENCE: Final = re.compile(r"\benv:([A-Za-z_][A-Za-z0-9_]*)")

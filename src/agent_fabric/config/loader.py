@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from agent_fabric.config.defaults import default_settings
 from agent_fabric.config.dotenv import dotenv_file, read_dotenv
-from agent_fabric.config.environment import CONFIG_PATH, Variable, environment_settings
+from agent_fabric.config.environment import Variable, environment_settings
 from agent_fabric.config.files import project_file, read_settings, user_file
 from agent_fabric.config.layers import DEFAULT, Layers
 from agent_fabric.config.packages import Offer, with_packages
 from agent_fabric.config.plain import dotted, plain_mapping
 from agent_fabric.config.problems import ConfigProblem, combine
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.config.variable_names import CONFIG_PATH
 
 
 class Loaded(NamedTuple):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agent_fabric.domain.errors import InvalidInputs
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import Budget
 
 Number = TypeVar("Number", int, float)
@@ -25,7 +26,7 @@ class RunCaps:
         """
         if max_steps is not None and self.max_steps is not None and max_steps > self.max_steps:
             raise InvalidInputs(
-                f"A run may take at most {self.max_steps} steps here, not {max_steps}",
+                f"A run may take at most {counted(self.max_steps, 'step')} here, not {max_steps}",
                 hint=f"Ask for {self.max_steps} or less, or for none. The limit is `limits.run.max_steps`.",
             )
 

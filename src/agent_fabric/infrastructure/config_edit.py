@@ -10,9 +10,9 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent_fabric.config.environment import CONFIG_PATH
 from agent_fabric.config.files import parse_settings, read_text, user_file, user_folder
 from agent_fabric.config.problems import ConfigProblem
+from agent_fabric.config.variable_names import CONFIG_PATH
 from agent_fabric.infrastructure.atomic_files import write_atomically
 
 NEW_FILE: Final = "config.yaml"

@@ -27,7 +27,7 @@ SCRIPT = Script(
 OPEN = """
 import asyncio, sys, time
 from pathlib import Path
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 time.sleep(max(0.0, float(sys.argv[2]) - time.time()))
 records = open_records(Path(sys.argv[1]))
 assert asyncio.run(records.storage.catalogue.recent(limit=1)) == []

@@ -11,7 +11,7 @@ import pytest
 from mcp_types import RequestParamsMeta
 
 import agent_fabric
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.client.approvals import Approvals
 from agent_fabric.domain.approvals import Decision

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent_fabric.application.audit.apply_retention import ApplyRetention
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.backup import restore
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.observability.operations_log import operations_log

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.client import FabricClient
 from agent_fabric.domain.errors import RunNotFound
 from agent_fabric.domain.identity import RUN_HEADER, Scope

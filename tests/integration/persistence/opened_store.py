@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_fabric.bootstrap.local import Records
+from agent_fabric.bootstrap.records import Records
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.snapshot import SqliteCopies
 from agent_fabric.infrastructure.persistence.store import Store

@@ -9,7 +9,7 @@ import pytest
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, ApprovalSettled
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated

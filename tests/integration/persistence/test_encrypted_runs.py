@@ -420,7 +420,7 @@ async def test_a_run_whose_key_was_destroyed_says_so(folder: SealedFolder) -> No
 def test_nothing_is_imported_for_encryption_before_a_run_needs_it(tmp_path: Path) -> None:
     program = f"""
 import asyncio, sys
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from contract.run_repository_contract import RUN, completed, log, run_created
 
 async def go():

@@ -13,7 +13,7 @@ from agent_fabric.application.ports.web import Page
 from agent_fabric.bootstrap.audit import collect_garbage, verify_run
 from agent_fabric.bootstrap.backup import back_up, back_up_here, backups_here
 from agent_fabric.bootstrap.changes import diff_run, undo_run
-from agent_fabric.bootstrap.local import Records, open_records, owner_here
+from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.run_files import fetch_files
 from agent_fabric.domain.errors import FabricError, FolderLinked
 from agent_fabric.domain.events import Event, RunCreated

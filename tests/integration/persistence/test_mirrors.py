@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.bootstrap.local import Records, open_records
+from agent_fabric.bootstrap.records import Records, open_records
 from agent_fabric.domain.events import (
     Body,
     Event,

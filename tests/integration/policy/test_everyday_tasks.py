@@ -9,7 +9,8 @@ import pytest
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.local import LocalFabric, owner_here
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.runs.task import RunResult, RunStatus, Task

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.local import open_records, owner_here
+from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.secrets import Secrets, drop_old_keys, open_secrets, rotate
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.schema.log import LogConfig

@@ -11,7 +11,8 @@ import pytest
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.workflows import SoundWorkflow
-from agent_fabric.bootstrap.local import LocalFabric, build_local, owner_here
+from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import Workflows, fork_workflow, open_workflows, signal_workflow
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from agent_fabric.bootstrap.server import build_server
-from agent_fabric.config.environment import RESERVED
 from agent_fabric.config.loader import read_config
+from agent_fabric.config.variable_names import RESERVED
 from agent_fabric.domain import events
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE, WAITING
 from agent_fabric.interfaces.http.connection import HEAD_BYTES, Connection

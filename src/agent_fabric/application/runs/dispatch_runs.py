@@ -160,7 +160,7 @@ class DispatchRuns:
         self._require_going_on()
         if self.running + len(self._line) + self._arriving >= self.max_running + self.max_queued:
             raise ServerBusy(
-                f"{self.running} runs are under way and {len(self._line)} wait for their turn",
+                f"The server is busy: {self.running} under way, {len(self._line)} waiting for their turn",
                 hint="Ask again later, or raise `server.max_queued`.",
             )
 

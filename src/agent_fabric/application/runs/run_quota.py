@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from agent_fabric.application.runs.dispatch_runs import Drive
 from agent_fabric.domain.errors import TooManyRequests
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunResult
 
 RETRY_AFTER_S = 10.0
@@ -28,7 +29,7 @@ class RunQuota:
         """
         if self._under_way[who] >= self.most:
             raise TooManyRequests(
-                f"{self._under_way[who]} runs of yours are under way, and no more may be",
+                f"You already have {counted(self._under_way[who], 'run')} under way, the most that are allowed",
                 hint="Wait until one has ended, or cancel one. The limit is `limits.concurrent_runs`.",
                 retry_after_s=RETRY_AFTER_S,
             )

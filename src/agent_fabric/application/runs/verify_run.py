@@ -13,6 +13,7 @@ from agent_fabric.domain.citations import ReadPages, urls_in_file
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
 from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.merge import FILE_LISTS
@@ -122,7 +123,8 @@ def _claim_about_log(log: LogCondition, state: RunState) -> CheckedClaim:
         return fails("log", f"{'; '.join(log.damage[:3])}{more}")
     if log.status != state.status and (log.status in _SETTLED or state.status.settled):
         return fails("log", f"the store says that the run is {log.status}, but its log ends as {state.status}")
-    return holds("log", f"{log.events} events, each with the hash of the one before; the last hash is {log.head}")
+    events = counted(log.events, "event")
+    return holds("log", f"{events}, each with the hash of the one before; the last hash is {log.head}")
 
 
 def _claim_about_end(state: RunState, log: LogCondition) -> CheckedClaim:
@@ -167,7 +169,7 @@ async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str
         return holds(about, "the folder is in the workspace")
     except (OSError, ValueError):
         return fails(about, "there is no such file in the workspace")
-    return holds(about, f"it is in the workspace, {size:,} bytes")
+    return holds(about, f"it is in the workspace, {counted(size, 'byte')}")
 
 
 async def _claims_about_reports(sandbox: Sandbox, state: RunState, pages: ReadPages) -> AsyncIterator[CheckedClaim]:

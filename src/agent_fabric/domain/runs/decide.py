@@ -22,6 +22,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.actions import (
     Action,
     AskWhatHappened,
@@ -61,7 +62,8 @@ def decide(state: RunState) -> tuple[Action, ...]:
     if state.status is not RunStatus.RUNNING or state.task is None or state.unknown_kind:
         return ()
     if state.takeovers >= MAX_TAKEOVERS and not (state.workflow is not None and state.workflow.is_left_to_children):
-        return (Record(None, (RunInterrupted(reason=f"taken over {state.takeovers} times without any progress"),)),)
+        reason = f"taken over {counted(state.takeovers, 'time')} without any progress"
+        return (Record(None, (RunInterrupted(reason=reason),)),)
     if state.workflow is not None:
         return _workflow_decision()(state.workflow)
     if not state.specialist_ids:
@@ -211,7 +213,7 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
     most_steps = state.task.budget.max_steps
     if state.is_task_force and lane.answers >= most_steps:
         spent = BudgetExhausted(resource="steps", limit=most_steps, used=lane.answers)
-        message = f"{lane.specialist_id} has used its budget of {most_steps} steps without finishing"
+        message = f"{lane.specialist_id} has used its budget of {counted(most_steps, 'step')} without finishing"
         return _give_up(state, lane, spent, code=BUDGET_EXHAUSTED, message=message, hint=_BUDGET_HINTS["steps"])
     if lane.must_compact or near_window(lane):
         span = compactable(lane)

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
-from agent_fabric.bootstrap.local import this_person
+from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
-from agent_fabric.interfaces.cli.inputs import typed_inputs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
@@ -167,6 +166,8 @@ def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequ
     fields = {field.name: field.parameter for field in fields_of(card)}
     if fill_in and not fields:
         raise ConfigError("There is no form to be filled in here", hint="Leave out --set.")
+    from agent_fabric.interfaces.cli.inputs import typed_inputs  # noqa: PLC0415 - only answers need it
+
     typed = typed_inputs(fill_in, fields, of="The form")
     if twice := typed.keys() & (args or {}).keys():
         raise ConfigError(f"{min(twice)!r} is given with --set and with --args", hint="Use one of the two.")

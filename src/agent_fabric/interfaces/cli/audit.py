@@ -11,12 +11,13 @@ import typer
 from agent_fabric.application.audit.accept_head import AcceptHead
 from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
-from agent_fabric.bootstrap.local import Records, open_records, owner_here
+from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.audit import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
+from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.durations import moment
@@ -180,7 +181,8 @@ async def _send_head(records: Records) -> None:
 def _print_report(report: Json) -> None:
     for sentence in report["damage"]:
         sys.stdout.write(f"{styled('✗', 'red', sys.stdout)} {plain(sentence)}\n")
-    counts = f"{report['runs']} runs, {report['removed']} removed with a tombstone, {report['entries']} entries"
+    entries = counted(report["entries"], "entry", "entries")
+    counts = f"{counted(report['runs'], 'run')}, {report['removed']} removed with a tombstone, {entries}"
     if report["unknown_key"]:
         counts += f", {report['unknown_key']} of them with another key and not checked"
     mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)

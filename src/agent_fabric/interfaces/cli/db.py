@@ -10,8 +10,9 @@ import typer
 
 from agent_fabric.application.ports.vitals import StoreStatus
 from agent_fabric.bootstrap.backup import back_up, keys_apart, restore, store_status
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -71,7 +72,7 @@ def backup(
         return _back_up_at(url, target, workspaces=workspaces, as_json=as_json)
     root = existing_root(workspace)
     with Notices(shown=not as_json) as tell:
-        made = back_up(root, _path(target or ""), by=owner_here(), workspaces=workspaces, tell=tell)
+        made = back_up(root, _backup_target(target or ""), by=owner_here(), workspaces=workspaces, tell=tell)
     apart = keys_apart(root, os.environ)
     if as_json:
         print_json(
@@ -86,11 +87,10 @@ def backup(
             }
         )
         return COMPLETED
-    sys.stdout.write(f"{plain(str(made.path))}: {made.files} files, {_size(made.size_bytes)}, checked.\n")
+    sys.stdout.write(f"{plain(str(made.path))}: {counted(made.files, 'file')}, {_size(made.size_bytes)}, checked.\n")
     if made.changed:
-        print_warning(
-            f"{len(made.changed)} files changed while they were copied, or could not be read, {made.changed[0]} first."
-        )
+        files = counted(len(made.changed), "file")
+        print_warning(f"{files} changed during the copy, or could not be read, {made.changed[0]} first.")
     if apart:
         print_warning(
             "these are NOT in the backup. Keep a copy of each in another place: without them, what is encrypted "
@@ -127,7 +127,7 @@ def restore_(
         )
         return COMPLETED
     made = moment(done.manifest.created_at)
-    sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {len(done.manifest.files)} files.\n")
+    sys.stdout.write(f"{plain(str(done.root))} is as it was on {made}: {counted(len(done.manifest.files), 'file')}.\n")
     if done.aside is not None:
         sys.stdout.write(f"What was there before is in {plain(str(done.aside))}.\n")
     if not done.manifest.ours:
@@ -145,8 +145,20 @@ def _back_up_at(url: str, target: str | None, *, workspaces: bool, as_json: bool
         print_json(dict(made))
         return COMPLETED
     size = _size(float(made["size_bytes"]))
-    sys.stdout.write(f"At the server: {plain(str(made['path']))}: {made['files']} files, {size}, checked.\n")
+    sys.stdout.write(f"At the server: {plain(str(made['path']))}: {counted(made['files'], 'file')}, {size}, checked.\n")
     return COMPLETED
+
+
+def _backup_target(given: str) -> Path:
+    """Return where a backup goes; a name with a slash at its end is a folder, and is made."""
+    path = _path(given)
+    if given.endswith("/"):
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise ConfigError(f"The folder {path} cannot be made: {reason}", hint="Choose another one.") from None
+    return path
 
 
 def _path(given: str) -> Path:

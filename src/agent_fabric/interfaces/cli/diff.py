@@ -9,6 +9,7 @@ import typer
 from agent_fabric.application.runs.diff_run import RunDiff
 from agent_fabric.domain.changes import FileChange
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.unified_diff import FileDiff, quoted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
@@ -79,8 +80,7 @@ def _stat(found: RunDiff, compare: Callable[[FileChange], FileDiff]) -> Iterator
         added, removed = added + compared.added, removed + compared.removed
         size = "binary" if compared.binary else f"+{compared.added} -{compared.removed}"
         yield f"{change.what:<9} {size:>14}  {quoted(change.path)}\n".encode()
-    paths = "path" if len(found.changes) == 1 else "paths"
-    yield f"{len(found.changes)} {paths} changed, {added} lines added, {removed} removed\n".encode()
+    yield f"{counted(len(found.changes), 'path')} changed, {counted(added, 'line')} added, {removed} removed\n".encode()
 
 
 def _remark(found: RunDiff) -> None:

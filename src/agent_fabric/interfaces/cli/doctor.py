@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 from agent_fabric import __version__
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.identity import answering_keys
-from agent_fabric.bootstrap.local import open_records
 from agent_fabric.bootstrap.models_here import open_models
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, Forbidden
+from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root
-from agent_fabric.interfaces.cli.output import plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.output import for_this_installation, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.examination import (
     encryption_finding,
@@ -109,7 +110,7 @@ def _health(url: str, health: "Health") -> list[HealthFinding]:
     if not health.ok:
         fix = "Restart it: the store was deleted or replaced."
         return [HealthFinding(about="server", level=Level.FAIL, text=f"{at}; it cannot keep runs", fix=fix)]
-    text = f"{at}; {health.running} runs active, {health.queued} queued"
+    text = f"{at}; {counted(health.running, 'run')} active, {health.queued} queued"
     found = [HealthFinding(about="server", level=Level.OK, text=text)]
     if health.version != __version__:
         text = f"the server is {health.version}, this is {__version__}"
@@ -129,7 +130,7 @@ def _show(findings: list[HealthFinding], *, good: bool) -> None:
         text = plain_lines(finding.text).replace("\n", "\n" + " " * 24)
         out.write(f"{mark}  {finding.about:<16}  {text}\n")
         if finding.fix:
-            fix = plain_lines(finding.fix).replace("\n", "\n" + " " * 26)
+            fix = plain_lines(for_this_installation(finding.fix)).replace("\n", "\n" + " " * 26)
             out.write(f"{' ' * 24}→ {fix}\n")
     verdict = "A task can run." if good else "No task can run until what is marked fail is repaired."
     out.write(f"\n{verdict}\n")

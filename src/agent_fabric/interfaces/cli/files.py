@@ -10,6 +10,7 @@ import typer
 
 from agent_fabric.client.saving import save
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.files import RunFileList
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
@@ -60,7 +61,7 @@ def files(
         else:
             async with aclosing(place.content(found, path)) as pieces:
                 size = await save(pieces, output, overwrite=force)
-            sys.stderr.write(f"{plain(str(output))}: {size:,} bytes\n")
+            sys.stderr.write(f"{plain(str(output))}: {counted(size, 'byte')}\n")
 
     at_place(workspace, server, go)
     return COMPLETED

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.application.ports.events import EventSink
-from agent_fabric.bootstrap.local import LocalFabric, build_local, owner_here
+from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.observers import build_observers
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import RunCreated

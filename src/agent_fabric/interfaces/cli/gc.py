@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from agent_fabric.bootstrap.audit import collect_garbage
-from agent_fabric.bootstrap.local import open_records, this_person
+from agent_fabric.bootstrap.records import open_records, this_person
+from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -45,9 +46,10 @@ def gc(
     if as_json:
         print_json(done)
     elif dry_run:
-        sys.stdout.write("".join(f"{plain(run_id)}\n" for run_id in runs) + f"{len(runs)} runs would be removed.\n")
+        listed = "".join(f"{plain(run_id)}\n" for run_id in runs)
+        sys.stdout.write(f"{listed}{counted(len(runs), 'run')} would be removed.\n")
     else:
-        sys.stdout.write(f"{len(runs)} runs removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
+        sys.stdout.write(f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
     refused = done.get("refused", [])
     for sentence in refused:
         print_warning(sentence)

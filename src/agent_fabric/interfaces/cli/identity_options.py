@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from agent_fabric.bootstrap.identity import Identity, open_identity
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.domain.accounts import LONGEST_PASSWORD
 from agent_fabric.domain.errors import ConfigError

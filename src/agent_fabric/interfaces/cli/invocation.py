@@ -3,8 +3,6 @@
 import gc
 import importlib
 import os
-import tempfile
-import traceback
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -136,6 +134,9 @@ def _message(problem: TyperException) -> str:
 
 
 def _crash(problem: Exception) -> FabricError:
+    import tempfile  # noqa: PLC0415 - hardly ever needed
+    import traceback  # noqa: PLC0415 - as above
+
     try:
         descriptor, path = tempfile.mkstemp(prefix="fabric-crash-", suffix=".txt", text=True)
         with os.fdopen(descriptor, "w") as file:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_fabric.bootstrap.identity import Identity
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes

@@ -77,7 +77,7 @@ def list_runs(
 
 @app.command()
 def search(
-    query: Annotated[str, typer.Argument(help="Words of the task or the result.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words of the task or the result.")],
     workspace: Workspace = None,
     server: Server = None,
     limit: Limit = 20,
@@ -85,6 +85,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find runs by words of their task or result, or by what they mean; the best match first."""
+    query = " ".join(words)
     if semantic:
         _search_by_meaning(query, workspace, server, limit=limit, as_json=as_json)
         return

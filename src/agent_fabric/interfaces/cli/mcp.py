@@ -14,6 +14,7 @@ from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.show import show_server
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
 from agent_fabric.infrastructure.mcp.pins import PinState
 from agent_fabric.interfaces.cli.invocation import new_app
@@ -182,7 +183,7 @@ async def _with_servers(root: Path, loaded: Loaded, use: Callable[[LazyToolServe
 
 
 def _pinned_words(count: int | None) -> str:
-    return "its tools are pinned at its first use" if count is None else f"{count} tools pinned"
+    return "its tools are pinned at its first use" if count is None else f"{counted(count, 'tool')} pinned"
 
 
 def _verdict(found: Json) -> str:

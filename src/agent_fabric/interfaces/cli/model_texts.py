@@ -6,7 +6,7 @@ from typing import TextIO
 from agent_fabric.application.models.list_models import ModelAvailability
 from agent_fabric.application.ports.models import Stored
 from agent_fabric.domain.messages import ToolDialect
-from agent_fabric.interfaces.cli.output import plain, styled
+from agent_fabric.interfaces.cli.output import for_this_installation, plain, styled
 from agent_fabric.wire.shape import Json
 
 _STYLES = {
@@ -93,7 +93,7 @@ def _meant(meant: Json, found: Json, width: int, stream: TextIO) -> Iterator[str
     if meant["note"]:
         yield f"{pad}{plain(meant['note'])}"
     if meant["fix"]:
-        yield f"{pad}→ {plain(meant['fix'])}"
+        yield f"{pad}→ {plain(for_this_installation(meant['fix']))}"
 
 
 def _place(model: Json) -> str:
@@ -136,7 +136,7 @@ def _embedded(shelf: Json) -> Iterator[str]:
     runtime = (
         f"xllamacpp {plain(shelf['runtime'])}"
         if shelf["runtime"]
-        else 'llama.cpp not installed: pip install "agent-fabric[embedded]"'
+        else for_this_installation('llama.cpp not installed: pip install "agent-fabric[embedded]"')
     )
     yield f"Embedded models in {plain(shelf['folder'])} ({runtime}):"
     for entry in shelf["catalogue"]:

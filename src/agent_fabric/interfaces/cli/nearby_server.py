@@ -4,9 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from agent_fabric.bootstrap.plugins import installed_packs
 from agent_fabric.bootstrap.running_server import running_server
-from agent_fabric.config.loader import load_config
 from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -30,6 +28,9 @@ def mention_server(root: Path) -> None:
 
 
 def _is_configured(root: Path) -> bool:
+    from agent_fabric.bootstrap.plugins import installed_packs  # noqa: PLC0415 - mostly, no server runs
+    from agent_fabric.config.loader import load_config  # noqa: PLC0415 - as above
+
     try:
         require_ours(root, audit_key(os.environ))
         return load_config(fabric_folder=root, packages=installed_packs).config.cli.server == "auto"

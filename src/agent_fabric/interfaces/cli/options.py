@@ -2,18 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_fabric.bootstrap.plugins import installed_packs
-from agent_fabric.config.loader import Loaded, load_config
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.runlog.folder_trust import require_made_locally, require_ours
 from agent_fabric.infrastructure.runlog.layout import find_root
 from agent_fabric.interfaces.cli.output import print_warning
+
+if TYPE_CHECKING:
+    from agent_fabric.config.loader import Loaded
 
 Workspace = Annotated[
     str | None,
@@ -106,7 +107,7 @@ def own_root(workspace: str | None) -> Path:
     return root
 
 
-def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loaded:
+def configuration(root: Path, overrides: dict[str, object] | None = None) -> "Loaded":
     """Return the configuration in force for a fabric folder; warn of packs that had to be left out.
 
     Raises:
@@ -114,6 +115,9 @@ def configuration(root: Path, overrides: dict[str, object] | None = None) -> Loa
         ConfigError: the folder or its configuration came from somewhere else, and was not
             declared trusted.
     """
+    from agent_fabric.bootstrap.plugins import installed_packs  # noqa: PLC0415 - commands that only read need none
+    from agent_fabric.config.loader import load_config  # noqa: PLC0415 - pydantic takes its time
+
     require_ours(root, audit_key(os.environ))
     loaded = load_config(overrides, fabric_folder=root, packages=installed_packs)
     for sentence in loaded.left_out.values():

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agent_fabric.domain.errors import FabricError
-from agent_fabric.wire.results import error_object
 
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -82,8 +81,19 @@ def print_warning(message: str) -> None:
 def print_error(problem: FabricError, *, as_json: bool) -> None:
     """Say what went wrong and what to do about it."""
     if as_json:
+        from agent_fabric.wire.results import error_object  # noqa: PLC0415 - its shapes take their time
+
         print_json(error_object(problem))
         return
     sys.stderr.write(f"{styled('error:', 'red', sys.stderr)} {plain_lines(problem.message)}\n")
     if problem.hint:
-        sys.stderr.write(f"  hint: {plain_lines(problem.hint)}\n")
+        sys.stderr.write(f"  hint: {plain_lines(for_this_installation(problem.hint))}\n")
+
+
+def for_this_installation(hint: str) -> str:
+    """Return a hint whose `pip install` is what adds a part to this installation: pip, pipx, uv or a checkout."""
+    if "pip install" not in hint:
+        return hint
+    from agent_fabric.infrastructure.installation import fit_install_hints  # noqa: PLC0415 - few hints are about this
+
+    return fit_install_hints(hint)

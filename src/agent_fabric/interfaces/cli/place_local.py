@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_fabric.application.ports.approvals import Answer
 from agent_fabric.application.ports.runs import RunQuery, RunRecord
-from agent_fabric.bootstrap.local import Records, cancel_run, decide_approval, open_records, owner_here, this_person
+from agent_fabric.bootstrap.records import Records, open_records, owner_here, this_person
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.ownership import LOCAL_OWNER
@@ -80,9 +80,13 @@ class LocalRuns:
         return found[:limit]
 
     async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
+        from agent_fabric.bootstrap.local import cancel_run  # noqa: PLC0415 - what drives runs takes its time
+
         return await cancel_run(self.records)(run_id, by=this_person(), reason=reason)
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
+        from agent_fabric.bootstrap.local import decide_approval  # noqa: PLC0415 - as above
+
         decide = decide_approval(self.records, lambda: configuration(self.records.layout.root))
         card = await decide(approval_id, answer, by=owner_here())
         top = None if self.records.has_server() else await self._uppermost(card.run_id)

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
-from agent_fabric.bootstrap.local import open_records
+from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError, RunNotFound
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.policy.profiles import Profile
 from agent_fabric.domain.policy.verdicts import Verdict
@@ -146,9 +147,8 @@ def simulate(
         )
     if len(changes) > MAX_SHOWN:
         sys.stdout.write(f"… and {len(changes) - MAX_SHOWN} more; --json shows all\n")
-    sys.stdout.write(
-        f"{len(changes)} of {result['calls']} calls in {result['runs']} runs would be decided otherwise.\n"
-    )
+    calls, runs = counted(result["calls"], "call"), counted(result["runs"], "run")
+    sys.stdout.write(f"{len(changes)} of {calls} in {runs} would be decided otherwise.\n")
 
 
 @app.command()

@@ -14,8 +14,8 @@ import typer
 
 from agent_fabric.application.secrets.change_secrets import ChangeSecrets
 from agent_fabric.bootstrap.audit import change_secrets
-from agent_fabric.bootstrap.local import open_records, owner_here
 from agent_fabric.bootstrap.lost_keys import LostPlace, lost_without_old_keys
+from agent_fabric.bootstrap.records import open_records, owner_here
 from agent_fabric.bootstrap.secrets import Rotation, Secrets, drop_old_keys, open_secrets, rotate
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.domain.errors import ConfigError, SecretNotFound

@@ -27,6 +27,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.recruitment import RoutingMethod
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
@@ -301,7 +302,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
-    used = f"{result.steps} steps, {tokens} tokens, {result.duration_s:.1f} s"
+    used = f"{counted(result.steps, 'step')}, {counted(tokens, 'token')}, {result.duration_s:.1f} s"
     if result.cost is not None:
         used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
     match result.status:

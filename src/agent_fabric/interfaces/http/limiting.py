@@ -16,6 +16,7 @@ from agent_fabric.application.ports.limits import QuotaState, Rate
 from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.domain.errors import TooManyRequests
 from agent_fabric.domain.identity import Principal
+from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.http.addresses import Addresses
 from agent_fabric.interfaces.http.errors import problem
 from agent_fabric.interfaces.http.gate import PUBLIC_PATHS, SIGNED_PREFIX, canonical
@@ -225,7 +226,7 @@ async def _refuse(
     rate: Rate | None = None,
 ) -> None:
     seconds = max(1, math.ceil(standing.reset_s))
-    hint = f"Ask again in {seconds} seconds. The limit is `limits.{limit}`."
+    hint = f"Ask again in {counted(seconds, 'second')}. The limit is `limits.{limit}`."
     refused = TooManyRequests(message, hint=hint, retry_after_s=standing.reset_s)
     response = problem(refused)
     if rate is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
-from agent_fabric.bootstrap.local import owner_here
+from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.policy.calls import Policy
 from agent_fabric.testing.fakes import FrozenClock
