@@ -29,7 +29,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
-from agent_fabric.testing.identity import MemoryActs, MemoryKeys, MemoryUsers
+from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
 
 SHORTEST_PREFIX = 4
 
@@ -52,6 +52,7 @@ class MemoryStorage:
         self.vectors = MemoryVectors(self.catalogue)
         self.acts = MemoryActs()
         self.users = MemoryUsers(acts=self.acts)
+        self.ended_logins = MemoryEndedLogins()
         self.api_keys = MemoryKeys(acts=self.acts)
         self.idempotency = MemoryIdempotency(self._clock, ids or CountingIds())
         self.deliveries = MemoryDeliveries()

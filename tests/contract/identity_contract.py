@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
+from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
 from agent_fabric.domain.accounts import ApiKey, User, UserChange
 from agent_fabric.domain.errors import AccountNotFound, LastAdmin, NameTaken
 from agent_fabric.domain.identity import Role, Scope
@@ -118,3 +118,15 @@ class ApiKeyRepositoryContract:
         assert (await keys.revoke("0a", at=130.0, act=None)).revoked_at == 120.0
         with pytest.raises(AccountNotFound):
             await keys.revoke("ci", at=140.0, act=None)
+
+
+class EndedLoginsContract:
+    """Subclasses give the fixture `ended`."""
+
+    async def test_a_login_is_ended_once_and_stays_so(self, ended: EndedLogins) -> None:
+        assert not await ended.has("one")
+        await ended.add("one", until=9e9)
+        await ended.add("one", until=8e9)
+        await ended.add("two", until=9e9)
+        assert await ended.has("one")
+        assert not await ended.has("three")

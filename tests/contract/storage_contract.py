@@ -11,7 +11,7 @@ import pytest
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
 from agent_fabric.application.ports.idempotency import KeptAnswer
-from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
+from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
 from agent_fabric.application.ports.limits import Limiter
 from agent_fabric.application.ports.runs import APPROVAL, SIGNAL, RunQuery, RunRepository
 from agent_fabric.application.ports.storage import Storage
@@ -25,7 +25,7 @@ from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
-from contract.identity_contract import ADA, ApiKeyRepositoryContract, UserRepositoryContract
+from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
 from contract.run_repository_contract import (
     CREATED,
@@ -541,6 +541,7 @@ class StorageContract(
     VectorContract,
     GaugeContract,
     UserRepositoryContract,
+    EndedLoginsContract,
     ApiKeyRepositoryContract,
     LimiterContract,
 ):
@@ -557,6 +558,10 @@ class StorageContract(
     @pytest.fixture
     def users(self, storage: Storage) -> UserRepository:
         return storage.users
+
+    @pytest.fixture
+    def ended(self, storage: Storage) -> EndedLogins:
+        return storage.ended_logins
 
     @pytest.fixture
     def keys(self, storage: Storage) -> ApiKeyRepository:

@@ -21,7 +21,7 @@ from agent_fabric.client.secrets import ServerSecrets
 from agent_fabric.client.store import ServerStore
 from agent_fabric.client.tasks import TaskRequest
 from agent_fabric.client.tool_servers import ToolServers
-from agent_fabric.client.transport import LOGIN, Transport
+from agent_fabric.client.transport import END_LOGIN, LOGIN, Transport
 from agent_fabric.client.wire import json_from
 from agent_fabric.client.workflows import Workflows
 from agent_fabric.domain.identity import Kind, Principal, known_scopes
@@ -205,6 +205,14 @@ class FabricClient:
             Unauthenticated: the login has ended, or cannot be renewed.
         """
         return await self._transport.renew(login)
+
+    async def logout(self, login: Login) -> None:
+        """End one login: none of its tokens counts any more.
+
+        Raises:
+            Unauthenticated: it has ended already.
+        """
+        await self._transport.post(END_LOGIN, {"refresh_token": login.refresh_token})
 
     async def logout_everywhere(self) -> None:
         """Let all tokens of the person who we are count no more, wherever they are.

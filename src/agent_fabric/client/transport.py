@@ -32,6 +32,7 @@ SILENCE_S: Final = 60.0
 LOGIN: Final = "/api/v1/login"
 """Who is refused there typed something wrong; it does not matter what else was shown."""
 RENEW: Final = "/api/v1/login/renew"
+END_LOGIN: Final = "/api/v1/login/end"
 NOT_LOGGED_IN: Final = "You are not logged in. Run `fabric login`."
 _QUOTED_CHARS: Final = 200
 
@@ -211,7 +212,7 @@ class Transport:
     async def _renewed(self, answer: aiohttp.ClientResponse) -> bool:
         """Renew the login that a server has refused; return whether the request is worth another attempt."""
         refused = self._credential
-        if refused is None or not refused.is_login or answer.url.path.endswith((LOGIN, RENEW)):
+        if refused is None or not refused.is_login or answer.url.path.endswith((LOGIN, RENEW, END_LOGIN)):
             return False
         if answer.request_info.headers.get(refused.header) != refused.value:
             return True  # it was renewed while this request was on its way
@@ -305,7 +306,7 @@ class Transport:
         if not isinstance(value, dict) or "code" not in value:
             return self._not_ours(answer, f"it is {str(value)[:_QUOTED_CHARS]}")
         error = error_from(value, retry_after=answer.headers.get("Retry-After"))
-        if not isinstance(error, Unauthenticated) or answer.url.path.endswith((LOGIN, RENEW)):
+        if not isinstance(error, Unauthenticated) or answer.url.path.endswith((LOGIN, RENEW, END_LOGIN)):
             return error
         if self._credential is None:
             ways = f"fabric login {self.address}; or set FABRIC_TOKEN or FABRIC_API_KEY"

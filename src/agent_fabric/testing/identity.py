@@ -70,6 +70,19 @@ class MemoryUsers:
 
 
 @dataclass
+class MemoryEndedLogins:
+    """EndedLogins that forgets."""
+
+    until: dict[str, float] = field(default_factory=dict)
+
+    async def has(self, login: str) -> bool:
+        return login in self.until
+
+    async def add(self, login: str, *, until: float) -> None:
+        self.until.setdefault(login, until)
+
+
+@dataclass
 class MemoryKeys:
     """ApiKeyRepository that forgets."""
 

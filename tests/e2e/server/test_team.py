@@ -106,6 +106,24 @@ async def test_logging_out_everywhere_ends_logins_that_could_be_renewed(tmp_path
         assert (ended.code, "You are not logged in." in ended.err) == (1, True)
 
 
+async def test_logging_out_ends_this_login_at_the_server_and_no_other(tmp_path: Path) -> None:
+    async with ada_at_a_server(tmp_path) as (ada, server):
+        (tmp_path / "laptop").mkdir()
+        laptop = Person(tmp_path / "laptop", server.url)
+        await logged_in(ada)
+        await logged_in(laptop)
+        copied = kept(ada).read_text()
+        assert (await ada("logout")).code == 0
+        kept(ada).write_text(copied)
+        ended = await ada("logs", "list")
+        assert (ended.code, "You are not logged in." in ended.err) == (1, True)
+        assert (await laptop("logs", "list")).code == 0
+        await server.kill()
+        offline = await laptop("logout")
+        assert (offline.code, "The server could not be told" in offline.err) == (0, True)
+        assert json.loads(kept(laptop).read_text())["servers"] == {}
+
+
 async def member_of(server: Serving, folder: Path, role: str = "member") -> Fabric:
     """Return a person with a home of their own who has logged in to a server."""
     wish = {"name": "ada", "password": PASSWORD, "role": role}

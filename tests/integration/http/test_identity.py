@@ -107,6 +107,22 @@ async def test_a_login_is_renewed_over_http_and_what_renews_it_opens_nothing(tmp
         assert (await renew(login["refresh_token"])).status_code == 401
 
 
+@pytest.mark.proves("DU-7")
+async def test_one_login_is_ended_with_all_of_its_tokens(tmp_path: Path) -> None:
+    async with with_ada(tmp_path) as (server, _):
+        here, there = [(await server.client.post("/api/v1/login", json=PERSON)).json() for _ in range(2)]
+        ended = {"refresh_token": here["refresh_token"]}
+        for _ in range(2):
+            answer = await server.client.post("/api/v1/login/end", json=ended, headers={"Authorization": ""})
+            assert answer.status_code == 204
+        await refused(server, bearer(here["access_token"]))
+        assert (await server.client.post("/api/v1/login/renew", json=ended)).status_code == 401
+        me = await server.client.get("/api/v1/me", headers=bearer(there["access_token"]))
+        assert me.status_code == 200
+        wrong = {"refresh_token": there["access_token"]}
+        assert (await server.client.post("/api/v1/login/end", json=wrong)).status_code == 401
+
+
 async def test_whatever_is_wrong_with_a_login_the_answer_is_the_same(tmp_path: Path) -> None:
     async with with_ada(tmp_path) as (server, _):
         for wrong in (

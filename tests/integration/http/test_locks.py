@@ -28,6 +28,7 @@ OPEN = {
     "/openapi.json": {"GET", "HEAD"},
     "/api/v1/login": {"POST"},
     "/api/v1/login/renew": {"POST"},
+    "/api/v1/login/end": {"POST"},
 }
 """What the issue allows to be public, and nothing else."""
 

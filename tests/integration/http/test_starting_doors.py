@@ -46,6 +46,7 @@ OTHERS = {
     "POST /api/v1/gc",
     "POST /api/v1/keys",
     "POST /api/v1/login",
+    "POST /api/v1/login/end",
     "POST /api/v1/login/renew",
     "POST /api/v1/me/logout",
     "POST /api/v1/policy/check",

@@ -28,7 +28,7 @@ from agent_fabric.infrastructure.identity.jwt_tokens import JwtTokens
 from agent_fabric.infrastructure.identity.key_set_source import MAX_BYTES, key_set_source
 from agent_fabric.infrastructure.identity.own_secrets import PepperedHash
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.identity import MemoryKeys, MemoryUsers
+from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
 
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -193,6 +193,7 @@ async def test_a_public_key_is_no_secret_to_sign_with(site: Site) -> None:
             local_token=lambda: None,
             local_name="me",
             users=MemoryUsers(),
+            ended_logins=MemoryEndedLogins(),
             keys=MemoryKeys(),
             hasher=PepperedHash(b"p" * 32),
             tokens=JwtTokens(b"s" * 32, issuer="https://id.example.org", audience="fabric"),

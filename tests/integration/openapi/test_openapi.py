@@ -133,6 +133,7 @@ OPERATIONS = [
     ("post", "/approvals/{approval_id}"),
     ("post", "/api/v1/login"),
     ("post", "/api/v1/login/renew"),
+    ("post", "/api/v1/login/end"),
     ("get", "/api/v1/me"),
     ("put", "/api/v1/me/password"),
     ("post", "/api/v1/me/logout"),

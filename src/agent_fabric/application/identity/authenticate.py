@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import (
     ApiKeyRepository,
+    EndedLogins,
     ForeignTokens,
     KeyHasher,
     TokenSigner,
@@ -33,6 +34,7 @@ class Authenticate:
     local_name: str
     """Who has it: the owner of the folder."""
     users: UserRepository
+    ended_logins: EndedLogins
     keys: ApiKeyRepository
     hasher: KeyHasher
     tokens: TokenSigner
@@ -72,6 +74,8 @@ class Authenticate:
         payload = self.tokens.read(credential)
         user = await self.users.find(payload.sub)
         if user is None or user.disabled or payload.iat < user.tokens_after:
+            raise invalid_credentials()
+        if payload.login and await self.ended_logins.has(payload.login):
             raise invalid_credentials()
         scopes = narrow_scopes(widened(payload.scopes), user.scopes)
         return Principal(user.name, Kind.USER, scopes, expires_at=payload.exp)

@@ -1,11 +1,13 @@
 """Issue tokens, after a login or for a script."""
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agent_fabric.application.ports.audit import ActLog
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import (
+    EndedLogins,
     Passwords,
     TokenPayload,
     TokenSigner,
@@ -20,6 +22,7 @@ from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, wid
 
 LONGEST_LIFETIME_S = 365 * 86_400.0
 LONGEST_REFRESH_TOKEN = 4_096
+LOGIN_ID_BYTES = 16
 _WRONG = "The name or the password is not right, or the user is disabled. An admin can help: fabric users password NAME"
 """The same whatever is wrong: who guesses learns nothing from it."""
 
@@ -86,9 +89,14 @@ class IssueToken:
         return issued
 
     def for_user(
-        self, user: User, *, scopes: Iterable[AnyScope] | None = None, lifetime_s: float | None = None
+        self,
+        user: User,
+        *,
+        scopes: Iterable[AnyScope] | None = None,
+        lifetime_s: float | None = None,
+        login: str = "",
     ) -> IssuedToken:
-        """Return a token for a user who has been found, and may have one.
+        """Return a token for a user who has been found, and may have one; with `login`, it ends with that login.
 
         Raises:
             Forbidden: they may less than that.
@@ -108,7 +116,8 @@ class IssueToken:
         now = self.clock.now()
         # Not before the moment when older ones were voided, even if the machine's clock has been set back since.
         issued_at = max(now, user.tokens_after)
-        token = self.tokens.sign(TokenPayload(sub=user.name, scopes=wanted, iat=issued_at, exp=now + lasts))
+        payload = TokenPayload(sub=user.name, scopes=wanted, iat=issued_at, exp=now + lasts, login=login)
+        token = self.tokens.sign(payload)
         return IssuedToken(token, user.name, wanted, now + lasts, lasts)
 
 
@@ -137,25 +146,27 @@ class LogIn:
         user = await self.users.find(name) if right else None
         if user is None or user.disabled or user.password != hashed:
             raise Unauthenticated("Invalid authentication credentials", hint=_WRONG)
-        access = self.issue.for_user(user)
-        if self.lifetime_s <= access.lifetime_s:
-            return IssuedLogin(access)
+        if self.lifetime_s <= self.issue.lifetime_s:
+            return IssuedLogin(self.issue.for_user(user))
+        login = secrets.token_urlsafe(LOGIN_ID_BYTES)
+        access = self.issue.for_user(user, login=login)
         now = self.issue.clock.now()
         # Without scopes: what the user may is looked up when it is renewed.
         ends = TokenPayload(
-            sub=user.name, scopes=frozenset(), iat=max(now, user.tokens_after), exp=now + self.lifetime_s
+            sub=user.name, scopes=frozenset(), iat=max(now, user.tokens_after), exp=now + self.lifetime_s, login=login
         )
         return IssuedLogin(access, self.issue.tokens.sign(ends, renews=True), int(self.lifetime_s))
 
 
 @dataclass(frozen=True, slots=True)
 class RenewLogin:
-    """Use case: give another access token for a login that has not ended.
+    """Use case: give another access token for a login that has not ended, or end it.
 
     What voids the tokens of a user ends their logins, too: a new password, `fabric logout --everywhere`, disabling.
     """
 
     users: UserRepository
+    ended: EndedLogins
     issue: IssueToken
 
     async def __call__(self, refresh_token: str) -> IssuedToken:
@@ -166,9 +177,19 @@ class RenewLogin:
         """
         login = self.issue.tokens.read(refresh_token, renews=True)
         user = await self.users.find(login.sub)
-        if user is None or user.disabled or login.iat < user.tokens_after:
+        if user is None or user.disabled or login.iat < user.tokens_after or await self.ended.has(login.login):
             raise invalid_credentials()
         left_s = login.exp - self.issue.clock.now()
         if left_s <= 0:
             raise expired_credentials()
-        return self.issue.for_user(user, lifetime_s=min(self.issue.lifetime_s, left_s))
+        return self.issue.for_user(user, lifetime_s=min(self.issue.lifetime_s, left_s), login=login.login)
+
+    async def end(self, refresh_token: str) -> str:
+        """End a login: none of its tokens counts any more. Return whose it was.
+
+        Raises:
+            Unauthenticated: it has ended by itself, or it is no token that renews one.
+        """
+        login = self.issue.tokens.read(refresh_token, renews=True)
+        await self.ended.add(login.login, until=login.exp)
+        return login.sub

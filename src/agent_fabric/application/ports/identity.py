@@ -51,6 +51,8 @@ class TokenPayload:
     """When it was issued, in seconds since 1970."""
     exp: float
     """When it counts no more."""
+    login: str = ""
+    """The login that it belongs to, which can be ended; empty: none."""
 
 
 class TokenSigner(Protocol):
@@ -152,6 +154,18 @@ class UserRepository(Protocol):
             AccountNotFound: there is none of this name.
             LastAdmin: `keep_an_admin`, and they are the last.
         """
+        ...
+
+
+class EndedLogins(Protocol):
+    """Logins that were ended before their time. It counts at once, in every process."""
+
+    async def has(self, login: str) -> bool:
+        """Tell whether a login was ended. Takes microseconds."""
+        ...
+
+    async def add(self, login: str, *, until: float) -> None:
+        """End a login that would have lasted `until` this moment; again is no error."""
         ...
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.encryption import RunEncryption
     from agent_fabric.application.ports.events import LogMirrors
     from agent_fabric.application.ports.idempotency import IdempotencyStore
-    from agent_fabric.application.ports.identity import ApiKeyRepository, UserRepository
+    from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
     from agent_fabric.application.ports.leases import NamedLocks, RunLeases
     from agent_fabric.application.ports.limits import Counters
     from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
@@ -79,6 +79,11 @@ class Storage(Protocol):
     @property
     def users(self) -> "UserRepository":
         """People who can log in."""
+        ...
+
+    @property
+    def ended_logins(self) -> "EndedLogins":
+        """Logins that were ended before their time."""
         ...
 
     @property

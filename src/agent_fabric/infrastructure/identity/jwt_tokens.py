@@ -41,6 +41,7 @@ class JwtTokens:
             "exp": math.ceil(payload.exp),
             "iss": self._issuer,
             "aud": self._audience_of(renews=renews),
+            **({"sid": payload.login} if payload.login else {}),
         }
         return jwt.encode(claims, self._secret, algorithm=ALGORITHM)
 
@@ -55,6 +56,7 @@ class JwtTokens:
             scopes=known_scopes(scopes),
             iat=float(claims["iat"]),
             exp=float(claims["exp"]),
+            login=str(claims.get("sid", "")),
         )
 
     def _audience_of(self, *, renews: bool) -> str:

@@ -166,6 +166,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN visibility TEXT NOT NULL DEFAULT 'team';
     """,
     """
+    CREATE TABLE ended_logins (
+        id           TEXT NOT NULL PRIMARY KEY,
+        until        REAL NOT NULL
+    ) STRICT;
+    """,
+    """
     ALTER TABLE runs ADD COLUMN continues INTEGER;
     CREATE INDEX runs_continuing ON runs (continues) WHERE continues IS NOT NULL;
     """,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
     from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
+    from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
@@ -82,6 +83,7 @@ class _SqliteStorage:
     queue: "SqlRunQueue" = _lazy("run_queue.SqlRunQueue", "_store _clock")
     vectors: "SqlRunVectors" = _lazy("run_vectors.SqlRunVectors", "_store catalogue")
     users: "SqlUserRepository" = _lazy("users.SqlUserRepository", "_store _chain")
+    ended_logins: "SqlEndedLogins" = _lazy("ended_logins.SqlEndedLogins", "_store _clock")
     api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")

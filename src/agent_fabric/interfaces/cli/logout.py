@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from agent_fabric.client.logins import Login, Logins
-from agent_fabric.domain.errors import ConfigError, Unauthenticated
+from agent_fabric.domain.errors import ConfigError, FabricError, Unauthenticated
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.login import Url, named_server
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, require_a_person
-from agent_fabric.interfaces.cli.output import plain, print_json
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 
 app = new_app("Log out of a server.")
 
@@ -27,15 +27,17 @@ def logout(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Forget the login for a server. Without --everywhere, copies of its tokens count until it would have ended."""
+    """End the login at a server, and forget it. With --everywhere, all of your logins and tokens."""
     require_a_person()
     address = named_server(server)
     logins = Logins(os.environ)
+    kept = logins.find(address)
     if everywhere:
-        kept = logins.find(address)
         if kept is None:
             raise ConfigError(f"You are not logged in to {address}", hint=f"First: fabric login {address}")
         asyncio.run(_everywhere(address, kept))
+    elif kept is not None and kept.refresh_token:
+        asyncio.run(_end(address, kept))
     forgotten = logins.forget(address)
     if as_json:
         print_json({"server": address, "logged_out": forgotten, "everywhere": everywhere})
@@ -44,6 +46,20 @@ def logout(
     else:
         sys.stdout.write(plain(f"You were not logged in to {address}.") + "\n")
     return COMPLETED
+
+
+async def _end(address: str, kept: Login) -> None:
+    """End a login at its server; one that does not answer does not keep us from forgetting it."""
+    from agent_fabric.client import FabricClient  # noqa: PLC0415 - aiohttp takes its time
+
+    try:
+        async with FabricClient(address) as client:
+            await client.logout(kept)
+    except Unauthenticated:
+        return  # it has ended already
+    except FabricError as problem:
+        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.ends_at))
+        print_warning(f"The server could not be told: {problem.message}. Copies of the login count until {until}.")
 
 
 async def _everywhere(address: str, kept: Login) -> None:

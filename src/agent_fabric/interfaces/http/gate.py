@@ -20,7 +20,8 @@ from agent_fabric.interfaces.http.errors import problem as answer
 from agent_fabric.interfaces.http.errors import refusal, shaped
 
 RENEW = "/api/v1/login/renew"
-PUBLIC_PATHS = frozenset({"/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login", RENEW})
+END = "/api/v1/login/end"
+PUBLIC_PATHS = frozenset({"/health", "/ready", "/docs", "/redoc", "/openapi.json", "/api/v1/login", RENEW, END})
 """Paths without authentication. A test makes sure that no other route answers without credentials."""
 SIGNED_PREFIX = "/api/v1/webhooks/"
 """Signed deliveries: the route checks the signature, and takes any media type."""

@@ -11,7 +11,7 @@ from agent_fabric.domain.accounts import User
 from agent_fabric.domain.errors import Unauthenticated
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.identity import MemoryKeys, MemoryUsers
+from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers
 
 OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
 TOKEN = "local_" + "x" * 43
@@ -52,6 +52,7 @@ class Door:
 
     clock: FrozenClock = field(default_factory=FrozenClock)
     users: MemoryUsers = field(default_factory=MemoryUsers)
+    ended: MemoryEndedLogins = field(default_factory=MemoryEndedLogins)
     books: MemoryKeys = field(default_factory=MemoryKeys)
     tokens: Signed = field(default_factory=Signed)
     local: str | None = TOKEN
@@ -65,6 +66,7 @@ class Door:
             local_token=lambda: self.local,
             local_name="owner",
             users=self.users,
+            ended_logins=self.ended,
             keys=self.books,
             hasher=Hashes(),
             tokens=self.tokens,

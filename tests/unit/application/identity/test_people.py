@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import (
 )
 from agent_fabric.domain.identity import Kind, Principal, Role, Scope, widened
 from agent_fabric.testing.fakes import FrozenClock
-from agent_fabric.testing.identity import MemoryKeys, MemoryUsers, PlainPasswords
+from agent_fabric.testing.identity import MemoryEndedLogins, MemoryKeys, MemoryUsers, PlainPasswords
 from unit.application.identity.test_authenticate import Hashes, Signed
 
 OWNER = Principal("owner", Kind.LOCAL, widened((Scope.ADMIN,)))
@@ -32,7 +32,7 @@ class House:
         self.users = ManageUsers(self.book, self.passwords, self.clock)
         self.issue = IssueToken(self.book, self.tokens, self.book.acts, self.clock, 3600.0)
         self.login = LogIn(self.book, self.passwords, self.issue, 43_200.0)
-        self.renew = RenewLogin(self.book, self.issue)
+        self.renew = RenewLogin(self.book, MemoryEndedLogins(), self.issue)
         self.keys = ManageApiKeys(MemoryKeys(acts=self.book.acts), Hashes(), self.clock)
 
 
@@ -142,6 +142,19 @@ async def test_what_voids_tokens_ends_logins_too() -> None:
         await end()
         with pytest.raises(Unauthenticated):
             await house.renew(login.refresh_token)
+
+
+@pytest.mark.proves("DU-7")
+async def test_ending_one_login_leaves_the_others() -> None:
+    house = House()
+    await house.users.add("ada", password=PASSWORD, by=OWNER)
+    here, there = await house.login("ada", PASSWORD), await house.login("ada", PASSWORD)
+    assert house.tokens.given[here.access.token].login != house.tokens.given[there.access.token].login
+    assert await house.renew.end(here.refresh_token) == "ada"
+    with pytest.raises(Unauthenticated):
+        await house.renew(here.refresh_token)
+    renewed = await house.renew(there.refresh_token)
+    assert house.tokens.given[renewed.token].login == house.tokens.given[there.access.token].login
 
 
 async def test_a_login_that_is_shorter_than_its_token_cannot_be_renewed() -> None:

@@ -9,7 +9,7 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.bodies import body_of
-from agent_fabric.interfaces.http.gate import RENEW
+from agent_fabric.interfaces.http.gate import END, RENEW
 from agent_fabric.interfaces.http.identity_schemas import LoginRequest, OwnPassword, RenewalRequest
 from agent_fabric.interfaces.http.locks import PUBLIC, who_asks
 from agent_fabric.interfaces.http.openapi import operation, takes
@@ -63,6 +63,16 @@ def _add_login(app: FastAPI, identity: Identity) -> None:
         answer = json_answer(TOKEN.dump(await identity.renew(wish.refresh_token.get_secret_value())))
         answer.headers.update(_NOT_KEPT)
         return answer
+
+    @app.post(
+        END,
+        **operation("identity", PUBLIC, "Log out", status=204, body=takes(RenewalRequest), fails=[401, 429, 503]),
+    )
+    async def end(request: Request) -> Response:
+        """End one login: neither its access tokens nor its refresh token count any more."""
+        wish = await body_of(request, RenewalRequest)
+        _log.info("%s has logged out", await identity.renew.end(wish.refresh_token.get_secret_value()))
+        return Response(status_code=204)
 
     @app.get("/api/v1/me", **operation("identity", Scope.RUNS_READ, "Show who is asking", PRINCIPAL, fails=[401]))
     async def me(request: Request) -> Response:
