@@ -5,6 +5,7 @@ It passes the contract suite of the store, and decides nothing that the domain d
 
 import asyncio
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
 from agent_fabric.application.ports.idempotency import Claim, KeptAnswer
-from agent_fabric.application.ports.runs import APPROVAL, RunPage, RunQuery, RunRecord
+from agent_fabric.application.ports.runs import ANY_RUN, APPROVAL, RunPage, RunQuery, RunRecord
 from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.errors import ApprovalNotFound, ApprovalSettled, RunHeld, RunNotFound, StoreUnavailable
@@ -121,12 +122,18 @@ class MemoryCatalogue:
         newest = list(reversed(self.runs.logs))
         return [await self.record(run_id) for run_id in (newest if limit < 0 else newest[:limit])]
 
-    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
-        words = set(query.lower().split())
+    async def search(
+        self, query: str, *, limit: int, viewer: Viewer = EVERYTHING, only: RunQuery = ANY_RUN
+    ) -> Sequence[RunRecord]:
+        terms = {phrase or word for phrase, word in re.findall(r'"([^"]+)"|(\S+)', query.lower())}
         seen = [record for record in await self.recent(limit=-1) if viewer.sees(record.owner, record.visibility)]
-        records = {record.run_id: record for record in seen}
-        scores = Counter({run_id: sum(word in record.text for word in words) for run_id, record in records.items()})
+        records = {record.run_id: record for record in seen if only.matches(record)}
+        texts = {run_id: f"{record.text} {self.runs.logs[run_id]}".lower() for run_id, record in records.items()}
+        scores = Counter({run_id: sum(term in text for term in terms) for run_id, text in texts.items()})
         return [records[run_id] for run_id, score in scores.most_common(limit) if score]
+
+    async def unindexed(self) -> int:
+        return 0
 
     async def update_index(self) -> None:
         """There is no index."""

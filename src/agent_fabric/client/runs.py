@@ -83,9 +83,23 @@ class Runs(Resource):
                 break
         return found
 
-    async def search(self, words: str, *, limit: int = 20) -> Sequence[RunRecord]:
-        """Return the runs whose task or summary has the most of these words, the best match first."""
-        answer = await self._transport.get("/runs/matching", {"q": words, "limit": min(limit, MAX_MATCHING)})
+    async def search(
+        self,
+        words: str,
+        *,
+        limit: int = 20,
+        owner: str = "",
+        status: RunStatus | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[RunRecord]:
+        """Return the runs with the most of these words and "phrases" in what was asked, done and said, the best first.
+
+        Filters are the owner, the status, and when they were created, in seconds since 1970.
+        """
+        filters = {"owner": owner or None, "status": status, "since": since, "until": until}
+        query = {"q": words, "limit": min(limit, MAX_MATCHING), **filters}
+        answer = await self._transport.get("/runs/matching", query, timeout_s=math.inf)
         return (await self._transport.understood(RUN_LIST.load, answer)).runs
 
     async def search_by_meaning(self, question: str, *, limit: int = 20) -> FoundRuns:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent_fabric.application.ports.runs import RunRecord
+from agent_fabric.application.ports.runs import ANY_RUN, RunQuery, RunRecord
 from agent_fabric.application.ports.web import Page, SearchHit, WebError
 from agent_fabric.domain.allowlists import Allowlists, refuse_domain
 from agent_fabric.domain.errors import RunNotFound
@@ -55,9 +55,16 @@ class ListCatalogue:
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
         return self.records[:limit]
 
-    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        viewer: Viewer = EVERYTHING,
+        only: RunQuery = ANY_RUN,
+    ) -> Sequence[RunRecord]:
         words = query.lower().split()
-        seen = [each for each in self.records if viewer.sees(each.owner, each.visibility)]
+        seen = [each for each in self.records if viewer.sees(each.owner, each.visibility) and only.matches(each)]
         return [each for each in seen if any(word in f"{each.prompt} {each.summary}" for word in words)][:limit]
 
     async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:  # noqa: ARG002 - the port's

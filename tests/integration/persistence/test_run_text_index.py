@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.domain.audit_key import UNKEYED
-from agent_fabric.domain.events import Event, RunFailed
-from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.events import Body, Event, ModelAnswered, RunFailed, ToolCalled, ToolReturned
+from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence import run_text_index
+from agent_fabric.infrastructure.persistence import run_activity_index, run_catalogue, run_text_index
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
@@ -144,3 +147,113 @@ async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqliteRunRepository, c
     await (await runs.create(RunId("one"), log(created))).release()
     assert await found(catalogue, "beginning") == ["one"]
     assert await found(catalogue, "end") == []
+
+
+async def active(runs: SqliteRunRepository, name: str, *bodies: Body, prompt: str = "do it", owner: str = "") -> None:
+    created = replace(run_created(prompt), owner=owner)
+    await (await runs.create(RunId(name), log(created, *bodies, completed(RunId(name))))).release()
+
+
+def said(text: str) -> ModelAnswered:
+    usage = Usage(1, 1)
+    return ModelAnswered(content=text, tool_calls=(), usage=usage, model="m", finish_reason="stop", duration_s=1.0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "pytest",
+        "src/calc.py",
+        "calc.py",
+        "calc",
+        "--maxfail=3",
+        '"pytest -q"',
+        "refused",
+        "add_numbers",
+        "北京",
+        "naïve",
+    ],
+)
+async def test_what_a_run_did_and_said_is_found(
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
+) -> None:
+    call = CallId("1")
+    args = {"command": "pytest -q src/calc.py --maxfail=3", "more": {"names": ["add_numbers"]}}
+    await active(runs, "other", said("Something else."))
+    await active(
+        runs,
+        "wanted",
+        said("I try the naïve way; 我爱北京天安门"),
+        ToolCalled(tool="shell", args=args, call_id=call),
+        ToolReturned(tool="shell", result={"stdout": "connection refused", "exit_code": 1}, call_id=call),
+    )
+    assert await found(catalogue, query) == ["wanted"]
+
+
+async def test_a_phrase_is_found_as_it_stands(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+    await run(runs, "task", "move the big red box")
+    await run(runs, "apart", "a red and big box")
+    await active(runs, "said", said("There is the big\nred box."))
+    await active(runs, "never", said("big boxes that are red"))
+    assert await found(catalogue, '"big red"') == ["task", "said"]
+    assert set(await found(catalogue, "big red")) == {"task", "apart", "said", "never"}
+
+
+async def test_words_of_the_task_come_before_words_of_what_was_done(
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
+) -> None:
+    await run(runs, "task", "the backup")
+    await active(runs, "newer", said("the backup"))
+    assert await found(catalogue, "backup") == ["task", "newer"]
+
+
+async def test_searches_filter_by_owner_status_and_time(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+    await active(runs, "ada", said("otters"), owner="user:ada")
+    await active(runs, "ci", said("otters"), owner="key:ci")
+    held = await runs.create(RunId("open"), log(run_created("otters")))
+
+    async def only(**filters: Any) -> list[str]:
+        return [each.run_id for each in await catalogue.search("otters", limit=9, only=RunQuery(**filters))]
+
+    assert await only(owner="ada") == ["ada"]
+    assert await only(owner="key:ci") == ["ci"]
+    assert await only(owner="local") == ["open"]
+    assert await only(owner="nobody") == []
+    assert await only(status=RunStatus.COMPLETED) == ["ci", "ada"]
+    assert await only(status=RunStatus.RUNNING) == ["open"]
+    assert await only(since=1_000.6) == []
+    assert await only(until=1_000.6) == ["open", "ci", "ada"]
+    await held.release()
+
+
+async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_still_indexed(
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_activity_index, "_MAX_TEXTS", 3)
+    monkeypatch.setattr(run_activity_index, "_MAX_EVENTS", 7)
+    monkeypatch.setattr(run_catalogue, "INDEX_PATIENCE_S", 0.0)
+    for number in range(20):
+        await active(runs, f"run-{number}", said(f"word{number:03}"))
+    assert await catalogue.unindexed() == 60
+    await found(catalogue, "word017")  # does not wait
+    await catalogue.update_index()
+    assert await catalogue.unindexed() == 0
+    assert await found(catalogue, "word017") == ["run-17"]
+    assert store.read_now(run_activity_index._next_batch) == (60, 60, [], False)
+
+
+async def test_what_a_removed_run_did_is_not_found_any_more(
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
+) -> None:
+    await active(runs, "one", said("otters"))
+    assert await found(catalogue, "otters") == ["one"]
+    retention = SqlRetentionStore(store, lambda run_id: str(tmp_path / run_id), SystemClock(), ChainWriter(UNKEYED))
+    await retention.remove(RunId("one"), by="a test", reason="old")
+    left = "SELECT count(*) FROM run_activity WHERE run_activity MATCH 'otters'"
+    assert store.read_now(lambda connection: connection.execute(left).get) == 0
+
+
+async def test_a_long_result_is_indexed_up_to_a_limit(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+    await active(runs, "one", said("begin " + "x " * run_activity_index.MAX_EVENT_CHARS + "finale"))
+    assert await found(catalogue, "begin") == ["one"]
+    assert await found(catalogue, "finale") == []

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
 from agent_fabric.domain.ids import RunId
@@ -273,6 +273,10 @@ class RunQuery:
         )
 
 
+ANY_RUN: Final = RunQuery()
+"""Filters nothing."""
+
+
 class RunPage(NamedTuple):
     """Some of the runs that were asked for, newest first. There may be few, or none, and still more to come."""
 
@@ -288,8 +292,18 @@ class RunCatalogue(Protocol):
         """Return the newest runs, newest first; a negative limit is none."""
         ...
 
-    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
-        """Return the runs whose task or summary fits the words best, of those that the viewer may see."""
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        viewer: Viewer = EVERYTHING,
+        only: RunQuery = ANY_RUN,
+    ) -> Sequence[RunRecord]:
+        """Return the runs in which most words and "phrases" are found, of those that the viewer may see.
+
+        What was asked, done and said counts. Of `only`, owner, status and times are filters.
+        """
         ...
 
     async def locate(self, prefix: str, *, viewer: Viewer = EVERYTHING) -> OwnedRun:
@@ -329,8 +343,14 @@ class RunListing(RunCatalogue, Protocol):
         """
         ...
 
+    async def unindexed(self) -> int:
+        """Return how many events a search does not know yet."""
+        ...
+
     async def update_index(self) -> None:
-        """Index what was appended since the last search. A search does so itself; this makes the next one faster.
+        """Index everything that was appended since the last search, however long it takes.
+
+        A search does so itself, but leaves what takes long to the background.
 
         Raises:
             StoreUnavailable: the store cannot be read or written.

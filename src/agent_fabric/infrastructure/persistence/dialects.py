@@ -76,6 +76,11 @@ POSTGRESQL = Dialect(
         text  TEXT NOT NULL,
         short TEXT NOT NULL
     )""",
+        "run_activity": """
+    CREATE TABLE run_activity (
+        rowid BIGINT PRIMARY KEY,
+        text  TEXT NOT NULL
+    )""",
         "workflow_checkpoints": """
     CREATE VIEW workflow_checkpoints AS
         SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, (body ->> 'attempt')::bigint AS attempt,

@@ -14,6 +14,7 @@ from agent_fabric.infrastructure.persistence.chain_writer import REMOVED, ChainW
 from agent_fabric.infrastructure.persistence.codec import blobs_named_in
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.event_rows import head_of, locate
+from agent_fabric.infrastructure.persistence.run_activity_index import forget_activity
 from agent_fabric.infrastructure.persistence.run_text_index import forget_text
 from agent_fabric.infrastructure.persistence.sealing import HASH_BYTES, OWNER_BYTES, owner_of
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
@@ -89,6 +90,7 @@ class SqlRetentionStore:
         self._chain.seal(connection, Sealed(self._clock.now(), REMOVED, number, run_id, int(str(events)), head, note))
         if encrypted:
             _execute(connection, erase)
+        forget_activity(connection, number)
         for table, column in (
             ("events", "run"),
             ("inbox", "run"),

@@ -8,16 +8,23 @@ from math import inf
 from typing import Any
 
 from agent_fabric.application.ports.encryption import ENCRYPTED
-from agent_fabric.application.ports.runs import RunPage, RunQuery, RunRecord
+from agent_fabric.application.ports.runs import ANY_RUN, RunPage, RunQuery, RunRecord
 from agent_fabric.domain.errors import RunKeyMissing, RunNotFound
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, visibility_from
+from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Viewer, is_owner, visibility_from
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
+from agent_fabric.infrastructure.persistence.run_activity_index import RunActivityIndex
 from agent_fabric.infrastructure.persistence.run_reader import status_of
-from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
-from agent_fabric.infrastructure.persistence.run_visibility import visible_to
+from agent_fabric.infrastructure.persistence.run_text_index import (
+    RunTextIndex,
+    hits_of,
+    search_hits,
+    terms_of,
+    words_of,
+)
+from agent_fabric.infrastructure.persistence.run_visibility import Condition, visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
 
@@ -28,6 +35,8 @@ _LAST_CHARACTER = "\U0010ffff"
 
 AT_ONCE = 200
 """Runs looked at in one go, so that other readers have their turn in between."""
+INDEX_PATIENCE_S = 5.0
+"""How long a search waits for the index of what older runs did; it is completed in the background."""
 MAX_LOOKED_AT = 10_000
 """Runs looked at for one page; a filter that fits few of them takes several pages."""
 
@@ -38,30 +47,53 @@ class SqlRunCatalogue:
     def __init__(self, database: Database, *, encrypted: bool = True) -> None:
         self._database = database
         self._encrypted = encrypted
-        self._index = RunTextIndex(database)
+        self._index, self._activity = RunTextIndex(database), RunActivityIndex(database)
 
     async def recent(self, *, limit: int) -> Sequence[RunRecord]:
         seen = await self._database.read(partial(self._records, wanted=RunQuery(limit=limit)))
         return [record for _, record in seen]
 
-    async def search(self, query: str, *, limit: int, viewer: Viewer = EVERYTHING) -> Sequence[RunRecord]:
-        words = words_of(query)
-        if not words:
+    async def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        viewer: Viewer = EVERYTHING,
+        only: RunQuery = ANY_RUN,
+    ) -> Sequence[RunRecord]:
+        terms = terms_of(query)
+        if not terms:
             return []
-        await self.update_index()
-        hits, visible = hits_of(words), visible_to(viewer)
+        await self._index.catch_up()
+        await self._activity.catch_up(patience_s=INDEX_PATIENCE_S)
+        hits, visible, wanted = search_hits(terms), visible_to(viewer), _wanted(only)
         ranked = (
-            f"SELECT run, score FROM ({hits.sql}) JOIN runs ON number = run WHERE {visible.sql}"  # noqa: S608 - ours
-            " ORDER BY score DESC, run DESC LIMIT ?"
+            f"SELECT number, score, near, owner FROM ({hits.sql}) JOIN runs ON number = run"  # noqa: S608 - ours
+            f" WHERE {visible.sql} AND {wanted.sql}"
         )
         rows: list[Any] = await self._database.read(
-            lambda connection: connection.execute(ranked, (*hits.values, *visible.values, limit)).fetchall()
+            lambda connection: connection.execute(ranked, (*hits.values, *visible.values, *wanted.values)).fetchall()
         )
-        best: dict[int, int] = dict(rows)
+        best = {number: (score, near) for number, score, near, owner in rows if _may_own(only.owner, owner)}
         if self._encrypted:
-            best |= await self._encrypted_hits(words, viewer)
+            opened = await self._encrypted_hits(terms, viewer)
+            best |= {number: (score, score) for number, score in opened.items()}
         numbers = sorted(best, key=lambda number: (best[number], number), reverse=True)
-        return await self._database.read(partial(self.by_number, numbers=numbers[:limit]))
+        return await self._first_matching(numbers, only, limit)
+
+    async def _first_matching(self, numbers: Sequence[int], only: RunQuery, limit: int) -> list[RunRecord]:
+        """Return the first runs that fit: what only a log tells, such as old owners, is looked up for each."""
+        found: list[RunRecord] = []
+        at_once = AT_ONCE if _is_particular(only) else min(limit, AT_ONCE)
+        for first in range(0, len(numbers), at_once):
+            records = await self._database.read(partial(self.by_number, numbers=numbers[first : first + at_once]))
+            found += filter(only.matches, records)
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def unindexed(self) -> int:
+        return await self._activity.unindexed()
 
     async def _encrypted_hits(self, words: Sequence[str], viewer: Viewer) -> dict[int, int]:
         """Return how many words each encrypted run has. They are in no index, so each has to be opened."""
@@ -83,6 +115,7 @@ class SqlRunCatalogue:
 
     async def update_index(self) -> None:
         await self._index.catch_up()
+        await self._activity.catch_up()
 
     async def find(self, prefix: str) -> RunId:
         return (await self.locate(prefix)).run_id
@@ -123,7 +156,7 @@ class SqlRunCatalogue:
         found: list[tuple[int, RunRecord]] = []
         older_than = wanted.older_than
         if wanted.words.strip():
-            await self.update_index()
+            await self._index.catch_up()
         at_once = AT_ONCE if _is_particular(wanted) else wanted.limit + 1
         for _ in range(0, MAX_LOOKED_AT, at_once):
             next_ones = partial(self._records, wanted=replace(wanted, older_than=older_than, limit=at_once))
@@ -147,28 +180,19 @@ class SqlRunCatalogue:
     def _records(self, connection: SqlConnection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         words = words_of(wanted.words)
-        hits, visible = hits_of(words) if words else None, visible_to(wanted.viewer)
+        hits, visible, filtered = hits_of(words) if words else None, visible_to(wanted.viewer), _wanted(wanted)
         having = ""
         if hits is not None:
             having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) WHERE score = ?))"  # noqa: S608 - ours
         query = (
-            f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND created_at >= ? AND created_at < ?"
-            f" AND (? OR status IN (?, ?)) AND {visible.sql}{having} ORDER BY number DESC LIMIT ?"
-        )
-        # A run whose driver died is stored as running and counts as interrupted.
-        unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
-        statuses = (RunStatus.RUNNING, RunStatus.INTERRUPTED) if unsettled else (wanted.status, wanted.status)
-        bounds = (
-            sys.maxsize if wanted.older_than is None else wanted.older_than,
-            -inf if wanted.since is None else wanted.since,
-            inf if wanted.until is None else wanted.until,
+            f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND {filtered.sql} AND {visible.sql}{having}"
+            " ORDER BY number DESC LIMIT ?"
         )
         matches = () if hits is None else (*hits.values, len(words))
         values = (
             self._encrypted,
-            *bounds,
-            wanted.status is None,
-            *statuses,
+            sys.maxsize if wanted.older_than is None else wanted.older_than,
+            *filtered.values,
             *visible.values,
             *matches,
             sys.maxsize if wanted.limit < 0 else wanted.limit,
@@ -203,6 +227,23 @@ class SqlRunCatalogue:
         if outline is None:
             record = replace(record, prompt=ENCRYPTED, summary=ENCRYPTED, owner=owner)
         return replace(record, visibility=visibility_from(visibility))
+
+
+def _wanted(wanted: RunQuery) -> Condition:
+    """Return the condition under which a run may fit: its time, and its status as far as it is stored."""
+    # A run whose driver died is stored as running and counts as interrupted.
+    unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
+    statuses = (RunStatus.RUNNING, RunStatus.INTERRUPTED) if unsettled else (wanted.status, wanted.status)
+    since, until = -inf if wanted.since is None else wanted.since, inf if wanted.until is None else wanted.until
+    return Condition(
+        "created_at >= ? AND created_at < ? AND (? OR status IN (?, ?))",
+        (since, until, wanted.status is None, *statuses),
+    )
+
+
+def _may_own(wanted: str, owner: str) -> bool:
+    """Tell whether a run may be of an owner; stores before 0.6 do not know."""
+    return not wanted or not owner or is_owner(wanted, owner)
 
 
 def _is_particular(wanted: RunQuery) -> bool:

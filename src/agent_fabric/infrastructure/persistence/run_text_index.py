@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from agent_fabric.domain.errors import RunKeyMissing, StoreFull
 from agent_fabric.domain.events import RunCompleted, RunCreated, RunFailed
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
+from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS, activity_match
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 MAX_CHARS: Final = 20_000
@@ -30,6 +31,7 @@ _MAX_TEXTS, _MAX_BATCH_CHARS = 100, 100_000
 _MAX_EVENTS: Final = 20_000
 """Events looked through in one read. Progress is kept at least this often."""
 _WORD = re.compile(r"\w+")
+_TERM = re.compile(r'"([^"]+)"|(\S+)')
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
 """Text of languages that do not put spaces between words."""
 
@@ -144,12 +146,29 @@ def words_of(query: str) -> list[str]:
     return list(dict.fromkeys(_plain(query).split()))[:MAX_WORDS]
 
 
+def terms_of(query: str) -> list[str]:
+    """Return the different words of a query, and its phrases: what stands in double quotes."""
+    found = (" ".join((phrase or word).split()) for phrase, word in _TERM.findall(_plain(query)))
+    return list(dict.fromkeys(filter(None, found)))[:MAX_WORDS]
+
+
 class Hits(NamedTuple):
     """A subquery that gives each run with the number of words that its texts have."""
 
     sql: str
     """Has the columns `run` and `score`."""
     values: list[str]
+
+
+def search_hits(terms: list[str]) -> Hits:
+    """Return the subquery for terms in tasks, summaries and activity; `near` counts those of the first two."""
+    one = (
+        "SELECT rowid / 2 AS run, {0} AS term, 1 AS near FROM run_text WHERE run_text MATCH ?"  # noqa: S608 - ours
+        f" UNION SELECT rowid >> {SEQ_BITS} AS run, {{0}}, 0 FROM run_activity WHERE run_activity MATCH ?"
+    )
+    each = " UNION ".join(one.format(number) for number in range(len(terms)))
+    sql = f"SELECT run, count(DISTINCT term) AS score, sum(near) AS near FROM ({each}) GROUP BY run"  # noqa: S608 - ours
+    return Hits(sql, [value for term in terms for value in (_match(term), activity_match(term))])
 
 
 def hits_of(words: list[str]) -> Hits:

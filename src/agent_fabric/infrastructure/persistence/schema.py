@@ -175,5 +175,14 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN continues INTEGER;
     CREATE INDEX runs_continuing ON runs (continues) WHERE continues IS NOT NULL;
     """,
+    """
+    CREATE VIRTUAL TABLE run_activity USING fts5 (
+        text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+    CREATE TABLE run_activity_progress (
+        position   INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO run_activity_progress (position) VALUES (0);
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

@@ -2,6 +2,8 @@
 
 import re
 import time
+from contextlib import suppress
+from datetime import datetime
 
 from agent_fabric.domain.errors import ConfigError
 
@@ -18,6 +20,25 @@ def seconds_in(text: str) -> float:
     if found is None:
         raise ConfigError(f"{text!r} is no length of time", hint="Write a number and one of s, m, h, d, w: 30d.")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def moment_in(text: str, *, now: float | None = None) -> float | None:
+    """Return the moment that a text means, in seconds since 1970: a date, a time, or so long ago; None for no text.
+
+    Raises:
+        ConfigError: it means none.
+    """
+    if not text:
+        return None
+    with suppress(ConfigError):
+        return (time.time() if now is None else now) - seconds_in(text)
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: of this place
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"{text!r} is not a time",
+            hint="Write a date or a time, 2026-11-17 or 2026-11-17T09:30, or how long ago: 7d.",
+        ) from None
 
 
 def moment(at: float) -> str:

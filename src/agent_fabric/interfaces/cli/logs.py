@@ -22,6 +22,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.lines import line_of
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
+from agent_fabric.interfaces.cli.durations import moment_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
@@ -43,6 +44,9 @@ MANY = 100
 
 app = new_app("Inspect runs: list, show, search, export.")
 
+Owner = Annotated[
+    str, typer.Option(metavar="NAME", help="Only runs of this owner: user:ada, key:ci, local, or a name alone.")
+]
 Limit = Annotated[int, typer.Option(min=1, help="Most runs to show.")]
 
 
@@ -56,9 +60,7 @@ def list_runs(
     workspace: Workspace = None,
     server: Server = None,
     limit: Limit = 20,
-    owner: Annotated[
-        str, typer.Option(metavar="NAME", help="Only runs of this owner: user:ada, key:ci, local, or a name alone.")
-    ] = "",
+    owner: Owner = "",
     status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -76,22 +78,30 @@ def list_runs(
 
 
 @app.command()
-def search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words of the task or the result.")],
+def search(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words, and phrases in quotes: '\"two words\"'.")],
     workspace: Workspace = None,
     server: Server = None,
     limit: Limit = 20,
+    owner: Owner = "",
+    status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
+    since: Annotated[str, typer.Option(metavar="TIME", help="Only runs created then or later: 2026-11-17, 7d.")] = "",
+    until: Annotated[str, typer.Option(metavar="TIME", help="Only runs created before.")] = "",
     semantic: Annotated[bool, typer.Option("--semantic", help="Search by meaning instead of by words.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find runs by words of their task or result, or by what they mean; the best match first."""
+    """Find runs by words of what was asked, done and said, or by what they mean; the best match first."""
     query = " ".join(words)
     if semantic:
+        refuse_if(
+            bool(owner or status or since or until), "--semantic has no filters", hint="Leave out --semantic, or these."
+        )
         _search_by_meaning(query, workspace, server, limit=limit, as_json=as_json)
         return
+    began, ended = moment_in(since), moment_in(until)
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.search(query, limit=limit)
+        return await place.search(query, limit=limit, owner=owner, status=status, since=began, until=ended)
 
     _print_runs(at_place(workspace, server, go, without=[]), as_json=as_json)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -37,6 +38,8 @@ PAGE = 200
 """Events that are read at a time."""
 WHOLE_PAGE = 50
 """The same where long texts are not cut."""
+MANY_EVENTS = 20_000
+"""Events whose indexing takes so long that a person wants to know."""
 FOLLOW_S = 0.3
 """Interval at which a followed run is read again."""
 
@@ -62,7 +65,7 @@ class LocalRuns:
     def __init__(self, records: Records) -> None:
         self.records = records
         self.exports = records.layout
-        self.find, self.search = records.catalogue.find, records.catalogue.search
+        self.find = records.catalogue.find
         self.newest = partial(records.catalogue.newest, owner=LOCAL_OWNER)
         self.events = records.runs.read
         self.questions, self.question = records.approvals.list, records.approvals.find
@@ -78,6 +81,24 @@ class LocalRuns:
                 break
             query = replace(query, older_than=page.older_than)
         return found[:limit]
+
+    async def search(
+        self,
+        words: str,
+        *,
+        limit: int,
+        owner: str = "",
+        status: RunStatus | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[RunRecord]:
+        catalogue = self.records.catalogue
+        if (events := await catalogue.unindexed()) > MANY_EVENTS:
+            sys.stderr.write(f"Indexing {events:,} events once; Ctrl-C loses nothing of it …\n")
+            sys.stderr.flush()
+        await catalogue.update_index()
+        only = RunQuery(owner=owner, status=status, since=since, until=until)
+        return await catalogue.search(words, limit=limit, only=only)
 
     async def cancel(self, run_id: RunId, *, reason: str) -> RunResult:
         from agent_fabric.bootstrap.local import cancel_run  # noqa: PLC0415 - what drives runs takes its time

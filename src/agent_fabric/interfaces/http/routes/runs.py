@@ -2,12 +2,11 @@
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Header, Path, Query, Request
-from pydantic import BeforeValidator, Field, FiniteFloat, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
@@ -25,6 +24,7 @@ from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
+from agent_fabric.interfaces.http.run_filters import OwnerFilter, SinceFilter, StatusFilter, UntilFilter, seconds_of
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.starting import begun, resumed
@@ -57,7 +57,6 @@ SeenBy = Annotated[
     Visibility | SkipJsonSchema[None],
     Query(description="Who sees the run beside its owner; not set: as `identity.visibility` says."),
 ]
-Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
 
 
 def add_runs(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
@@ -166,14 +165,12 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         after: Annotated[
             str, Query(pattern="^[0-9a-f]{0,15}$", description="Where the page before ended; take it from `next`.")
         ] = "",
-        status: Annotated[RunStatus | SkipJsonSchema[None], Query(description="Only runs that stand so.")] = None,
+        status: StatusFilter = None,
         pack: Annotated[str, Query(description="Only runs of this specialist.")] = "",
-        since: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created then or later.")] = None,
-        until: Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created before.")] = None,
+        since: SinceFilter = None,
+        until: UntilFilter = None,
         q: Annotated[str, Query(description="Only runs with all these words in their task or summary.")] = "",
-        owner: Annotated[
-            str, Query(max_length=300, description="Only runs of this owner: `user:ada`, `key:ci`, `local`, or a name.")
-        ] = "",
+        owner: OwnerFilter = "",
     ) -> Response:
         """One's own runs and those shared with the team. Filters can be combined.
 
@@ -183,8 +180,8 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
             RunQuery(
                 status=status,
                 specialist_id=pack,
-                since=_seconds(since),
-                until=_seconds(until),
+                since=seconds_of(since),
+                until=seconds_of(until),
                 words=q,
                 owner=owner,
                 viewer=Viewer.of(who_asks(request)),
@@ -329,9 +326,3 @@ def _answer(fabric: ServerFabric, result: RunResult) -> Response:
     if result.status.settled:
         return json_answer(answer(fabric, result))
     return json_answer(answer(fabric, result), 202, {"location": f"/runs/{result.run_id}"})
-
-
-def _seconds(time: float | datetime | None) -> float | None:
-    if not isinstance(time, datetime):
-        return time
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
+from agent_fabric.application.ports.runs import RunQuery
 from agent_fabric.application.runs.search_runs import SearchRuns
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.identity import Scope
@@ -13,6 +14,7 @@ from agent_fabric.domain.ownership import Viewer
 from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation
+from agent_fabric.interfaces.http.run_filters import OwnerFilter, SinceFilter, StatusFilter, UntilFilter, seconds_of
 from agent_fabric.wire.runs import FOUND_RUNS, RUN_LIST, FoundRuns, RunList
 
 MAX_READ = 200
@@ -38,18 +40,24 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/matching",
-        **operation(
-            "runs", Scope.RUNS_READ, "Find runs by words of their task or summary, the best match first", RUN_LIST
-        ),
+        **operation("runs", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", RUN_LIST),
     )
     async def matching(
         request: Request,
-        q: Annotated[str, Query(max_length=1_000, description="Words, of which runs should have as many as possible.")],
+        q: Annotated[str, Query(max_length=1_000, description='Words and "phrases", of which runs should have many.')],
         limit: Annotated[int, Query(ge=1, le=10_000, description="Most runs to show.")] = 20,
+        owner: OwnerFilter = "",
+        status: StatusFilter = None,
+        since: SinceFilter = None,
+        until: UntilFilter = None,
     ) -> Response:
-        """As `fabric logs search` finds them."""
+        """As `fabric logs search` finds them: in what was asked, done and said.
+
+        Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
+        """
         by = who_asks(request)
-        found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by))
+        only = RunQuery(owner=owner, status=status, since=seconds_of(since), until=seconds_of(until))
+        found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by), only=only)
         await fabric.find.note_listed(found, by=by)
         return json_answer(RUN_LIST.dump(RunList(found, None)))
 

@@ -1,0 +1,214 @@
+"""A full-text index over what runs did and said: calls, their results, and answers.
+
+Each event is a row of its own; its number holds the run's. Words are found at their beginning, phrases as they stand.
+Indexing happens in small batches beside other work, so that a store with many older runs stays usable meanwhile.
+Encrypted runs are never indexed.
+"""
+
+import asyncio
+import logging
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from agent_fabric.domain.approval_events import ApprovalDecided
+from agent_fabric.domain.errors import RunKeyMissing, StoreFull
+from agent_fabric.domain.events import (
+    Body,
+    ModelAnswered,
+    PlainAnswerAccepted,
+    RunCompleted,
+    ToolCalled,
+    ToolErred,
+    ToolReturned,
+)
+from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted
+from agent_fabric.infrastructure.persistence.event_bodies import body_reader
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+
+MAX_EVENT_CHARS: Final = 4_000
+"""How much of an event is indexed."""
+SEQ_BITS: Final = 20
+"""A row's number is the run's number with the event's sequence number in its last bits."""
+_KINDS: Final = tuple(
+    kind.kind
+    for kind in (
+        ModelAnswered,
+        ToolCalled,
+        ToolReturned,
+        ToolErred,
+        ApprovalDecided,
+        PlainAnswerAccepted,
+        StepStarted,
+        StepFinished,
+        SignalReceived,
+        RunCompleted,
+    )
+)
+_MAX_TEXTS, _MAX_BATCH_CHARS = 400, 200_000
+"""Written in one transaction: other writes wait for it."""
+_MAX_EVENTS: Final = 20_000
+"""Events looked through in one read. Progress is kept at least this often."""
+_WITHOUT_SPACES = re.compile("([\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
+"""Characters of languages that do not put spaces between words: each counts as a word."""
+_MIN_PREFIX: Final = 3
+"""Shorter words are found only whole: as beginnings they would fit nearly everything."""
+
+_log = logging.getLogger(__name__)
+
+
+class _Batch(NamedTuple):
+    before: int
+    upto: int
+    texts: list[tuple[int, int, str]]
+    """Row of the index, run, and text."""
+    rest: bool
+
+
+class RunActivityIndex:
+    """Keeps the index up to date."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._catching_up: asyncio.Task[None] | None = None
+
+    async def unindexed(self) -> int:
+        """Return how many events have not been looked at."""
+        return await self._database.read(_unindexed)
+
+    async def catch_up(self, *, patience_s: float | None = None) -> None:
+        """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.
+
+        Raises:
+            StoreUnavailable: the store cannot be read or written.
+        """
+        task = self._catching_up
+        if task is None or task.done():
+            task = self._catching_up = asyncio.create_task(self._index())
+        await asyncio.wait([task], timeout=patience_s)
+        if task.done():
+            task.result()
+
+    async def _index(self) -> None:
+        batch = await self._database.read(_next_batch)
+        while batch.texts or batch.rest:
+            try:
+                await self._database.write(partial(_write_batch, batch=batch))
+            except StoreFull as problem:  # what is indexed can still be searched
+                _log.warning("Runs are searched with an old index: %s", problem.message)
+                return
+            batch = await self._database.read(_next_batch)
+
+
+def activity_match(term: str) -> str:
+    """Return a word or phrase as a query of the index."""
+    quoted = _spaced(term).replace('"', '""')
+    last = re.split(r"\W+", quoted.strip())[-1]
+    return f'"{quoted}" *' if len(last) >= _MIN_PREFIX else f'"{quoted}"'
+
+
+def forget_activity(connection: SqlConnection, run: int) -> None:
+    """Remove a run from the index, while its events are still there."""
+    connection.execute(
+        "DELETE FROM run_activity WHERE rowid IN (SELECT ? + seq FROM events WHERE run = ?)", (run << SEQ_BITS, run)
+    )
+
+
+def _unindexed(connection: SqlConnection) -> int:
+    query = "SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM run_activity_progress"
+    return int(connection.execute(query).fetchone()[0])
+
+
+def _next_batch(connection: SqlConnection) -> _Batch:
+    before = int(connection.execute("SELECT position FROM run_activity_progress").fetchone()[0])
+    newest = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
+    upto = min(before + _MAX_EVENTS, newest)
+    query = (
+        "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"  # noqa: S608 - only marks
+        f" AND kind IN ({marks(_KINDS)})"
+        " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run_keys.run = events.run) ORDER BY position LIMIT ?"
+    )
+    rows: list[tuple[Any, ...]] = connection.execute(query, (before, upto, *_KINDS, _MAX_TEXTS)).fetchall()
+    texts: list[tuple[int, int, str]] = []
+    chars = 0
+    for position, run, seq, kind, version, payload in rows:
+        if seq >> SEQ_BITS == 0:
+            text = _text_of(connection, run, seq, kind, version, payload)
+            texts.append(((run << SEQ_BITS) + seq, run, text))
+            chars += len(text)
+        if chars >= _MAX_BATCH_CHARS or len(texts) == _MAX_TEXTS:
+            return _Batch(before, position, texts, rest=True)
+    return _Batch(before, upto, texts, rest=upto < newest)
+
+
+def _write_batch(connection: SqlConnection, batch: _Batch) -> None:
+    query = "UPDATE run_activity_progress SET position = ? WHERE position = ? RETURNING 1"
+    if not connection.execute(query, (batch.upto, batch.before)).fetchall():
+        return  # another process was faster
+    connection.executemany(
+        "INSERT INTO run_activity (rowid, text) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)",
+        [(row, text, run) for row, run, text in batch.texts if text],
+    )
+
+
+def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
+    try:
+        body = body_reader(connection, run, None, whole=False)(seq, kind, version, payload)
+    except (ValueError, zlib.error, RunKeyMissing):  # `fabric audit verify` tells about damage
+        return ""
+    parts, chars = list[str](), 0
+    for part in _parts(body):
+        parts.append(part[: MAX_EVENT_CHARS - chars])
+        chars += len(parts[-1])
+        if chars >= MAX_EVENT_CHARS:
+            break
+    return _spaced(" ".join(parts)).encode("utf-8", "replace").decode().replace("\0", " ")
+
+
+def _parts(body: Body) -> Iterator[str]:
+    match body:
+        case ModelAnswered():
+            yield body.content
+        case ToolCalled():
+            yield body.tool
+            yield from _strings(body.args)
+        case ToolReturned():
+            yield from _strings(body.result)
+            yield from body.wrote
+        case ToolErred():
+            yield body.error_message
+        case ApprovalDecided():
+            yield body.reason
+        case PlainAnswerAccepted() | RunCompleted():
+            yield from _strings(body.payload)
+        case StepStarted():
+            yield f"{body.step_id} {body.action}"
+            yield from _strings(body.inputs)
+        case StepFinished():
+            yield body.error
+            yield from _strings(body.outputs)
+        case SignalReceived():
+            yield body.name
+            yield from _strings(body.data)
+        case _:  # a newer program's
+            return
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _strings(each)
+        case list() | tuple():
+            for each in value:
+                yield from _strings(each)
+        case _:
+            return
+
+
+def _spaced(text: str) -> str:
+    return text if text.isascii() else _WITHOUT_SPACES.sub(r" \1 ", text)
