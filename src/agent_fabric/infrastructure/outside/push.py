@@ -6,6 +6,7 @@ cannot become others meanwhile.
 """
 
 import asyncio
+import hashlib
 import os
 import posixpath
 import re
@@ -22,6 +23,7 @@ MAX_REFS = 20
 """Branches and tags in one push; each is shown."""
 MAX_COMMITS = 20
 """How many commits are shown; more are counted."""
+_MAX_SUBJECT_CHARS = 150
 _GIT_TIMEOUT_S = 60.0
 _TRANSPORT = re.compile(r"(?:https?|ssh|git|git\+ssh|ssh\+git)://", re.IGNORECASE)
 _SCP_LIKE = re.compile(r"[^/:]+:(?!:)")
@@ -42,7 +44,12 @@ class _Update:
 
     @property
     def refspec(self) -> str:
-        return f"{'+' * self.forced}{self.commit}:{self.target}"
+        return f"{'+' * (self.forced and not self.lease)}{self.commit}:{self.target}"
+
+    @property
+    def lease(self) -> str:
+        """What must be over there, as the card says; without it the repository could claim what is there already."""
+        return f"--force-with-lease={self.target}:{self.seen}" if self.commit and self.seen else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class Push:
             raise CannotRunOutside(f"At most {MAX_REFS} branches and tags are pushed at once. Name fewer.")
         carries = [line for update in updates for line in await self._told(update)]
         noted = dict(entry for update in updates for entry in self._noted(remote, update))
-        leases = [f"--force-with-lease={each.target}:{each.seen}" for each in updates if self.wanted.lease]
+        leases = [each.lease for each in updates if each.lease]
         words = (
             *(self.git, "--git-dir=repository", "push", "--no-verify", "--porcelain"),
             *(["--dry-run"] if self.wanted.dry_run else []),
@@ -121,7 +128,11 @@ class Push:
             raise CannotRunOutside(f"The address {address!r} would start a program.")
         root = Path(os.path.realpath(self.workspace))
         place = Path(os.path.realpath(root / self.wanted.folder / address.removeprefix("file://")))
-        return None if place.is_relative_to(root) else str(place)
+        if place.is_relative_to(root):
+            return None
+        if ".fabric" in place.parts:  # where it lies, other runs may have made its hooks
+            raise CannotRunOutside(f"{address!r} lies in a folder of fabric.")
+        return str(place)
 
     async def _prepare(self, address: str) -> None:
         """Make the repository that pushes."""
@@ -156,30 +167,61 @@ class Push:
                 raise CannotRunOutside(f"What {refspec!r} means depends on the other side. Name the branches.")
             full, commit = repository.commit_of(source) if source else ("", "")
             target = _full_name(target or full or source, full)
-            seen = repository.refs.get(target.replace("refs/heads/", f"refs/remotes/{remote}/", 1), "")
-            forced = not wanted.lease and (wanted.force or refspec.startswith("+"))
+            tracking = target.replace("refs/heads/", f"refs/remotes/{remote}/", 1)
+            seen = repository.refs.get(tracking, "") if tracking != target else ""
             if wanted.lease and not seen:
                 raise CannotRunOutside(f"What {target} is over there is not known here. Fetch it first.")
-            yield _Update(commit, target, forced, seen)
+            yield _Update(commit, target, wanted.lease or wanted.force or refspec.startswith("+"), seen)
 
     async def _told(self, update: _Update) -> list[str]:
         """Say what an update does, a line for each commit."""
-        how = "forced, " if update.forced or self.wanted.lease else ""
+        how = "forced, " if update.forced else ""
         if not update.commit:
             return [f"deletes {update.target}"]
+        commits = (update.commit, "--not", update.seen) if update.seen else (update.commit,)
+        number, gaps = await self._history(commits)
         if not update.seen:
-            number = (await self._git("rev-list", "--count", update.commit)).strip()
             what = f"{how}with up to {_commits(number)}; what is there now is not known here"
-            commits: tuple[str, ...] = (update.commit,)
         else:
-            number = (await self._git("rev-list", "--count", update.commit, "--not", update.seen)).strip()
+            if not update.forced and await self._git("rev-list", "--max-count=1", update.seen, "--not", update.commit):
+                raise CannotRunOutside(
+                    f"{update.target} has other commits over there ({update.seen[:10]}). Merge or rebase first."
+                )
             what = f"{how}was {update.seen[:10]}, {_commits(number)} more"
-            commits = (update.commit, "--not", update.seen)
-        log = await self._git("log", f"--max-count={MAX_COMMITS}", "--format=%h %an: %s", *commits)
-        lines = [f"commit {line}" for line in log.splitlines()]
-        rest = int(number) - len(lines)
-        more = [f"and {_commits(str(rest))} before them"] if rest > 0 else []
-        return [f"{update.target} becomes {update.commit[:10]} ({what})", *lines, *more]
+        log = await self._git("log", "-z", f"--max-count={MAX_COMMITS}", "--format=%h %an: %s", *commits)
+        lines = [f"commit {_shortened(line)}" for line in log.split("\0") if line]
+        rest = number - len(lines)
+        more = [f"and {_commits(rest)} before them"] if rest > 0 else []
+        return [f"{update.target} becomes {update.commit[:10]} ({what})", *lines, *more, *gaps]
+
+    async def _history(self, commits: tuple[str, ...]) -> tuple[int, list[str]]:
+        """Count commits whose text is what their hashes say, and tell which of them hide what comes before them.
+
+        A repository can hold another text under a hash, and can end the history anywhere (`shallow`).
+
+        Raises:
+            CannotRunOutside: a commit is not what its hash says.
+        """
+        listed = (await self._git("rev-list", "--boundary", *commits)).split()
+        known = {name.removeprefix("-") for name in listed}
+        names = [name for name in listed if not name.startswith("-")]
+        held = await self._output("--git-dir=repository", "cat-file", "--batch", given="\n".join(names).encode())
+        gaps: list[str] = []
+        at = 0
+        for name in names:
+            end = held.index(b"\n", at)
+            kind, size = held[at:end].split()[1:]
+            data = held[end + 1 : end + 1 + int(size)]
+            at = end + 2 + int(size)
+            if hashlib.sha1(kind + b" " + size + b"\0" + data).hexdigest() != name:  # noqa: S324 - as git names it
+                raise CannotRunOutside(f"The repository is damaged: {name} is another commit than its name says.")
+            header = data.partition(b"\n\n")[0].decode(errors="replace").split("\n")
+            parents = [line.removeprefix("parent ") for line in header if line.startswith("parent ")]
+            if missing := [parent for parent in parents if parent not in known]:
+                gaps.append(f"and what {name[:10]} builds on ({', '.join(missing)}), which is not here")
+        if len(gaps) > MAX_COMMITS:
+            raise CannotRunOutside("Too much of the history is not here. Fetch it first.")
+        return len(names), gaps
 
     def _noted(self, remote: str, update: _Update) -> Iterator[tuple[str, bytes]]:
         name = update.target.replace("refs/heads/", f"refs/remotes/{remote}/", 1)
@@ -191,18 +233,21 @@ class Push:
         return await self._run("--git-dir=repository", *words)
 
     async def _run(self, *words: str) -> str:
+        return (await self._output(*words)).decode(errors="replace")
+
+    async def _output(self, *words: str, given: bytes = b"") -> bytes:
         process = await asyncio.create_subprocess_exec(
             *(self.git, *words),
             cwd=self.scratch,
             env=dict(self.environment),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
         try:
             async with asyncio.timeout(_GIT_TIMEOUT_S):
-                out, err = await process.communicate()
+                out, err = await process.communicate(given)
         except TimeoutError:
             raise CannotRunOutside(f"`git {' '.join(words)}` took longer than {_GIT_TIMEOUT_S:g} s.") from None
         finally:
@@ -212,7 +257,7 @@ class Push:
         if process.returncode:
             said = err.decode(errors="replace").strip().splitlines()
             raise CannotRunOutside(f"What would be pushed cannot be worked out: {said[-1] if said else 'git failed'}")
-        return out.decode(errors="replace")
+        return out
 
 
 def _full_name(target: str, source: str) -> str:
@@ -228,8 +273,12 @@ def _full_name(target: str, source: str) -> str:
     return full
 
 
-def _commits(number: str) -> str:
-    return f"{number} commit{'s' * (number != '1')}"
+def _commits(number: int) -> str:
+    return f"{number} commit{'s' * (number != 1)}"
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _MAX_SUBJECT_CHARS else f"{line[:_MAX_SUBJECT_CHARS]} [cut]"
 
 
 def _require_transport(address: str) -> None:

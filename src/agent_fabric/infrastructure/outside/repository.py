@@ -75,7 +75,23 @@ def _objects(workspace: str, git: str) -> Path | None:
     root = Path(os.path.realpath(workspace))
     objects = root / git / "objects"
     inside = objects.is_relative_to(root) and Path(os.path.realpath(objects)) == objects
-    return objects if inside and objects.is_dir() else None
+    if not inside or not objects.is_dir():
+        return None
+    if "\n" in git or _holds_link(objects):
+        raise CannotRunOutside(f"The repository keeps objects elsewhere. {_YOURSELF}")
+    return objects
+
+
+def _holds_link(folder: Path) -> bool:
+    waiting = [os.fspath(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    return True
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return False
 
 
 async def _refs(sandbox: Sandbox, git: str) -> dict[str, str]:

@@ -8,16 +8,21 @@ import socket
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_fabric.config.own_secrets import OURS
 from agent_fabric.domain.outside import CannotRunOutside
 from agent_fabric.infrastructure.own_path import own_path
 
-_OURS = re.compile(r"FABRIC_|ENCRYPTION_KEY")
-"""Our own keys, tokens and settings."""
 _PLACES_OF_GIT = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX|CONFIG.*)"
 )
 """Variables that would make git work on another repository, or obey further settings."""
-_GIT_SETTINGS = {"core.hooksPath": "/dev/null", "core.fsmonitor": "false", "push.recurseSubmodules": "no"}
+_GIT_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.commitGraph": "false",  # it could tell another history than the commits
+    "push.recurseSubmodules": "no",
+    "safe.bareRepository": "explicit",
+}
 _GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS))} | {
     f"GIT_CONFIG_{part}_{n}": text
     for n, setting in enumerate(_GIT_SETTINGS.items())
@@ -26,6 +31,7 @@ _GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS))} | {
 """No hook runs and no program of a repository is started, whatever other settings say."""
 _NO_QUESTIONS = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 """Nobody is there to answer."""
+_NO_SCRIPTS = {"npm_config_ignore_scripts": "true"}
 
 
 def users_environment(environment: Mapping[str, str], workspace: str) -> dict[str, str]:
@@ -33,12 +39,12 @@ def users_environment(environment: Mapping[str, str], workspace: str) -> dict[st
     kept = {
         name: value
         for name, value in environment.items()
-        if not _OURS.match(name) and not _PLACES_OF_GIT.fullmatch(name)
+        if name not in OURS and not name.startswith("FABRIC_") and not _PLACES_OF_GIT.fullmatch(name)
     }
     root = Path(os.path.realpath(workspace))
     entries = own_path(environment.get("PATH")).split(os.pathsep)
     path = [entry for entry in entries if not Path(os.path.realpath(entry)).is_relative_to(root)]
-    return kept | _GIT | _NO_QUESTIONS | {"PATH": os.pathsep.join(path)}
+    return kept | _GIT | _NO_QUESTIONS | _NO_SCRIPTS | {"PATH": os.pathsep.join(path)}
 
 
 def find_program(word: str, environment: Mapping[str, str], workspace: str) -> str:
@@ -47,11 +53,10 @@ def find_program(word: str, environment: Mapping[str, str], workspace: str) -> s
     Raises:
         CannotRunOutside: it is not installed, or belongs to the workspace.
     """
-    name = word.rpartition("/")[2] if not word.startswith("/") else word
-    found = shutil.which(name, path=environment["PATH"])
-    if found is None:
+    found = shutil.which(word.rpartition("/")[2], path=environment["PATH"])
+    if found is None or (word.startswith("/") and os.path.realpath(word) != os.path.realpath(found)):
         raise CannotRunOutside(
-            f"{word} is not installed on this machine, outside of the workspace and its environments."
+            f"{word} is not on the PATH of this machine, outside of the workspace and its environments."
         )
     if Path(os.path.realpath(found)).is_relative_to(os.path.realpath(workspace)):
         raise CannotRunOutside(f"{word} belongs to the workspace, and no file of it is executed outside the box.")
