@@ -14,6 +14,7 @@ from agent_fabric.domain.commands.invocation import Connector, Invocation, Unpar
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.wrappers import started_by
 from agent_fabric.domain.outside import CannotRunOutside
+from agent_fabric.domain.policy.outside_words import obeying_words
 from agent_fabric.domain.policy.outward import LOOKS_LIKE_DEPLOYMENT, outward_effect
 from agent_fabric.domain.policy.subcommands import VALUED, operands
 
@@ -22,7 +23,7 @@ MAX_COMMAND_CHARS: Final = 1_000
 MAX_WORDS: Final = 200
 
 _BY_THEMSELVES: Final = names(
-    "aws az curl doctl gcloud gh glab gsutil kubectl mail mailx msmtp oc rsync scp sendmail sftp skopeo ssh twine wget"
+    "aws az curl doctl gcloud gh glab gsutil kubectl mail mailx oc rsync scp sftp skopeo ssh twine wget"
 )
 """Programs that do their work in any folder, with the files that they are given."""
 _ACTIONS: Final = {
@@ -36,34 +37,10 @@ _ACTIONS: Final = {
     "dotnet": frozenset({"nuget push"}),
 }
 """The same of some subcommands."""
-_NEEDS_FILE: Final = {"npm": ".tgz", "pnpm": ".tgz", "uv": ""}
+_PACKS: Final = names("npm pnpm uv")
 """Without a file to publish they pack the folder they stand in, and run its scripts."""
-_SETTINGS: Final = {
-    "aws": names("--cli-input-json --cli-input-yaml"),
-    "curl": names("-K --config --engine"),
-    "docker": names("--config"),
-    "kubectl": names("--kubeconfig --cache-dir"),
-    "npm": names("--userconfig --globalconfig --prefix"),
-    "oc": names("--kubeconfig --cache-dir"),
-    "pnpm": names("--userconfig --globalconfig --prefix --dir -C"),
-    "podman": names("--config"),
-    "rsync": names("-e -M --config --daemon --files-from --read-batch --rsh --rsync-path"),
-    "scp": names("-F -S -D"),
-    "sftp": names("-F -S -D -b"),
-    "ssh": names("-F -E -I"),
-    "twine": names("--config-file"),
-    "uv": names("--config-file --directory --project"),
-    "wget": names("-e -i --execute --config --input-file --use-askpass"),
-}
-"""Options by which a program obeys a file or starts another program."""
-_SSH: Final = names("ssh scp sftp")
-_SSH_OPTIONS: Final = names(
-    "batchmode compression connecttimeout identitiesonly port serveraliveinterval stricthostkeychecking user"
-)
-"""What may follow `-o`; others can start programs, and files can be obeyed by them."""
-_EXTENSIONS: Final = {"gh": names("alias extension extensions ext"), "glab": names("alias")}
-"""Subcommands by which a program takes in code of others."""
 _PATTERN: Final = re.compile(r"[^$`{}~\\]*[*?\[][^$`{}~\\]*")
+_HOW_TO_PUBLISH: Final = "; it can run outside with a package that is made before, and named, such as ./dist/a.tgz"
 _MERGED: Final = (">&", "<&")
 
 
@@ -124,32 +101,14 @@ def _problems(invocation: Invocation) -> Iterator[str]:
         yield "it would execute a file of the workspace"
     if not _works_anywhere(name, " ".join(words[at] for at in places)):
         yield "it would obey files of the workspace"
-    if name in _NEEDS_FILE and not any(words[at].endswith(_NEEDS_FILE[name] or words[at]) for at in places[1:]):
-        yield "it would run scripts of the workspace; it can run outside with a package that is made before, and named"
-    if option := _obeyed_option(invocation):
-        yield f"{option} makes it obey a file or start a program"
-    if places and words[places[0]] in _EXTENSIONS.get(name, ()):
-        yield "it takes in code of others"
+    if word := next(obeying_words(name, words), ""):
+        yield f"with {word!r} it would obey a file or start a program{_HOW_TO_PUBLISH if name in _PACKS else ''}"
 
 
 def _works_anywhere(name: str, subcommand: str) -> bool:
     if name not in _ACTIONS:
         return name in _BY_THEMSELVES
     return any(f"{subcommand} ".startswith(f"{action} ") for action in _ACTIONS[name])
-
-
-def _obeyed_option(invocation: Invocation) -> str:
-    name, words = invocation.name, invocation.words
-    options = _SETTINGS.get(name, frozenset())
-    letters = {option[1] for option in options if not option.startswith("--")}
-    for at, word in enumerate(words[1:], start=1):
-        if word.split("=", 1)[0] in options or (word[:1] == "-" != word[1:2] and letters & set(word[1:])):
-            return word
-        if name in _SSH and word.startswith("-o"):
-            setting = word[2:] or " ".join(words[at + 1 : at + 2])
-            if re.split(r"[\s=]", setting.strip(), maxsplit=1)[0].lower() not in _SSH_OPTIONS:
-                return f"-o {setting}"
-    return ""
 
 
 def _is_plain(invocation: Invocation) -> bool:

@@ -8,17 +8,25 @@ import fnmatch
 import hashlib
 import os
 import posixpath
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.outside import CannotRunOutside
 from agent_fabric.domain.policy.outside import OutsideCall
+from agent_fabric.domain.policy.outside_words import local_words, suffixes_taken_along
 
 MAX_FILES = 50
 """Each is shown."""
 MAX_BYTES = 256 * 1024 * 1024
 _MAX_LISTED = 10_000
+_COPIERS = frozenset({"scp", "sftp", "rsync", "kubectl", "oc"})
+_OF_A_HOST = re.compile(r"[^/=:-][^/=:]*:")
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://")
+_HERE = re.compile(r"(?:fileb?|dir|oci|oci-archive|docker-archive):")
+_UPWARDS = re.compile(r"(?:^(?:-[A-Za-z0-9]+)?|[^A-Za-z0-9._-])\.\.(?:/|$)")
+_ABSOLUTE = re.compile(rf"(?:^(?:-[A-Za-z0-9]+)?|[=@<,;]|{_HERE.pattern})/")
 _ARCHIVE = "Make an archive of them in the box, and name that."
 
 
@@ -39,7 +47,8 @@ async def expanded(call: OutsideCall, sandbox: Sandbox) -> tuple[str, ...]:
         matching = [path for path in listed if _fits(path, pattern)]
         if not matching:
             raise CannotRunOutside(f"No file is called {word}.")
-        words += matching
+        # No name of a file passes for an option, or for something on another machine.
+        words += [path if path[0].isalnum() and not word.startswith("./") else f"./{path}" for path in matching]
     return tuple(words)
 
 
@@ -51,14 +60,19 @@ async def carry(words: tuple[str, ...], sandbox: Sandbox, workspace: str, into: 
     """
     lines: list[str] = []
     paths: list[str] = []
-    for word in words[1:]:
+    for word in local_words(words):
+        if not _is_elsewhere(words[0], word):
+            lines += [f"uses {path}, outside of the workspace" for path in _paths_outside(word, workspace)]
         for name in _names_in(word):
-            if name.startswith("/"):
-                lines += [f"uses {name}, outside of the workspace"] if _lies_outside(name, workspace) else []
-                continue
-            paths += await _files_at(name, sandbox)
+            if not name.startswith("/"):
+                paths += await _files_at(name, sandbox)
     total = 0
+    ends = suffixes_taken_along(words)
     for path in dict.fromkeys(paths):
+        if _is_of_a_repository(path):
+            raise CannotRunOutside(f"{path} would be obeyed there. Do not name it.")
+        if ends is not None and not path.endswith(ends):
+            continue  # settings, which it would obey
         data, size = await sandbox.read_file(path, max_bytes=MAX_BYTES - total + 1)
         total += size
         if total > MAX_BYTES:
@@ -102,11 +116,38 @@ async def _files_at(name: str, sandbox: Sandbox) -> list[str]:
     return [path]
 
 
-def _lies_outside(name: str, workspace: str) -> bool:
-    place = Path(os.path.realpath(name))
-    if place.is_relative_to(os.path.realpath(workspace)):
-        raise CannotRunOutside(f"Name {name} by its path from the workspace, without a leading slash.")
-    return place.exists()
+def _is_elsewhere(program: str, word: str) -> bool:
+    """Tell whether a word is an address or a path on another machine."""
+    if program.rpartition("/")[2] in _COPIERS and _OF_A_HOST.match(word):
+        return True
+    return bool(_ADDRESS.match(word)) and not _HERE.match(word)
+
+
+def _paths_outside(word: str, workspace: str) -> Iterator[str]:
+    """Yield the absolute paths in a word that name something on this machine, or something that may be written.
+
+    Raises:
+        CannotRunOutside: a path leads to the workspace, or to what programs of this machine hold.
+    """
+    if _UPWARDS.search(word):
+        raise CannotRunOutside(f"{word!r} leads out of its folder. Name files by their path from the workspace.")
+    root = os.path.realpath(workspace)
+    for found in _ABSOLUTE.finditer(word):
+        path = re.split("[,;]", word[found.end() - 1 :], maxsplit=1)[0]
+        if path.startswith("//") and not _HERE.search(found.group()):
+            continue  # of an address
+        path = re.sub("/+", "/", path)
+        place, said = Path(os.path.realpath(path)), Path(os.path.normpath(path))
+        if place.is_relative_to(root):
+            raise CannotRunOutside(f"Name {path} by its path from the workspace, without a leading slash.")
+        if any(each.is_relative_to(folder) for each in (place, said) for folder in ("/proc", "/dev/fd")):
+            raise CannotRunOutside(f"{path} is not for commands outside the box.")
+        if place.exists() or (place.parent.is_dir() and place.parent != place.parent.parent):
+            yield path
+
+
+def _is_of_a_repository(path: str) -> bool:
+    return ".git" in path.casefold().split("/") or path == "HEAD"
 
 
 def _fits(path: str, pattern: str) -> bool:
@@ -125,6 +166,8 @@ def new_files(folder: Path, carried: tuple[str, ...]) -> Iterator[tuple[str, byt
     found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
     if len(found) > 2 * MAX_FILES:
         raise CannotRunOutside(f"It has made more than {MAX_FILES} files, so none of them is kept.")
+    if sum(path.stat().st_size for path in found) > 2 * MAX_BYTES:
+        raise CannotRunOutside(f"It has made more than {MAX_BYTES // 2**20} MiB, so none of it is kept.")
     for path in found:
         data = path.read_bytes()
         name = path.relative_to(folder).as_posix()

@@ -48,7 +48,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         f"  run:   {card.run_id}, of {plain(card.owner or LOCAL_OWNER)}",
     ]
     if card.destination:
-        lines.append(f"  to:    {plain(card.destination)}")
+        lines.append(f"  to:    {_visible(card.destination)}")
     if card.untrusted:
         lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
     if card.untrusted and card.private:
