@@ -130,6 +130,20 @@ async def test_a_run_that_has_not_ended_cannot_be_followed_up(tmp_path: Path) ->
         assert hint in ended.json["error"]["hint"]
 
 
+async def test_one_run_at_a_time_works_in_a_workspace(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        first = meta(await fabric("run", "write it", "--json"))["run_id"]
+        asked = len(model.requests)
+        started: Started = await fabric.start("run", "--continue", first, "[[script=hang]]")
+        await model.wait_for_requests(asked + 1, timeout_s=30)
+        refused = await fabric("run", "--continue", first, "me too", "--json")
+        started.process.kill()
+        await started.process.communicate()
+        assert (refused.code, refused.json["error"]["code"]) == (1, "folder_held")
+        meta(await fabric("run", "--continue", first, "now [[script=read]]", "--json"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
