@@ -16,9 +16,11 @@ from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.runs.task import Budget, FrozenWorkflow, Parent, Priority, Profile, Quoted, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.task_force_events import PackFailed, TaskForceStarted
+from agent_fabric.domain.test_counts import TestCount
 from agent_fabric.domain.tools import ToolSpec, Trust
 from agent_fabric.domain.workflow_events import (
     ChildFinished,
@@ -268,6 +270,10 @@ class ToolReturned:
     """The whole output as JSON text when `result` had to be cut; kept for people, not shown to the model."""
     changed: bool = False
     proved: str = ""
+    proof_kind: ProofKind = ProofKind.NONE
+    """What that proves; logs before 0.6 do not say."""
+    tests: TestCount | None = None
+    """The tests that were executed, if a runner has said so."""
     repeated: bool = False
     """Answered from memory: the model made exactly the call that it had just made."""
     sources: tuple[Source, ...] = ()

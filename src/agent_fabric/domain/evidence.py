@@ -1,7 +1,8 @@
 """What a command proves when it succeeds, and what it changes.
 
 An engineering task may only claim success after a test, a build or a run has succeeded and nothing changed since. This
-module reads that from the command line alone; it errs towards "changes something" and "proves nothing".
+module reads that from the command line; it errs towards "changes something" and "proves nothing". Of tests the output
+has to say that some were executed.
 """
 
 import re
@@ -13,6 +14,8 @@ from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import MAX_NESTING, Connector, Invocation, Redirect, UnparsableCommand
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.commands.wrappers import unwrap, wrapped
+from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.test_counts import TestCount, count_told_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,35 @@ class Assessment:
     """Files may have changed that nothing later in the line has put to the test."""
     proves: str = ""
     """The test, build or run command that must have succeeded; empty if there is none."""
+    kind: ProofKind = ProofKind.NONE
+    """What its success proves, as far as the command line tells."""
+    test_file: str = ""
+    """A file of tests that is run as a program: nobody may call its tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a command that has succeeded shows, together with its output."""
+
+    proved: str = ""
+    kind: ProofKind = ProofKind.NONE
+    tests: TestCount | None = None
+    missing: str = ""
+    """Why it proves less than its command line says; empty: it does not."""
+
+
+def shown_by(assessment: Assessment, output: str) -> Shown:
+    """Say what a command that ended with status 0 proves, given what it printed."""
+    if not assessment.proves:
+        return Shown()
+    tests = count_told_in(output)
+    if tests is not None and tests.ran:
+        if tests.failed:
+            return Shown(tests=tests, missing=f"{tests.failed} of {tests.ran} tests have failed")
+        return Shown(proved=assessment.proves, kind=ProofKind.TESTS, tests=tests)
+    if assessment.kind is ProofKind.TESTS or assessment.test_file or tests is not None:
+        return Shown(tests=tests, missing="no test was executed")
+    return Shown(proved=assessment.proves, kind=assessment.kind)
 
 
 def assess(command: str) -> Assessment:
@@ -66,7 +98,9 @@ def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
         pipefail = "pipefail" in invocation.words or invocation.name == "eval"
         return _proven(inner, pipefail=pipefail, depth=depth + 1)
     if _is_proof(invocation) and not _changes_itself(invocation):
-        return Assessment(proves=shlex.join(invocation.words))
+        kind = _kind_of(invocation)
+        file = _test_file(invocation) if kind is ProofKind.PROGRAM else ""
+        return Assessment(proves=shlex.join(invocation.words), kind=kind, test_file=file)
     return None
 
 
@@ -160,6 +194,45 @@ def _is_proof(invocation: Invocation) -> bool:
         case _:
             in_workspace = "/" in invocation.program and not invocation.program.startswith("/")
             return name in _ALWAYS or (in_workspace and name not in _INSTALLING and name not in _CHANGING)
+
+
+_TESTING = names("ctest jest mocha nox phpunit py.test pytest rspec tox vitest")
+_TESTING_ACTIONS = names("test tests t tst check verify package install unittest pytest coverage test-unit nextest")
+_RUNNING_ACTIONS = names("run r start exec")
+_PROGRAMS = names("bash dash java lua node perl php python ruby Rscript sh")
+_TEST_NAME = re.compile(r"(?:^|[-_:.])(?:tests?|spec|check)(?:[-_:.]|$)")
+_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$|(?:^|/)tests?\.py$")
+
+
+def _kind_of(invocation: Invocation) -> ProofKind:
+    """Say what kind of proof the success of a command is, as its words tell."""
+    name, arguments = invocation.name, invocation.words[1:]
+    if _is_python(name):
+        module = arguments[arguments.index("-m") + 1] if "-m" in arguments[:-1] else ""
+        return (
+            ProofKind.TESTS if module in {"pytest", "unittest", "doctest", "nose2", "tox", "nox"} else ProofKind.PROGRAM
+        )
+    operands = _operands(arguments)
+    first = operands[0] if operands else ""
+    if name in _TESTING or (name == "node" and "--test" in arguments):
+        return ProofKind.TESTS
+    if name in {"make", "gmake", "just", "ninja"}:
+        return ProofKind.TESTS if any(map(_TEST_NAME.search, operands)) else ProofKind.BUILD
+    if name in {"npm", "pnpm", "yarn", "bun"} and first in {"run", "run-script"}:
+        return ProofKind.TESTS if any(map(_TEST_NAME.search, operands[1:2])) else ProofKind.PROGRAM
+    if name in _SUBCOMMANDS:
+        tests = name in {"mvn", "gradle"} and bool({"package", "install", "verify", "check", "build"} & set(operands))
+        tests = tests or first in _TESTING_ACTIONS - names("check package install verify") or "test" in operands
+        return ProofKind.TESTS if tests else ProofKind.PROGRAM if first in _RUNNING_ACTIONS else ProofKind.BUILD
+    in_workspace = "/" in invocation.program and not invocation.program.startswith("/")
+    return ProofKind.PROGRAM if in_workspace or name in _PROGRAMS else ProofKind.BUILD
+
+
+def _test_file(invocation: Invocation) -> str:
+    """Return the file of tests that is run as if it were a program."""
+    if not _is_python(invocation.name):
+        return ""
+    return next((word for word in _operands(invocation.words[1:])[:1] if _TEST_FILE.search(word)), "")
 
 
 def _operands(arguments: Sequence[str]) -> list[str]:

@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 from agent_fabric.domain.allowlists import Allowlists
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.json_schema import too_deep
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.sources import Source
+from agent_fabric.domain.test_counts import TestCount
 
 FINISH_TASK = "finish_task"
 """The tool that ends a task. The engine answers it; no pack executes it."""
@@ -105,6 +107,10 @@ class ToolResult:
     """The call changed files in the workspace, so that earlier proof no longer counts."""
     proved: str = ""
     """The test, build or run command that succeeded after the last change; empty if there was none."""
+    proof_kind: ProofKind = ProofKind.NONE
+    """What its success proves."""
+    tests: TestCount | None = None
+    """The tests that were executed, if a runner has said so."""
     sources: tuple[Source, ...] = ()
     """Pages that the call fetched."""
     wrote: tuple[str, ...] = ()

@@ -1,16 +1,18 @@
 """What came of a run, as one JSON object."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from agent_fabric.domain.errors import FabricError, Interrupted
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.wire.shape import Json, Shape
 
 _RUN = "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b"
 _DIR: dict[str, Any] = {"run_dir": Annotated[str, "The run's folder, with its log."]}
 META_KEYS = (
-    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof?"
+    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof"
     " approvals=waiting_for continues"
 )
 META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, beside its result.", also=_DIR)
@@ -57,7 +59,7 @@ RESULT = Shape(
                 "cost": None,
                 "egress": [],
                 "duration_s": 7.9,
-                "proof": "python3 hello.py",
+                "proof": {"kind": "program", "command": "python3 hello.py", "seq": 9, "tests": None},
                 "approvals": [],
                 "continues": None,
             },
@@ -94,7 +96,11 @@ def result_from(shown: Json) -> RunResult:
     """
     payload = {key: value for key, value in shown.items() if key not in {"_meta", "error"}}
     told = shown.get("error")
-    known = META.values(shown["_meta"])
+    meta = shown["_meta"]
+    if not isinstance(meta.get("proof"), Mapping):  # a server before 0.6 names only the command
+        kind = ProofKind.PROGRAM if meta.get("proof") else ProofKind.NONE
+        meta = {**meta, "proof": {"kind": kind, "command": meta.get("proof") or "", "seq": None, "tests": None}}
+    known = META.values(meta)
     if known["status"] is RunStatus.COMPLETED and payload.get("action") == "final":
         del payload["action"]
     return RunResult(**known, payload=payload, error=None if told is None else ERROR.load(told))

@@ -124,7 +124,7 @@ async def test_a_page_that_was_not_fetched_cannot_be_cited(tmp_path: Path) -> No
         verified = await done.fabric("verify", run_dir.name)
     assert code == 0
     assert "/tea (citation 1) was not fetched in this run" in result["unproven"]
-    assert result["_meta"]["proof"] is None
+    assert result["_meta"]["proof"]["kind"] == "none"
     (sent_back,) = payloads(run_dir, "tool_error")
     assert (sent_back["tool"], sent_back["error_type"]) == ("finish_task", "Unproven")
     assert "fetch it with fetch_url" in sent_back["error_message"]

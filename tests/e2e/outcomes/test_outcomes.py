@@ -655,7 +655,7 @@ async def test_model_cannot_claim_what_only_the_engine_knows(case: Case) -> None
     outcome = await case.run(WRITE, claim)
     assert "no test, build or run command" in outcome.result.payload["unproven"]
     assert "proposed_actions" not in outcome.result.payload
-    assert outcome.result.proof == ""
+    assert not outcome.result.proof
 
 
 # ── finishing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -681,7 +681,7 @@ async def test_failing_command_and_change_after_the_proof_are_no_evidence(case: 
         DONE,
     )
     assert "unproven" in outcome.result.payload
-    assert outcome.result.proof == ""
+    assert not outcome.result.proof
 
 
 @pytest.mark.proves("AF-124", "AF-145")
@@ -689,7 +689,7 @@ async def test_finish_with_evidence_names_its_proof(tmp_path: Path) -> None:
     async with ScriptedModel([WRITE, Call("shell", {"command": "python3 hello.py"}), DONE]) as model:
         ended = await Fabric(tmp_path, settings(model.base_url))("run", "do it", "--json")
     assert ended.code == 0
-    assert ended.json["_meta"]["proof"] == "python3 hello.py"
+    assert ended.json["_meta"]["proof"]["command"] == "python3 hello.py"
     assert ended.json["_meta"]["status"] == "completed"
     assert "unproven" not in ended.json
     assert "error" not in ended.json

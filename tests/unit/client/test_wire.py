@@ -15,6 +15,7 @@ from agent_fabric.domain.changes import Entry, EntryKind, FileChange
 from agent_fabric.domain.events import Event, RunCancelled, UnknownEvent
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.domain.undo import UndoRefusal, UndoStep
 from agent_fabric.domain.unified_diff import file_diff
@@ -48,7 +49,7 @@ def test_a_result_comes_back_as_it_was(status: RunStatus) -> None:
         cost=0.25,
         egress=("elsewhere",),
         duration_s=1.25,
-        proof="pytest" if status is RunStatus.COMPLETED else "",
+        proof=Proof(kind=ProofKind.PROGRAM, command="python3 a.py", seq=3),
         routing_method="named",
         workspace="/w",
         waiting_for=("abc",) if status is RunStatus.WAITING else (),

@@ -2,7 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.evidence import Assessment, assess
+from agent_fabric.domain.evidence import Assessment, assess, shown_by
+from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.test_counts import TestCount
 from effort import examples
 
 
@@ -52,7 +54,8 @@ from effort import examples
     ],
 )
 def test_a_successful_line_proves_its_last_test_build_or_run(command: str, proves: str) -> None:
-    assert assess(command) == Assessment(changes=False, proves=proves)
+    found = assess(command)
+    assert (found.changes, found.proves) == (False, proves)
 
 
 @pytest.mark.proves("AF-124")
@@ -180,7 +183,8 @@ def test_a_change_without_a_later_proof_counts_as_a_change(command: str) -> None
     ],
 )
 def test_only_changes_after_the_last_proof_count(command: str, changes: bool, proves: str) -> None:
-    assert assess(command) == Assessment(changes=changes, proves=proves)
+    found = assess(command)
+    assert (found.changes, found.proves) == (changes, proves)
 
 
 @pytest.mark.parametrize("command", ["ls >/dev/null 2>&1", "ls >&2", "ls 2>&-", "grep -i x y", "tee", "sed -n 1p x"])
@@ -196,3 +200,56 @@ def test_every_text_gets_an_assessment(command: str) -> None:
 
 def test_a_line_of_a_thousand_wrappers_proves_nothing_and_is_quick() -> None:
     assert assess("env " * 1000 + "pytest") == Assessment(changes=True, proves="")
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("pytest -q", "tests"),
+        ("python3 -m pytest tests", "tests"),
+        ("python3 -m unittest", "tests"),
+        ("go test ./...", "tests"),
+        ("cargo t", "tests"),
+        ("npm test", "tests"),
+        ("npm run test:unit", "tests"),
+        ("node --test x.test.js", "tests"),
+        ("make test", "tests"),
+        ("make -C sub check", "tests"),
+        ("mvn verify", "tests"),
+        ("gradle check", "tests"),
+        ("uv run pytest", "tests"),
+        ("make", "build"),
+        ("cargo check", "build"),
+        ("go build ./...", "build"),
+        ("gcc -o a a.c", "build"),
+        ("mypy src", "build"),
+        ("python3 hello.py", "program"),
+        ("cargo run", "program"),
+        ("node index.js", "program"),
+        ("./hello", "program"),
+        ("bash x.sh", "program"),
+        ("npm start", "program"),
+    ],
+)
+def test_a_proof_has_a_kind(command: str, kind: str) -> None:
+    assert assess(command).kind.value == kind
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 test_dates.py", "python3 tests/test_x.py", "pytest test_x.py", "make test"]
+)
+@pytest.mark.parametrize("output", ["", "all good", "no tests ran in 0.01s", "Ran 0 tests in 0.000s\n\nOK"])
+def test_success_without_a_test_executed_proves_nothing(command: str, output: str) -> None:
+    shown = shown_by(assess(command), output)
+    assert (shown.proved, shown.missing) == ("", "no test was executed")
+
+
+def test_tests_that_were_executed_are_counted_whatever_started_them() -> None:
+    for command in ("python3 test_dates.py", "make", "./run_checks.sh", "pytest"):
+        shown = shown_by(assess(command), "Ran 3 tests in 0.001s\n\nOK\n")
+        assert (shown.kind, shown.tests) == (ProofKind.TESTS, TestCount(ran=3, passed=3, failed=0))
+
+
+def test_tests_that_failed_prove_nothing_though_the_command_ended_well() -> None:
+    shown = shown_by(assess("make test"), "1 failed, 2 passed in 0.1s")
+    assert (shown.proved, shown.missing) == ("", "1 of 3 tests have failed")

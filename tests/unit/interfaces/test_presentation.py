@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.interfaces.cli.driving import EXIT_CODES
 from agent_fabric.interfaces.cli.output import colourful, plain, plain_lines, shortened, styled
@@ -41,7 +42,7 @@ def outcome(status: RunStatus = RunStatus.COMPLETED, /, **payload: object) -> Ru
         cost=None,
         egress=(),
         duration_s=1.25,
-        proof="pytest",
+        proof=Proof(kind=ProofKind.PROGRAM, command="pytest", seq=3),
         routing_method="explicit",
         workspace="/w",
     )

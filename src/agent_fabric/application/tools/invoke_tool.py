@@ -392,6 +392,8 @@ class InvokeTool:
             whole=whole[:MAX_KEPT_CHARS],
             changed=result.changed,
             proved=result.proved,
+            proof_kind=result.proof_kind,
+            tests=result.tests,
             sources=result.sources,
             wrote=hide_shapes(result.wrote),
             cites=hide_shapes(result.cites),

@@ -36,6 +36,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
+from agent_fabric.domain.proofs import NO_PROOF, Proof, ProofKind
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
 from agent_fabric.domain.runs.labelling import (
     begin_labels,
@@ -236,7 +237,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.worked = lane.worked or body.tool != FINISH_TASK
             note_call(state, body.rule)
         case ToolReturned() as body:
-            _take_result(state, lane, body)
+            _take_result(state, lane, body, event.seq)
         case ToolErred() as body:
             _take_tool_error(state, lane, body)
         case ModelFailed() as body:
@@ -382,19 +383,19 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.phase = LanePhase.ANSWERED
 
 
-def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
+def _take_result(state: RunState, lane: Lane, body: ToolReturned, seq: int) -> None:
     state.seconds += body.duration_s
     state.takeovers = 0
     if body.tool == FINISH_TASK:
         lane.payload = body.result
-        lane.proof = body.proved or lane.proof
+        lane.proof = _proof(body, ProofKind.READING, seq) if body.proved else lane.proof
         lane.phase = LanePhase.DONE
         lane.pending.clear()
         return
     if body.proved:
-        lane.proof, lane.unproved_change = body.proved, False
+        lane.proof, lane.unproved_change = _proof(body, ProofKind.PROGRAM, seq), False
     if body.changed:
-        lane.proof, lane.unproved_change = "", True
+        lane.proof, lane.unproved_change = NO_PROOF, True
     if body.sources:
         state.sources.extend(body.sources)
     if body.wrote:
@@ -405,11 +406,17 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned) -> None:
     _answer_call(lane, body.call_id, shown_result(body), body.repeated)
 
 
+def _proof(body: ToolReturned, otherwise: ProofKind, seq: int) -> Proof:
+    """Return what a result proves; one of a log that does not say what kind it is proves the least it can."""
+    kind = otherwise if body.proof_kind is ProofKind.NONE else body.proof_kind
+    return Proof(kind=kind, command=body.proved, seq=seq, tests=body.tests)
+
+
 def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
     state.seconds += body.duration_s
     state.takeovers = 0
     if body.changed:
-        lane.proof, lane.unproved_change = "", True
+        lane.proof, lane.unproved_change = NO_PROOF, True
     if body.error_type == UNPROVEN:
         lane.sent_back_unproven = True
     lane.idle_finishes += body.error_type == NO_WORK_DONE

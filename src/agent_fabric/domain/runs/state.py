@@ -10,6 +10,7 @@ from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.proofs import NO_PROOF, Proof, strongest
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
@@ -88,7 +89,7 @@ class Lane:
     worked: bool = False
     """A tool other than `finish_task` was called."""
     unproved_change: bool = False
-    proof: str = ""
+    proof: Proof = NO_PROOF
     sent_back_unproven: bool = False
     idle_finishes: int = 0
     """Times it wanted to finish without having used any other tool."""
@@ -227,7 +228,7 @@ def result_of(state: RunState) -> RunResult:
         cost=None if state.cost is None else round(state.cost, 6),
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
-        proof=" · ".join(lane.proof for lane in lanes if lane.proof),
+        proof=strongest(lane.proof for lane in lanes),
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,

@@ -10,6 +10,7 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility, owner_of
+from agent_fabric.domain.proofs import Proof
 
 
 class Profile(StrEnum):
@@ -253,8 +254,8 @@ class RunResult:
     """Hosts other than this one that a model of the run is at."""
     duration_s: float
     """Time spent in model and tool calls."""
-    proof: str
-    """The command whose success proves the result; empty when there is none."""
+    proof: Proof
+    """What bears the result out."""
     routing_method: str
     """How the specialists were chosen; empty before that."""
     workspace: str

@@ -1,15 +1,17 @@
 """The tool that runs commands in a run's workspace."""
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
-from agent_fabric.domain.evidence import assess
+from agent_fabric.domain.evidence import Assessment, Shown, assess, shown_by
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
+_LOOK_S = 10.0
 SHELL_DEFAULT_TIMEOUT_S = 120.0
 """How long one command may take."""
 
@@ -49,12 +51,30 @@ class RunShell:
             output["changed_files"] = difference(before, after)
             wrote = written(before, after)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
+        shown = shown_by(assessment, f"{output['stdout']}\n{output['stderr']}") if succeeded else Shown()
+        if shown.missing:
+            output["not_proven"] = await self._how_to_test(shown, assessment, context)
         return ToolResult(
             output=output,
             changed=assessment.changes,
-            proved=assessment.proves if succeeded else "",
+            proved=shown.proved,
+            proof_kind=shown.kind,
+            tests=shown.tests,
             wrote=wrote,
         )
+
+    async def _how_to_test(self, shown: Shown, assessment: Assessment, context: ToolContext) -> str:
+        """Say why a command that ended well is no proof, and what would be one in this box."""
+        said = f"exit code 0, but {shown.missing}"
+        if shown.tests is not None and shown.tests.failed:
+            return f"{said}."
+        file = assessment.test_file
+        if not file:
+            return f"{said}: name the files with tests, or write some."
+        looked = await self.sandbox.run_command("python3 -c 'import pytest'", timeout_s=min(_LOOK_S, context.timeout_s))
+        module = posixpath.normpath(file).removesuffix(".py").replace("/", ".")
+        how = f"python3 -m pytest {file}" if looked.exit_code == 0 else f"python3 -m unittest {module}"
+        return f"{said}: running {file} does not call its tests. Run them with: {how}"
 
 
 def command_output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:

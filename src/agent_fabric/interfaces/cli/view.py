@@ -29,6 +29,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
+from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.recruitment import RoutingMethod
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -326,7 +327,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
         if unproven:
             lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
         elif result.proof:
-            lines.append(f"{styled('proven by:', 'green', out)} {shortened(result.proof, _WIDTH)}")
+            lines.append(f"{styled(proof_words(result.proof), 'green', out)} {shortened(result.proof.command, _WIDTH)}")
     lines += [
         f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())
@@ -389,6 +390,23 @@ def _asked(body: ApprovalRequested) -> str:
             return f"{whose}it may have happened: {_call(body)}"
         case Question.MAY_IT_RUN:
             return f"{whose}{body.tool}: {body.subject}"
+
+
+def proof_words(proof: Proof) -> str:
+    """Say what kind of proof there is, before the command that gave it."""
+    match proof.kind:
+        case ProofKind.TESTS if proof.tests is not None:
+            return f"proven by {_counted(proof.tests.passed, 'test')}:"
+        case ProofKind.PROGRAM:
+            return "it runs:"
+        case ProofKind.BUILD:
+            return "it builds:"
+        case _:
+            return "proven by:"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _fallback(body: CloudFallbackUsed) -> str:

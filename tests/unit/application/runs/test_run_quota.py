@@ -9,6 +9,7 @@ from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.domain.errors import ServerBusy, TooManyRequests
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.proofs import NO_PROOF
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 
 pytestmark = pytest.mark.proves("A33-123")
@@ -25,7 +26,7 @@ def result(status: RunStatus = RunStatus.COMPLETED) -> RunResult:
         steps=0,
         usage=Usage(0, 0),
         duration_s=0,
-        proof="",
+        proof=NO_PROOF,
         routing_method="",
         workspace="",
     )

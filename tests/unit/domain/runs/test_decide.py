@@ -29,6 +29,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.proofs import NO_PROOF
 from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, OpenLane, Record, Recruit
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.evolve import evolve, fold
@@ -246,9 +247,9 @@ def test_a_finish_without_proof_is_sent_back_once_and_then_marked() -> None:
 def test_a_proof_after_the_last_change_is_enough_and_a_later_change_undoes_it() -> None:
     story = Story().begin().answer(("shell", "{}")).did("shell", changed=True)
     story.answer(("shell", '{"command": "pytest"}')).did("shell", proved="pytest")
-    assert story.state.lanes[LANE].proof == "pytest"
+    assert story.state.lanes[LANE].proof.command == "pytest"
     story.answer(("put", '{"n": 1}')).did("put", changed=True)
-    assert story.state.lanes[LANE].proof == ""
+    assert story.state.lanes[LANE].proof == NO_PROOF
     story.answer(("finish_task", '{"summary": "done"}'))
     assert isinstance(story.follow(), ToolErred)
 

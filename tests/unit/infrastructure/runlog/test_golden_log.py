@@ -71,7 +71,7 @@ def summed_up(lines: Sequence[Line]) -> dict[str, Any]:
         "cost": result.cost,
         "egress": result.egress,
         "duration_s": result.duration_s,
-        "proof": result.proof,
+        "proof": result.proof.command,
         "workspace": result.workspace,
         "next_seq": state.next_seq,
         "prompt": state.task.prompt if state.task else None,

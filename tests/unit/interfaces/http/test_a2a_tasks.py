@@ -8,6 +8,7 @@ import pytest
 from agent_fabric.domain.approvals import Decision
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.proofs import NO_PROOF
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus
 from agent_fabric.interfaces.http.a2a.calls import Method, Version, body_in, call_in, id_in
 from agent_fabric.interfaces.http.a2a.card import card
@@ -53,7 +54,7 @@ def told(status: RunStatus, text: str = "", **more: Any) -> Told:
         steps=1,
         usage=Usage(0, 0),
         duration_s=1.0,
-        proof="",
+        proof=NO_PROOF,
         routing_method="",
         workspace="",
         **given,

@@ -1,0 +1,46 @@
+"""What bears out the result of a run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agent_fabric.domain.test_counts import TestCount
+
+
+class ProofKind(StrEnum):
+    """What was shown; the first is the strongest."""
+
+    TESTS = "tests"
+    """Tests were executed, and all passed."""
+    BUILD = "build"
+    """It was built, compiled or checked."""
+    PROGRAM = "program"
+    """It runs, and no more."""
+    READING = "reading"
+    """What it cites stands in the pages that were fetched."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What bears out a result, and where in the log that stands."""
+
+    kind: ProofKind = ProofKind.NONE
+    command: str = ""
+    """The command that has succeeded, or what was found."""
+    seq: int | None = None
+    """The event that says so."""
+    tests: TestCount | None = None
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any."""
+        return self.kind is not ProofKind.NONE
+
+
+NO_PROOF = Proof()
+
+
+def strongest(proofs: Iterable[Proof]) -> Proof:
+    """Return the strongest of the proofs of several specialists; of equals the first."""
+    order = list(ProofKind)
+    return min(proofs, key=lambda proof: order.index(proof.kind), default=NO_PROOF)

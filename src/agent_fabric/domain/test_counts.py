@@ -1,0 +1,211 @@
+"""How many tests a test runner says that it has executed.
+
+Exit status 0 alone does not say that a test was executed: a runner that finds none may end well, and a file of tests
+that nobody calls does. So the runner's own words are read.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_MAX_CHARS: Final = 200_000
+"""Of an output, from its end: summaries stand there."""
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestCount:
+    """What a runner says about its tests."""
+
+    __test__ = False  # no class of tests, whatever its name says
+
+    ran: int
+    """Executed; those that were skipped do not count."""
+    passed: int
+    failed: int
+
+    def __add__(self, other: "TestCount") -> "TestCount":
+        """Return both together."""
+        return TestCount(ran=self.ran + other.ran, passed=self.passed + other.passed, failed=self.failed + other.failed)
+
+
+def count_told_in(output: str) -> TestCount | None:
+    """Return what the runners whose words stand in an output have executed, together; None: no runner speaks."""
+    text = _COLOURS.sub("", output[-_MAX_CHARS:])
+    told = [count for read in _READERS if (count := read(text)) is not None]
+    return sum(told[1:], told[0]) if told else None
+
+
+def _count(passed: int, failed: int) -> TestCount:
+    return TestCount(ran=passed + failed, passed=passed, failed=failed)
+
+
+def _summed(counts: Iterator[TestCount]) -> TestCount | None:
+    total: TestCount | None = None
+    for each in counts:
+        total = each if total is None else total + each
+    return total
+
+
+# ── one reader for each runner ────────────────────────────────────────────────────────────────────────────────────────
+
+_WORD = r"(?:failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?|rerun|subtests passed)"
+_PYTEST: Final = re.compile(rf"^=*\s?((?:\d+ {_WORD}(?:, )?)+) in [\d.]+s", re.MULTILINE)
+_PYTEST_NONE: Final = re.compile(r"^=*\s?no tests ran in [\d.]+s|^=*\s?no tests collected", re.MULTILINE)
+
+
+def _pytest(text: str) -> TestCount | None:
+    def counted() -> Iterator[TestCount]:
+        for found in _PYTEST.finditer(text):
+            told = {word.rstrip("s") if word.startswith("error") else word: int(n) for n, word in _pairs(found[1])}
+            good = told.get("passed", 0) + told.get("xfailed", 0) + told.get("xpassed", 0)
+            yield _count(good, told.get("failed", 0) + told.get("error", 0))
+
+    return _summed(counted()) or (_count(0, 0) if _PYTEST_NONE.search(text) else None)
+
+
+def _pairs(summary: str) -> Iterator[tuple[str, str]]:
+    for part in summary.split(", "):
+        number, _, word = part.strip().partition(" ")
+        yield number, word
+
+
+_UNITTEST: Final = re.compile(
+    r"^Ran (\d+) tests? in [\d.]+s\s+(?:OK|NO TESTS RAN|FAILED)?(?: ?\(([^)]*)\))?", re.MULTILINE
+)
+
+
+def _unittest(text: str) -> TestCount | None:
+    def counted() -> Iterator[TestCount]:
+        for found in _UNITTEST.finditer(text):
+            notes = dict(re.findall(r"(\w[\w ]*)=(\d+)", found[2] or ""))
+            failed = sum(int(notes.get(each, 0)) for each in ("failures", "errors", "unexpected successes"))
+            ran = max(0, int(found[1]) - int(notes.get("skipped", 0)))
+            yield _count(max(0, ran - failed), min(ran, failed))
+
+    return _summed(counted())
+
+
+_GO: Final = re.compile(r"^(ok|FAIL|\?)\s+(?:\t)?[\w./~-]+(?:\s+[\d.]+s|\s+\(cached\))?(.*)$", re.MULTILINE)
+_GO_TEST: Final = re.compile(r"^\s*--- (PASS|FAIL): ", re.MULTILINE)
+
+
+def _go(text: str) -> TestCount | None:
+    packages = [found for found in _GO.finditer(text) if "\t" in found[0] or "[no test" in found[0]]
+    if not packages:
+        return None
+    tests = [found[1] for found in _GO_TEST.finditer(text)]
+    executed = [found for found in packages if found[1] != "?" and "[no test" not in found[0]]
+    if tests:
+        return _count(tests.count("PASS"), tests.count("FAIL"))
+    # Without -v a package of tests has one line, and at least one test.
+    return _count(sum(found[1] == "ok" for found in executed), sum(found[1] == "FAIL" for found in executed))
+
+
+_CARGO: Final = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
+_NODE_PASS: Final = re.compile(r"^(?:#|ℹ) pass (\d+)$", re.MULTILINE)
+_NODE_FAIL: Final = re.compile(r"^(?:#|ℹ) fail (\d+)$", re.MULTILINE)
+_JEST: Final = re.compile(r"^\s*Tests:?\s+((?:\d+ \w+(?:, | \| )?)+)", re.MULTILINE)
+_MAVEN: Final = re.compile(
+    r"^(?:\[\w+\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)\s*$", re.MULTILINE
+)
+_GRADLE: Final = re.compile(r"^(\d+) tests? completed(?:, (\d+) failed)?", re.MULTILINE)
+_GRADLE_TASK: Final = re.compile(
+    r"^> Task :(?:[\w:-]*:)?\w*[tT]est(?: (FAILED|UP-TO-DATE|NO-SOURCE|FROM-CACHE))?$", re.MULTILINE
+)
+_CTEST: Final = re.compile(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", re.MULTILINE)
+_CTEST_NONE: Final = re.compile(r"^No tests were found!!!", re.MULTILINE)
+_RSPEC: Final = re.compile(r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?", re.MULTILINE)
+_PHPUNIT_OK: Final = re.compile(r"^OK \((\d+) tests?, \d+ assertions?\)", re.MULTILINE)
+_PHPUNIT: Final = re.compile(r"^Tests: (\d+), Assertions: \d+(.*)$", re.MULTILINE)
+_PHPUNIT_NONE: Final = re.compile(r"^No tests executed!", re.MULTILINE)
+_MOCHA_PASS: Final = re.compile(r"^\s*(\d+) passing \(", re.MULTILINE)
+_MOCHA_FAIL: Final = re.compile(r"^\s*(\d+) failing$", re.MULTILINE)
+_DOTNET: Final = re.compile(r"Failed:\s+(\d+), Passed:\s+(\d+), Skipped:\s+\d+, Total:\s+\d+")
+_DENO: Final = re.compile(r"^(?:ok|FAILED) \| (\d+) passed(?: \([^)]*\))? \| (\d+) failed", re.MULTILINE)
+_BUN_PASS: Final = re.compile(r"^\s*(\d+) pass$", re.MULTILINE)
+_BUN_FAIL: Final = re.compile(r"^\s*(\d+) fail$", re.MULTILINE)
+
+
+def _two(passed: re.Pattern[str], failed: re.Pattern[str]) -> Callable[[str], TestCount | None]:
+    """Return a reader for runners that tell the two numbers on lines of their own."""
+
+    def read(text: str) -> TestCount | None:
+        good, bad = passed.findall(text), failed.findall(text)
+        return _count(sum(map(int, good)), sum(map(int, bad))) if good or bad else None
+
+    return read
+
+
+def _cargo(text: str) -> TestCount | None:
+    return _summed(_count(int(found[1]), int(found[2])) for found in _CARGO.finditer(text))
+
+
+def _jest(text: str) -> TestCount | None:
+    def counted() -> Iterator[TestCount]:
+        for found in _JEST.finditer(text):
+            told = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", found[1])}
+            if {"passed", "failed", "skipped", "total", "todo"} & told.keys():
+                yield _count(told.get("passed", 0), told.get("failed", 0))
+
+    return _summed(counted())
+
+
+def _maven(text: str) -> TestCount | None:
+    def counted() -> Iterator[TestCount]:
+        for found in _MAVEN.finditer(text):
+            ran, failures, errors, skipped = map(int, found.groups())
+            yield _count(ran - failures - errors - skipped, failures + errors)
+
+    return _summed(counted())
+
+
+def _gradle(text: str) -> TestCount | None:
+    if found := _GRADLE.search(text):
+        failed = int(found[2] or 0)
+        return _count(int(found[1]) - failed, failed)
+    tasks = [found[1] for found in _GRADLE_TASK.finditer(text)]
+    if not tasks:
+        return None
+    # It counts only failures; a task of tests with sources has at least one.
+    return _count(sum(task is None for task in tasks), tasks.count("FAILED"))
+
+
+def _ctest(text: str) -> TestCount | None:
+    if found := _CTEST.search(text):
+        return _count(int(found[2]) - int(found[1]), int(found[1]))
+    return _count(0, 0) if _CTEST_NONE.search(text) else None
+
+
+def _rspec(text: str) -> TestCount | None:
+    def counted() -> Iterator[TestCount]:
+        for found in _RSPEC.finditer(text):
+            ran = int(found[1]) - int(found[3] or 0)
+            yield _count(ran - int(found[2]), int(found[2]))
+
+    return _summed(counted())
+
+
+def _phpunit(text: str) -> TestCount | None:
+    if found := _PHPUNIT_OK.search(text):
+        return _count(int(found[1]), 0)
+    if found := _PHPUNIT.search(text):
+        notes = {name: int(number) for name, number in re.findall(r"(\w+): (\d+)", found[2])}
+        failed = notes.get("Failures", 0) + notes.get("Errors", 0)
+        return _count(int(found[1]) - failed - notes.get("Skipped", 0), failed)
+    return _count(0, 0) if _PHPUNIT_NONE.search(text) else None
+
+
+def _dotnet(text: str) -> TestCount | None:
+    return _summed(_count(int(found[2]), int(found[1])) for found in _DOTNET.finditer(text))
+
+
+def _deno(text: str) -> TestCount | None:
+    return _summed(_count(int(found[1]), int(found[2])) for found in _DENO.finditer(text))
+
+
+_READERS: Final[tuple[Callable[[str], TestCount | None], ...]] = (
+    *(_pytest, _unittest, _go, _cargo, _jest, _maven, _gradle, _ctest, _rspec, _phpunit, _dotnet, _deno),
+    *(_two(_NODE_PASS, _NODE_FAIL), _two(_MOCHA_PASS, _MOCHA_FAIL), _two(_BUN_PASS, _BUN_FAIL)),
+)
