@@ -1,5 +1,6 @@
 """What a finished run claims, held against its log: pure. Nothing here takes the model's word, or the engine's."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,8 +8,9 @@ from typing import Any, TypeGuard
 
 from agent_fabric.domain.citations import ReadPages, address_of, citations_of, likeliest, urls_in
 from agent_fabric.domain.events import Body, Event, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.evidence import assess
+from agent_fabric.domain.evidence import assess, shown_by
 from agent_fabric.domain.ids import CallId, LaneId
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
 from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.state import Lane
@@ -134,7 +136,8 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     command = called.args.get("command") if called is not None else None
     if command is not None and not _is_borne_out(str(command), returned):
         return fails(about, f"event {proof} claims {returned.proved!r}, but its command does not bear that out")
-    return holds(about, f"{returned.proved!r} succeeded in event {proof}, and nothing changed after it")
+    executed = "" if returned.tests is None else f" with {_count(returned.tests.passed, 'test', 'tests')} passed"
+    return holds(about, f"{returned.proved!r} succeeded{executed} in event {proof}, and nothing changed after it")
 
 
 def _last_proof(lane: LaneId, events: Sequence[Event]) -> tuple[int | None, int | None]:
@@ -165,8 +168,15 @@ def _call_before(lane: LaneId, events: Sequence[Event], result: int) -> ToolCall
 
 
 def _is_borne_out(command: str, returned: ToolReturned) -> bool:
-    ended_well = returned.result.get("exit_code") == 0 and not returned.result.get("timed_out")
-    return ended_well and assess(command).proves == returned.proved
+    """Tell whether a command and what it printed prove what a result claims; logs before 0.6 claim only a command."""
+    if returned.result.get("exit_code") != 0 or returned.result.get("timed_out"):
+        return False
+    assessment = assess(command)
+    if returned.proof_kind is ProofKind.NONE:
+        return assessment.proves == returned.proved
+    printed = json.loads(returned.whole) if returned.whole else returned.result
+    shown = shown_by(assessment, f"{printed.get('stdout', '')}\n{printed.get('stderr', '')}")
+    return (shown.proved, shown.kind, shown.tests) == (returned.proved, returned.proof_kind, returned.tests)
 
 
 def _count(number: int, one: str, many: str) -> str:
