@@ -7,6 +7,8 @@ import pytest
 
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.ids import CallId, RunId
+from agent_fabric.domain.proofs import ProofKind
+from agent_fabric.domain.test_counts import TestCount
 from agent_fabric.domain.tools import Effect, ToolContext
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
@@ -84,11 +86,22 @@ async def test_no_part_of_a_secret_stands_where_output_was_dropped(size: int) ->
 
 @pytest.mark.proves("AF-124")
 async def test_only_a_test_that_succeeded_is_proof() -> None:
-    passed = await RunShell(ending(0))({"command": "pytest -q"}, CONTEXT)
-    assert passed.proved
+    passed = await RunShell(ending(0, stdout=b"2 passed in 0.01s\n"))({"command": "pytest -q"}, CONTEXT)
+    assert (passed.proved, passed.proof_kind, passed.tests) == (
+        "pytest -q",
+        ProofKind.TESTS,
+        TestCount(ran=2, passed=2, failed=0),
+    )
     for outcome in (ending(1), ending(0, timed_out=True), ending(-9)):
         assert not (await RunShell(outcome)({"command": "pytest -q"}, CONTEXT)).proved
     assert not (await RunShell(ending(0))({"command": "ls"}, CONTEXT)).proved
+
+
+async def test_a_file_of_tests_that_calls_none_is_told_with_the_command_that_would() -> None:
+    result = await RunShell(ending(0))({"command": "python3 tests/test_dates.py"}, CONTEXT)
+    assert not result.proved
+    assert "no test was executed" in result.output["not_proven"]
+    assert "python3 -m pytest tests/test_dates.py" in result.output["not_proven"]
 
 
 async def test_a_command_that_may_have_written_counts_as_a_change_however_it_ended() -> None:
