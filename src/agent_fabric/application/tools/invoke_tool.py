@@ -167,15 +167,14 @@ class InvokeTool:
     ) -> Sequence[Body]:
         """Work out what would run outside the box, and ask a person about exactly that."""
         assert self.outside is not None
-        args = asking.args
         try:
             planned = await self.outside.plan(leaving, site.run_id, site.target)
         except CannotRunOutside as problem:
-            return _refused(call, args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
+            return _refused(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
-            return _refused(call, args, type(problem).__name__, f"it could not be made ready: {problem}").bodies
+            return _refused(call, asking.args, type(problem).__name__, f"it could not be made ready: {problem}").bodies
         site = replace(site, asked=None, decided=None, outside=planned)
-        asked = self._seek(call, args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
+        asked = self._seek(call, asking.args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
         assert isinstance(asked, ApprovalRequested)  # nobody has agreed to this yet
         return (replace(asked, alike=""),)
 

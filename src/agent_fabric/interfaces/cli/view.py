@@ -396,17 +396,13 @@ def proof_words(proof: Proof) -> str:
     """Say what kind of proof there is, before the command that gave it."""
     match proof.kind:
         case ProofKind.TESTS if proof.tests is not None:
-            return f"proven by {_counted(proof.tests.passed, 'test')}:"
+            return f"proven by {counted(proof.tests.passed, 'test')}:"
         case ProofKind.PROGRAM:
             return "it runs:"
         case ProofKind.BUILD:
             return "it builds:"
         case _:
             return "proven by:"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _fallback(body: CloudFallbackUsed) -> str:
