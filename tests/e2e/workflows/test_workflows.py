@@ -113,6 +113,7 @@ META = {
     "duration_s",
     "proof",
     "approvals",
+    "continues",
     "workflow",
     "forked_from",
     "waiting_for",

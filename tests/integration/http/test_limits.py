@@ -64,7 +64,7 @@ async def test_only_so_many_runs_are_under_way_and_the_end_of_one_makes_room(tmp
         streams = [await server.start("hang") for _ in range(2)]
         refused = await server.client.post("/run", json=task())
         assert refused.status_code == 429
-        assert "2 runs of yours" in refused.json()["detail"]
+        assert "You already have 2 runs under way" in refused.json()["detail"]
         assert int(refused.headers["retry-after"]) >= 1
         assert len((await server.client.get("/runs")).json()["runs"]) == 2, "nothing was started"
         await server.client.post(f"/runs/{streams[0].run_id}/cancel")
