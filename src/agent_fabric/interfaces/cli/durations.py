@@ -18,7 +18,7 @@ def seconds_in(text: str) -> float:
     """
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([smhdw])", text.strip().lower(), re.ASCII)
     if found is None:
-        raise ConfigError(f"{text!r} is no length of time", hint="Write a number and one of s, m, h, d, w: 30d.")
+        raise ConfigError(f"{text!r} is not a length of time", hint="Write a number and one of s, m, h, d, w: 30d.")
     return float(found[1]) * _UNITS[found[2]]
 
 

@@ -127,9 +127,27 @@ def misused(message: str, hint: str, as_json: bool) -> int:
     return USAGE
 
 
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "datetime": "a time", "date": "a date"}
+_BOUNDS = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+
+
+def _not_of_its_kind(cause: BaseException | None) -> str:
+    """Say what is wrong with a value that is not of the kind that is wanted, in our words instead of the library's."""
+    errors = getattr(cause, "errors", None)
+    first = next(iter(errors()), {}) if errors is not None else {}
+    found = str(first.get("type", ""))
+    if found in _BOUNDS:
+        words, name = _BOUNDS[found]
+        return f"{first['input']} is not {words} {first['ctx'][name]}"
+    kind = _KINDS.get(found.partition("_")[0])
+    return "" if kind is None else f"{first['input']!r} is not {kind}"
+
+
 def _message(problem: TyperException) -> str:
     format_message = getattr(problem, "format_message", None)
     text = format_message() if format_message is not None else str(problem)
+    if said := _not_of_its_kind(problem.__cause__):
+        return f"{text.partition(': ')[0]}: {said}"
     return text.replace(": Value error, ", ": ", 1) or "something is missing"
 
 

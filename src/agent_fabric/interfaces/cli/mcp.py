@@ -203,7 +203,7 @@ def _agreed(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise ConfigError("No terminal to ask at", hint="If you have looked at it, say so with --yes.")
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you have looked at the server.")
     return typer.confirm(question, err=True)
 
 

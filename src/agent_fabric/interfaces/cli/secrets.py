@@ -258,7 +258,7 @@ def _what_is_lost(place: LostPlace) -> str:
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("No terminal to ask at", hint="If nothing of this is needed, add --yes.")
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if nothing of this is needed.")
     return typer.confirm("Forget the older keys?", err=True)
 
 
