@@ -22,6 +22,7 @@ from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.loader import read_config
 from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.events import Body, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
@@ -220,6 +221,31 @@ async def test_a_changed_call_is_asked_about_again_with_what_it_does(project: Pr
         result = await runs.answer(second)
         assert result.status is RunStatus.COMPLETED
     assert "refs/heads/other" in git(project.remote, "for-each-ref")
+    assert not project.pushed
+
+
+async def test_no_agreement_for_the_run_reaches_the_outside(project: Project) -> None:
+    async with project.fabric("git push origin main", "git push origin main:other") as runs:
+        first = await runs.start()
+        answer = Answer(decision=Decision.APPROVE, by="ada", via="a test", reach=Reach.RUN)
+        with pytest.raises(ApprovalRefused):
+            await runs.fabric.decide_approval(first.waiting_for[0], answer, by=owner_here())
+        second = await runs.answer(first)
+        assert project.pushed
+        card = await runs.card(second)
+        assert card.outside is not None
+    assert "other" not in git(project.remote, "for-each-ref")
+
+
+async def test_an_agreement_to_run_in_the_box_does_not_reach_the_outside(project: Project) -> None:
+    git(project.at, "init", "-q", "--bare", "inner.git")
+    git(project.at, "config", "remote.origin.url", "inner.git")
+    async with project.fabric("git push origin main") as runs:
+        result = await runs.start()
+        git(project.at, "config", "remote.origin.url", str(project.remote))
+        result = await runs.answer(result)
+        called = await runs.one(result.run_id, ToolCalled)
+        assert called.outside is None
     assert not project.pushed
 
 

@@ -104,3 +104,18 @@ def test_what_runs_outside_the_box_says_so_and_shows_all_of_it() -> None:
     assert r"\x1b[8mhidden" in text
     assert "sandbox A" not in text
     assert "[outside the box]" in card_line(asked)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("filling", ["x", "界"])
+def test_no_line_that_a_terminal_folds_passes_for_one_of_ours(monkeypatch: pytest.MonkeyPatch, filling: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    forged = "".join(filling * n + "  to:    good.example" + " " * 9 for n in range(30, 90))
+    lines = shown_card(card({"command": f"curl {forged}"}), Terminal(), whole=True).splitlines()
+    assert all(len(line) + line.count("界") < 80 for line in lines)
+    assert not any(line.startswith("  to:") for line in lines)

@@ -3,7 +3,9 @@
 import json
 import re
 import shlex
+import shutil
 import time
+import unicodedata
 from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
@@ -16,6 +18,8 @@ from agent_fabric.interfaces.cli.output import plain, shortened, styled
 _MAX_LINES = 30
 _MAX_CHARS = 1_000
 """In a line. What is too much is left out of the middle, and is counted; the end is where surprises are."""
+_MIN_WIDTH = 60
+_FOLD = "  ┆ "
 _BLANKS = re.compile(" {40,}")
 _LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that count as printable and show nothing."""
@@ -62,7 +66,22 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         who = f" by {plain(card.decided_by)}" if card.decided_by else ""
         because = f": {plain(card.decided_because)}" if card.decided_because else ""
         lines.append(f"  {card.status.value}{who}{because}")
+    if stream.isatty():
+        width = max(_MIN_WIDTH, shutil.get_terminal_size().columns - 1)
+        lines = [part for line in lines for part in _folded(line, width)]
     return "\n".join(lines) + "\n"
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Fold a line as wide as the terminal; if that folded it, what comes next could pass for a line of ours."""
+    parts, part, used = [], "", 0
+    for char in line:
+        columns = 1 + (unicodedata.east_asian_width(char) in "WF")
+        if used + columns > width:
+            parts.append(part)
+            part, used = _FOLD, len(_FOLD)
+        part, used = part + char, used + columns
+    return [*parts, part]
 
 
 def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
