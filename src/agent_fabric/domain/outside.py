@@ -16,7 +16,7 @@ class Outside:
     """
 
     words: tuple[str, ...]
-    """The program, by its path, and its arguments. They are executed without a shell."""
+    """The program, by its path, and its arguments. They are executed word by word: nothing is expanded."""
     account: str
     """Whose rights and credentials it has: `me@laptop`."""
     goes_to: str = ""

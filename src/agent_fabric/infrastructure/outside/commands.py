@@ -27,8 +27,8 @@ from agent_fabric.infrastructure.tools.shell import command_output
 class UsersCommands:
     """`OutsideCommands` with the rights of the user that this process runs as.
 
-    They run in a new folder that holds copies of the files they name and nothing else, without a shell, a terminal or
-    input. Their processes have the mark of the run and end with this one.
+    They run in a new folder that holds copies of the files they name and nothing else, word by word, without a terminal
+    or input. Their processes have the mark of the run and end with this one.
     """
 
     async def plan(self, call: OutsideCall, run_id: RunId, workspace: str) -> Outside | None:

@@ -16,6 +16,8 @@ _PLACES_OF_GIT = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|COMMON_DIR|NAMESPACE|PREFIX|CONFIG.*)"
 )
 """Variables that would make git work on another repository, or obey further settings."""
+_OF_SHELLS = re.compile(r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*")
+"""Variables that a shell obeys before it starts a program."""
 _GIT_SETTINGS = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -39,7 +41,10 @@ def users_environment(environment: Mapping[str, str], workspace: str) -> dict[st
     kept = {
         name: value
         for name, value in environment.items()
-        if name not in OURS and not name.startswith("FABRIC_") and not _PLACES_OF_GIT.fullmatch(name)
+        if name not in OURS
+        and not name.startswith("FABRIC_")
+        and not _PLACES_OF_GIT.fullmatch(name)
+        and not _OF_SHELLS.fullmatch(name)
     }
     root = Path(os.path.realpath(workspace))
     entries = own_path(environment.get("PATH")).split(os.pathsep)
