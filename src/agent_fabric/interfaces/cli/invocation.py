@@ -134,7 +134,7 @@ _BOUNDS = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at mos
 def _not_of_its_kind(cause: BaseException | None) -> str:
     """Say what is wrong with a value that is not of the kind that is wanted, in our words instead of the library's."""
     errors = getattr(cause, "errors", None)
-    first = next(iter(errors()), {}) if errors is not None else {}
+    first: dict[str, Any] = next(iter(errors()), {}) if errors is not None else {}
     found = str(first.get("type", ""))
     if found in _BOUNDS:
         words, name = _BOUNDS[found]
