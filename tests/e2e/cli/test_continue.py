@@ -12,6 +12,8 @@ from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, Scri
 from e2e.fabric_process import Fabric, Started, read_lines, settings
 from e2e.server_process import serving
 
+pytestmark = pytest.mark.proves("DU-4")
+
 TRY = Call("shell", {"command": "python3 -c 'print(1)'"})
 SCRIPT = Script(
     turns=(Call("write_file", {"path": "a.txt", "content": "one\n"}), TRY, Finish(summary="wrote a.txt")),

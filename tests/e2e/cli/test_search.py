@@ -3,9 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent_fabric.testing.scripted_model import Call, Calls, Finish, Script, ScriptedModel
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import serving
+
+pytestmark = pytest.mark.proves("DU-8")
 
 SECRET = "tr0ub4dor-and-three-words"
 TRY = Call("shell", {"command": "python3 -c 'print(41 + 1)'"})

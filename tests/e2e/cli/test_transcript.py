@@ -11,6 +11,8 @@ from agent_fabric.testing.scripted_model import Call, Calls, Finish, Script, Scr
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import serving
 
+pytestmark = pytest.mark.proves("DU-3")
+
 TRY = Call("shell", {"command": "python3 -c 'print(1)'"})
 LONG = "\n".join(f"line {number}" for number in range(400))
 SCRIPT = Script(
