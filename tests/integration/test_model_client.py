@@ -243,7 +243,7 @@ async def test_unknown_authority_is_a_clear_error_about_certificates(authority: 
     async with answering(OK, authority.server) as server:
         with pytest.raises(ModelRefused) as caught:
             await ask(server.settings("https"))
-    assert "certificate verify failed" in caught.value.message
+    assert "is not trusted: unable to get local issuer certificate" in caught.value.message
     assert "ca_file" in caught.value.hint, caught.value.hint
     assert "No model server answers" not in caught.value.message, "it did answer"
     assert server.heads == []

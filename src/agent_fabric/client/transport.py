@@ -384,14 +384,14 @@ class _Explained:
                 ) from None
             case aiohttp.ClientConnectorCertificateError():
                 raise ServerUnreachable(
-                    f"The way to {self._address} is not safe: {_said(problem.certificate_error)}",
+                    f"The certificate of {self._address} is not trusted: {_said(problem.certificate_error)}",
                     hint="If the certificate is your own, name its authority in SSL_CERT_FILE. If it is for "
                     "another name, use that: --server https://NAME:PORT",
                 ) from None
             case aiohttp.ClientSSLError():
                 raise ServerUnreachable(
-                    f"The way to {self._address} is not safe: {_said(problem)}",
-                    hint="Does the server speak HTTPS at this port? If not, its address begins with http://.",
+                    f"This port does not speak TLS: {self._address}",
+                    hint="Use an address that begins with http://, or the right port.",
                 ) from None
             case aiohttp.ConnectionTimeoutError():
                 raise ServerUnreachable(f"No server answers at {self._address}", hint=_RUNNING) from None
@@ -419,6 +419,8 @@ def _said(problem: BaseException) -> str:
     if isinstance(problem, ssl.SSLCertVerificationError) and problem.verify_message:
         return problem.verify_message
     number = getattr(getattr(problem, "os_error", problem), "errno", None)
+    if isinstance(problem, aiohttp.ServerDisconnectedError):
+        return "the server closed it"
     text = os.strerror(number) if isinstance(number, int) and number > 0 else str(problem).strip()
     return text.splitlines()[0][:_QUOTED_CHARS] if text else type(problem).__name__
 

@@ -340,7 +340,7 @@ async def test_it_speaks_https_when_it_has_a_certificate_and_its_own_doors_know_
             with pytest.raises(httpx2.ConnectError):
                 await server.client.get("/health")
             async with FabricClient(server.url, token=server.token) as stranger:
-                with pytest.raises(ServerUnreachable, match="is not safe: self-signed certificate") as unknown:
+                with pytest.raises(ServerUnreachable, match="is not trusted: self-signed certificate") as unknown:
                     await stranger.health()
                 assert "SSL_CERT_FILE" in unknown.value.hint
             async with FabricClient(server.url.replace("https:", "http:"), token=server.token) as in_clear:

@@ -128,13 +128,13 @@ async def test_a_server_that_says_nothing_is_not_waited_for_for_ever() -> None:
             await client.runs.list()
 
 
-async def test_https_where_there_is_none_is_not_safe() -> None:
+async def test_https_where_there_is_none_says_so() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with listening(refuse) as port, FabricClient(f"https://127.0.0.1:{port}", token="t") as client:
-        with pytest.raises(ServerUnreachable, match="is not safe") as unsafe:
+        with pytest.raises(ServerUnreachable, match="This port does not speak TLS") as unsafe:
             await client.runs.list()
         assert "http://" in unsafe.value.hint
 

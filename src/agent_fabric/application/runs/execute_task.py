@@ -8,7 +8,7 @@ from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.runs import RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
-from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
 from agent_fabric.domain.events import Body, Event, RunCreated
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.domain.labels import WORKSPACE_FILES
@@ -19,6 +19,13 @@ from agent_fabric.domain.runs.task import RunResult, Task
 
 TYPED_CHARS = 200
 """A shorter task at this machine was typed; a longer one, or one that came over the network, may hold pasted text."""
+
+
+_NOT_STARTED = {
+    True: "Free some space, then start it again. No run was created.",
+    False: "Check the disk, then start it again. No run was created.",
+}
+"""What to do when the first event could not be kept, by whether the disk is full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +100,11 @@ class ExecuteTask:
         made = await self._make_folder(run_id, task, copy_of)
         try:
             held = await self.runs.create(run_id, events)
-        except FabricError:
+        except FabricError as problem:
             if made:
                 await self.workspaces.discard(run_id)
+            if isinstance(problem, StoreUnavailable):  # there is no run that could be resumed
+                problem.hint = _NOT_STARTED[isinstance(problem, StoreFull)]
             raise
         if self.drive.sink is not None:
             self.drive.sink.publish(run_id, events)

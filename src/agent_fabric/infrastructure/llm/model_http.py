@@ -30,6 +30,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.messages import LLMResponse, ModelSettings
 from agent_fabric.infrastructure.llm.ollama.chat_wire import StreamedChat
 from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, error_text
+from agent_fabric.infrastructure.web.connection_failures import reason_of
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NO_TOOLS = "does not support tools"
@@ -165,22 +166,22 @@ class ModelHttp:
             raise
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
             raise ModelRefused(
-                f"The certificate of {self.base_url} is not trusted: {_reason(problem)}",
+                f"The certificate of {self.base_url} is not trusted: {reason_of(problem)}",
                 hint="Name its authority with `ca_file` in the model's configuration, or with SSL_CERT_FILE.",
             ) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
             raise ModelUnreachable(
-                f"No model server answers at {self.base_url}: {_reason(problem)}",
+                f"No model server answers at {self.base_url}: {reason_of(problem)}",
                 hint="Start the server, or set the right `base_url` in the configuration.",
             ) from None
         except aiohttp.ServerTimeoutError as problem:
             raise ModelAnswerUnusable(
-                f"The model server at {self.base_url} said nothing for too long: {_reason(problem)}",
+                f"The model server at {self.base_url} said nothing for too long: {reason_of(problem)}",
                 hint="Look at the server's own log; it may hang.",
             ) from None
         except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
             raise ModelAnswerUnusable(
-                f"The model server at {self.base_url} broke off in the middle of its answer: {_reason(problem)}",
+                f"The model server at {self.base_url} broke off in the middle of its answer: {reason_of(problem)}",
                 hint="Look at the server's own log; it may have crashed or run out of memory.",
             ) from None
         except TimeoutError:
@@ -190,7 +191,7 @@ class ModelHttp:
             ) from None
         except (aiohttp.InvalidURL, aiohttp.ClientError, ValueError, OSError) as problem:
             raise ModelUnreachable(
-                f"The model server at {self.base_url} cannot be used: {_reason(problem)}",
+                f"The model server at {self.base_url} cannot be used: {reason_of(problem)}",
                 hint="Check `base_url`, the proxy variables and the certificates.",
             ) from None
 
@@ -332,10 +333,6 @@ def _timestamp(date: str) -> float | None:
         return parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _reason(problem: BaseException) -> str:
-    return str(problem) or type(problem).__name__
 
 
 def _check(reference: SecretReference, value: str) -> None:

@@ -10,6 +10,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.infrastructure.threads import on_own_thread
+from agent_fabric.infrastructure.web.connection_failures import reason_of
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
@@ -85,5 +86,4 @@ def shortened(url: URL) -> str:
 
 
 def _reason(problem: BaseException) -> str:
-    text = problem.message if isinstance(problem, HttpProcessingError) else str(problem)
-    return text.strip().splitlines()[0][:200] if text.strip() else type(problem).__name__
+    return problem.message.strip() if isinstance(problem, HttpProcessingError) else reason_of(problem)

@@ -18,6 +18,7 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
+from agent_fabric.infrastructure.web.connection_failures import reason_of
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
 from agent_fabric.infrastructure.web.failures import shortened
@@ -185,5 +186,4 @@ def _explained(url: URL) -> Iterator[None]:
 
 
 def _reason(problem: BaseException) -> str:
-    text = problem.message if isinstance(problem, HttpProcessingError) else str(problem)
-    return text.strip().splitlines()[0][:200] if text.strip() else type(problem).__name__
+    return problem.message.strip() if isinstance(problem, HttpProcessingError) else reason_of(problem)

@@ -40,7 +40,7 @@ from agent_fabric.interfaces.cli.options import (
     fabric_root,
     strangers_text,
 )
-from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.interfaces.cli.run import project_here
 from agent_fabric.wire.shape import Json
@@ -235,9 +235,11 @@ def _folder(workspace: str | None) -> AgentFolder:
 def _line(found: Json, width: int) -> str:
     name = f"{plain(found['name']):<{width}}"
     if not found["usable"]:
-        said = shortened(found["problems"][0]["message"], 80) if found["problems"] else ""
+        said = fitted(found["problems"][0]["message"], 80, sys.stdout) if found["problems"] else ""
         return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}\n"
-    return f"{name}  {plain(found['version'])}  {plain(found['role'])}  {shortened(found['description'], 80)}\n"
+    return (
+        f"{name}  {plain(found['version'])}  {plain(found['role'])}  {fitted(found['description'], 80, sys.stdout)}\n"
+    )
 
 
 def _shown(facts: Json) -> Sequence[str]:
@@ -266,5 +268,5 @@ def _shown(facts: Json) -> Sequence[str]:
 
 def _parameter_line(name: str, facts: dict[str, object]) -> str:
     mark = "required" if facts["required"] else f"default {facts['default']!r}" if "default" in facts else "optional"
-    about = f": {shortened(str(facts['description']), 80)}" if facts["description"] else ""
+    about = f": {fitted(str(facts['description']), 80, sys.stdout)}" if facts["description"] else ""
     return f"  {plain(name)} ({plain(str(facts['type']))}, {plain(mark)}){about}"

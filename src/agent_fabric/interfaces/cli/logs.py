@@ -29,11 +29,11 @@ from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Wor
 from agent_fabric.interfaces.cli.output import (
     capable,
     colourful,
+    fitted,
     json_text,
     plain,
     print_json,
     print_warning,
-    shortened,
 )
 from agent_fabric.interfaces.cli.pager import paged, pager_command
 from agent_fabric.interfaces.cli.place import RunAccess, RunChoice, Server, at_place, choose_run, refuse_if
@@ -300,7 +300,7 @@ def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[fl
         owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
         about = f"(continues {run.continues[:8]}) " if run.continues else ""
         line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {owner:<12}  {about}"
-        sys.stdout.write(f"{score}{line}{shortened(newest_words(run.prompt), 60)}\n")
+        sys.stdout.write(f"{score}{line}{fitted(newest_words(run.prompt), 60, sys.stdout)}\n")
 
 
 def _record(run: RunRecord) -> dict[str, Any]:

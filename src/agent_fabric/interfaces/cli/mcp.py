@@ -21,7 +21,7 @@ from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.mcp_serve import serve
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
-from agent_fabric.interfaces.cli.output import json_text, plain, plain_lines, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, json_text, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.tool_server_views import inspected_object, listed_object, tool_server_named
 from agent_fabric.wire.shape import Json
@@ -72,7 +72,8 @@ def list_servers(workspace: Workspace = None, server: Server = None, as_json: As
         sys.stdout.write(
             f"{styled(plain(each['name']), 'bold', sys.stdout)}  {plain(each['specialist'])}  "
             f"{styled(state.replace('_', ' '), style, sys.stdout)}\n"
-            f"  {shortened(each['runs'], 110)}\n  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}\n"
+            f"  {fitted(each['runs'], 110, sys.stdout)}\n"
+            f"  {plain(each['box'])}; {_pinned_words(each['pinned_tools'])}\n"
         )
         if each["project_file"]:
             sys.stdout.write(f"  asked for by the project's file {plain(each['project_file'])}\n")

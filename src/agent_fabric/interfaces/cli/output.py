@@ -52,6 +52,16 @@ def from_here(path: str | Path) -> str:
         return str(path)
 
 
+def fitted(text: str, width: int, stream: TextIO) -> str:
+    """Return text as one line: on a terminal of at most `width` characters, unless it names a command to type."""
+    if stream.isatty() and _TO_TYPE.search(text) is None:
+        return shortened(text, width)
+    return " ".join(plain(text).split())
+
+
+_TO_TYPE = re.compile(r"\b(?:fabric|pip|pipx|uv|ollama) [a-z]")
+
+
 def shortened(text: str, width: int) -> str:
     """Return text as one line of at most `width` characters."""
     line = " ".join(plain(text[: 4 * width]).split())

@@ -32,7 +32,7 @@ from agent_fabric.interfaces.cli.options import (
     fabric_root,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
 from agent_fabric.interfaces.cli.place import Server, server_of, with_client
 from agent_fabric.interfaces.policy_views import LEVELS, check_command, with_added
 from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
@@ -110,7 +110,8 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
     for rule in shown["rules"]:
         conditions = "; ".join(f"{key}: {', '.join(rule[key])}" for key in rule if key not in _FACTS) or "everything"
         sys.stdout.write(
-            f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]\n      {shortened(conditions, 200)}\n"
+            f"{_verdict(rule)} {plain(rule['id'])}  [{plain(rule['origin'])}]\n"
+            f"      {fitted(conditions, 200, sys.stdout)}\n"
         )
     if not shown["rules"]:
         sys.stdout.write("No rules beside the built-in ones.\n")
@@ -143,7 +144,7 @@ def simulate(
     for each in changes[:MAX_SHOWN]:
         sys.stdout.write(
             f"{_verdict(each['before'])} → {_verdict(each['after'])}"
-            f" {plain(each['run_id'])}  {shortened(each['what'], 70)}  ({plain(each['after']['rule'])})\n"
+            f" {plain(each['run_id'])}  {fitted(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})\n"
         )
     if len(changes) > MAX_SHOWN:
         sys.stdout.write(f"… and {len(changes) - MAX_SHOWN} more; --json shows all\n")
@@ -202,7 +203,7 @@ def _project(workspace: str | None) -> str:
 
 def _print_parts(checked: Json) -> None:
     for part in checked["parts"]:
-        sys.stdout.write(f"{_verdict(part)} {shortened(part['subject'], 90) or '(nothing)'}\n")
+        sys.stdout.write(f"{_verdict(part)} {fitted(part['subject'], 90, sys.stdout) or '(nothing)'}\n")
         for ruling in part["said"]:
             sys.stdout.write(f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}\n")
     sys.stdout.write(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})\n")

@@ -7,7 +7,7 @@ from agent_fabric.domain.verification import CheckedClaim, ClaimStatus
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Workspace
-from agent_fabric.interfaces.cli.output import plain, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, print_json, styled
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, choose_run
 from agent_fabric.wire.runs import VERIFICATION
 
@@ -44,7 +44,13 @@ def verify(
 def _report(found: Verification) -> str:
     width = max(len(claim.about) for claim in found.claims)
     head = f"run {found.run_id} · {', '.join(found.specialist_ids) or '-'} · {found.status}"
-    lines = [head, shortened(found.prompt, 100), "", *(_line(claim, min(width, 28)) for claim in found.claims), ""]
+    lines = [
+        head,
+        fitted(found.prompt, 100, sys.stdout),
+        "",
+        *(_line(claim, min(width, 28)) for claim in found.claims),
+        "",
+    ]
     return "\n".join([*lines, _sum(found)]) + "\n"
 
 

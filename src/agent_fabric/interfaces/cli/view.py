@@ -1,6 +1,7 @@
 """Shows a run as it happens: one line a step, then what came of it."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -45,12 +46,16 @@ from agent_fabric.domain.workflow_events import (
     TimerFired,
 )
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
-from agent_fabric.interfaces.cli.output import capable, json_text, plain, plain_lines, shortened, styled
-from agent_fabric.interfaces.cli.step_lines import StepLines
+from agent_fabric.interfaces.cli.output import capable, fitted, json_text, plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.step_lines import StepLines, seconds
 
 _WIDTH = 100
 _INSIDE = "    "
 """Stands before lines about a run that works for a step of another one."""
+_PROGRESS = re.compile(
+    r"\d %|\d (?:s|MB|GB)$|…|^(?:queued|waiting|loading|starting|pulling|downloading)\b", re.IGNORECASE
+)
+"""Notices that say how far something is: the next one takes their place."""
 _NOTICE_EVERY_S = 5.0
 """How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
 _BOXES = {
@@ -81,6 +86,7 @@ class LiveView:
         self._written = 0
         self._told_at = 0.0
         self._noticed_at = -_NOTICE_EVERY_S
+        self._noticed = ""
         self._calls: dict[tuple[RunId, CallId], ToolCalled] = {}
         """Tool calls under way."""
         self.wants_deltas = self._terminal
@@ -119,10 +125,14 @@ class LiveView:
                 self._leave()
 
     def notice(self, run_id: RunId, text: str) -> None:  # noqa: ARG002 - as every sink
-        """Show what keeps the run waiting: on a terminal as it changes, elsewhere once in a while."""
+        """Show what happens beside the run. On a terminal, progress is overwritten, and everything else stays."""
         try:
             if self._terminal:
-                self._pass(f"     {plain(text)}")
+                if _PROGRESS.search(text):
+                    self._pass(f"     {plain(text)}")
+                elif text != self._noticed:
+                    self._noticed = text
+                    self._line(f"     {plain(text)}")
                 return
             now = time.monotonic()
             if now - self._noticed_at > _NOTICE_EVERY_S:
@@ -161,7 +171,9 @@ class LiveView:
             case SpecialistsRecruited() as body:
                 self._show_choice(run_id, body)
             case PackFailed() as body:
-                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {shortened(body.message, _WIDTH)}")
+                self._line(
+                    f"{label}  {styled('failed:', 'red', self._stream)} {fitted(body.message, _WIDTH, self._stream)}"
+                )
             case PackStarted() as body:
                 self._line(_started(body, self._stream))
             case ToolCalled() | ToolReturned() | ToolErred():
@@ -170,7 +182,8 @@ class LiveView:
                 self._line(f"{label}  {_approval(body, self._stream)}")
             case GuidanceGiven() as body:
                 self._line(
-                    f"{label}  {styled('told the model:', 'yellow', self._stream)} {shortened(body.message, _WIDTH)}"
+                    f"{label}  {styled('told the model:', 'yellow', self._stream)} "
+                    f"{fitted(body.message, _WIDTH, self._stream)}"
                 )
             case ContextCompacted() as body:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
@@ -209,7 +222,7 @@ class LiveView:
             case ToolErred():
                 what = self._what(run_id, body)
                 if not is_step:
-                    text = shortened(f"{body.error_type}: {body.error_message}", _WIDTH)
+                    text = fitted(f"{body.error_type}: {body.error_message}", _WIDTH, self._stream)
                     self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
             case _:
                 pass
@@ -227,12 +240,13 @@ class LiveView:
                         self._line(styled(plain_lines(body.content), "dim", self._stream))
             case ModelFailed() as body:
                 self._line(
-                    f"{label}  {styled('model', 'yellow', self._stream)} {shortened(body.error_message, _WIDTH)}"
+                    f"{label}  {styled('model', 'yellow', self._stream)} "
+                    f"{fitted(body.error_message, _WIDTH, self._stream)}"
                 )
             case ToolCallRecovered() as body:
                 self._line(f"{label}  {styled('read from its text:', 'yellow', self._stream)} {', '.join(body.tools)}")
             case CloudFallbackUsed() as body:
-                told = shortened(_fallback(body), _WIDTH)
+                told = fitted(_fallback(body), _WIDTH, self._stream)
                 self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {told}")
             case ContextTruncated() as body:
                 lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
@@ -303,7 +317,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     """
     out = sys.stdout
     tokens = result.usage.prompt_tokens + result.usage.completion_tokens
-    used = f"{counted(result.steps, 'step')}, {counted(tokens, 'token')}, {result.duration_s:.1f} s"
+    used = f"{counted(result.steps, 'step')}, {counted(tokens, 'token')}, {seconds(result.duration_s)}"
     if result.cost is not None:
         used += f", cost {result.cost:.6f}".rstrip("0").rstrip(".")
     match result.status:
@@ -327,7 +341,9 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
         if unproven:
             lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
         elif result.proof:
-            lines.append(f"{styled(proof_words(result.proof), 'green', out)} {shortened(result.proof.command, _WIDTH)}")
+            lines.append(
+                f"{styled(proof_words(result.proof), 'green', out)} {fitted(result.proof.command, _WIDTH, out)}"
+            )
     lines += [
         f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())
@@ -351,7 +367,9 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
 
 def _started(body: PackStarted, stream: TextIO) -> str:
     """Say who works with which model, and what a person should know about the tools."""
-    notes = [f"     {styled('note:', 'yellow', stream)} {shortened(sentence, _WIDTH)}" for sentence in body.notices]
+    notes = [
+        f"     {styled('note:', 'yellow', stream)} {fitted(sentence, _WIDTH, stream)}" for sentence in body.notices
+    ]
     return "\n".join((f"     {body.specialist_id} · {plain(_model(body))}", *notes))
 
 
@@ -375,9 +393,9 @@ def _usage(body: ModelAnswered) -> str:
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
     if isinstance(body, ApprovalRequested):
-        return f"{styled('asks a person:', 'yellow', stream)} {shortened(_asked(body), _WIDTH)}"
+        return f"{styled('asks a person:', 'yellow', stream)} {fitted(_asked(body), _WIDTH, stream)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
-    return f"{styled('answered:', 'yellow', stream)} {shortened(said, _WIDTH)}"
+    return f"{styled('answered:', 'yellow', stream)} {fitted(said, _WIDTH, stream)}"
 
 
 def _asked(body: ApprovalRequested) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import plain, plain_lines, print_json, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.step_lines import seconds
 
 _WIDTH = 100
@@ -52,7 +52,8 @@ def workflow_summary(
     lines += _values(shown)
     failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
-        f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {shortened(each['error'] or '', 3 * _WIDTH)}"
+        f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: "
+        f"{fitted(each['error'] or '', 3 * _WIDTH, stream)}"
         for each in failed[:_MAX_LINES]
     ]
     error = shown.get("error")
@@ -105,15 +106,36 @@ def _values(shown: Mapping[str, Any]) -> list[str]:
     if values and shown["status"] != "success":
         values = {name: each for name, each in values.items() if each is not None}
     elif not values:
-        values = {name: each for name, each in shown["outputs"].items() if each}
+        values = _named_values(shown["outputs"])
     lines = [f"  {plain(name)}: {shown_value(value)}" for name, value in values.items()]
     if len(lines) > _MAX_LINES:
         lines[_MAX_LINES - 1 :] = [f"  … and {len(lines) - _MAX_LINES + 1} more; see all with --json"]
     return ["", *lines, ""] if lines else []
 
 
+def _named_values(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what steps gave, one value a line, as expressions name it: `STEP.NAME`."""
+    named: dict[str, Any] = {}
+    for step, given in outputs.items():
+        each = (
+            {f"{step}.{name}": value for name, value in given.items()} if isinstance(given, Mapping) else {step: given}
+        )
+        named |= {name: value for name, value in each.items() if value not in (None, "", [], {})}
+    return named
+
+
 def shown_value(value: Any, width: int = _WIDTH) -> str:
-    """Return a value as one line; a text as it is."""
-    if isinstance(value, str):
-        return shortened(value, width)
-    return shortened(json.dumps(value, ensure_ascii=False, default=str), width)
+    """Return a value as one line of text; in a pipe, whole."""
+    return fitted(_as_text(value), width, sys.stdout)
+
+
+def _as_text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case Mapping():
+            return ", ".join(f"{name}: {_as_text(each)}" for name, each in value.items())
+        case list() | tuple():
+            return ", ".join(map(_as_text, value))
+        case _:
+            return json.dumps(value, ensure_ascii=False, default=str)

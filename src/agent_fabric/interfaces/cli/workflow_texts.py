@@ -7,7 +7,7 @@ from typing import TextIO
 from agent_fabric.domain.definitions.parameter import Parameter
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.infrastructure.workflows.definition_files import WorkflowFile
-from agent_fabric.interfaces.cli.output import plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, styled
 from agent_fabric.interfaces.cli.workflow_summary import shown_value
 from agent_fabric.interfaces.workflow_graph import graph_text
 from agent_fabric.interfaces.workflow_views import TRIGGER
@@ -63,14 +63,14 @@ def _line(found: Json, width: int) -> str:
     name = f"{plain(found['name']):<{width}}"
     if not found["usable"]:
         first = found["problems"][0] if found["problems"] else None
-        said = shortened(first["message"], 80) if first is not None else ""
+        said = fitted(first["message"], 80, sys.stdout) if first is not None else ""
         place = f" (line {first['line']})" if first is not None and first["line"] else ""
         return f"{name}  {styled('cannot be used', 'red', sys.stdout)}: {said}{place}\n"
     steps = found["steps"]
     waiting = [each for each in _triggers(found["triggers"]) if each != "by hand"]
     triggers = f"  [{'; '.join(waiting)}]" if waiting else ""
     number = f"{steps} {'step' if steps == 1 else 'steps'}"
-    about = shortened(found["description"], 60)
+    about = fitted(found["description"], 60, sys.stdout)
     return f"{name}  {plain(found['version'])}  {number}  {about}".rstrip() + f"{triggers}\n"
 
 
@@ -87,5 +87,5 @@ def _parameter(name: str, each: Parameter, *, is_input: bool) -> str:
     if each.has_default:
         marks[-1] = f"default {shown_value(each.default, 40)}"
     value = f" = {shown_value(each.value, 60)}" if each.value is not None else ""
-    about = f": {shortened(each.description, 80)}" if each.description else ""
+    about = f": {fitted(each.description, 80, sys.stdout)}" if each.description else ""
     return f"  {plain(name)} ({', '.join(marks)}){value}{about}"

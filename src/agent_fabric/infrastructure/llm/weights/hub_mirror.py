@@ -17,6 +17,7 @@ from agent_fabric.infrastructure.llm.weights.catalogue import HubFile
 from agent_fabric.infrastructure.llm.weights.mirrors import MirrorFailed
 from agent_fabric.infrastructure.llm.weights.part_file import CHUNK_BYTES, PartFile, until_cancelled
 from agent_fabric.infrastructure.llm.weights.progress import Progress
+from agent_fabric.infrastructure.web.connection_failures import reason_of
 
 _MAGIC: Final = b"GGUF"
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d{1,20})-\d{1,20}/(\d{1,20}|\*)")
@@ -71,11 +72,11 @@ class HubMirror:
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
             raise MirrorFailed(f"its certificate is not trusted (SSL_CERT_FILE names authorities): {problem}") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
-            raise MirrorFailed(f"cannot be reached: {_reason(problem)}") from None
+            raise MirrorFailed(f"cannot be reached: {reason_of(problem)}") from None
         except aiohttp.TooManyRedirects:
             raise MirrorFailed("redirects without end") from None
         except (aiohttp.ClientError, ValueError) as problem:
-            raise MirrorFailed(f"cannot be used: {_reason(problem)}") from None
+            raise MirrorFailed(f"cannot be used: {reason_of(problem)}") from None
 
     async def _complete(self, session: aiohttp.ClientSession, part: PartFile, progress: Progress) -> None:
         failures = 0
@@ -87,8 +88,8 @@ class HubMirror:
             except _TRANSIENT as problem:
                 failures = 0 if part.size >= before + CHUNK_BYTES else failures + 1
                 if failures >= self.tries:
-                    raise MirrorFailed(f"{_reason(problem)}, {failures} times in a row") from None
-                progress.say(f"{_reason(problem)}; trying again")
+                    raise MirrorFailed(f"{reason_of(problem)}, {failures} times in a row") from None
+                progress.say(f"{reason_of(problem)}; trying again")
                 await asyncio.sleep(self.retry_pause_s * max(failures, 1))
 
     async def _go_on(self, session: aiohttp.ClientSession, part: PartFile, progress: Progress) -> None:
@@ -171,13 +172,3 @@ async def _append_all(answer: aiohttp.ClientResponse, part: PartFile, progress: 
                 await write()
     finally:
         await write()
-
-
-def _reason(problem: BaseException) -> str:
-    if isinstance(problem, aiohttp.ClientConnectorError):
-        return problem.os_error.strerror or str(problem.os_error)
-    if isinstance(problem, aiohttp.SocketTimeoutError):
-        return "said nothing for too long"
-    if isinstance(problem, TimeoutError):
-        return "no connection in time"
-    return str(problem) or type(problem).__name__
