@@ -1066,6 +1066,49 @@ async def test_bash_completes_commands_and_options(alone: Fabric) -> None:
     assert (named.code, named.err) == (0, "")
 
 
+@pytest.mark.proves("DU-9")
+async def test_bash_completes_runs_workflows_packs_and_models(fabric: Fabric) -> None:
+    def asked(*words: str, **more: str) -> dict[str, str]:
+        line, number = "\n".join(("fabric", *words)), str(len(words))
+        return {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": number, **more}
+
+    assert (await fabric("run", "look around")).code == 0
+    (run_id,) = await fabric.ids()
+    folder = fabric.folder / "workflow-definitions"
+    folder.mkdir()
+    (folder / "report.yaml").write_text("name: report\n")
+    (folder / "$(touch x).yaml").write_text("name: report\n")
+    zsh = {"_FABRIC_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "fabric diff "}
+    before = sorted(fabric.root.iterdir())
+    runs, begun_so, others, workflows, packs, models, described, at_server = await together(
+        fabric(env=asked("logs", "show", "")),
+        fabric(env=asked("diff", run_id[:6])),
+        fabric(env=asked("diff", "nothing-begins-so")),
+        fabric(env=asked("workflow", "run", "")),
+        fabric(env=asked("run", "--pack", "eng")),
+        fabric(env=asked("run", "--model-key", "")),
+        fabric(env=zsh),
+        fabric(env=asked("diff", "", FABRIC_URL="http://127.0.0.1:9")),
+    )
+    assert runs.out.split() == begun_so.out.split() == [run_id]
+    assert workflows.out.split() == ["report"]
+    assert packs.out.split() == ["engineering"]
+    assert models.out.split() == ["fast", "quality"]
+    assert f'"{run_id}":"completed look around"' in described.out
+    assert others.out == at_server.out == ""
+    answers = (runs, begun_so, others, workflows, packs, models, described, at_server)
+    assert {(each.code, each.err) for each in answers} == {(0, "")}
+    assert sorted(fabric.root.iterdir()) == before
+
+
+@pytest.mark.proves("DU-9")
+async def test_completing_a_run_imports_neither_the_commands_nor_pydantic(alone: Fabric) -> None:
+    seen = "import atexit, sys; atexit.register(lambda: print({'pydantic', 'typer', 'asyncio'} & set(sys.modules)))"
+    words = {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": "fabric diff ", "COMP_CWORD": "2"}
+    ended = await alone(env=words, before=seen)
+    assert (ended.code, ended.out) == (0, "set()\n")
+
+
 async def test_a_wrong_option_beside_completion_gives_no_traceback(alone: Fabric) -> None:
     assert (await alone("--show-completion", "--nope")).code == 2
 

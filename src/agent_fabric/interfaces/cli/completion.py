@@ -18,7 +18,8 @@ def complete(arguments: list[str]) -> int:
     """Answer the shell, or install or print its completion script; the shell may be named."""
     if _VARIABLE in os.environ:
         # Without what was typed so far there is nothing to complete.
-        return run_app(_everything, "fabric", arguments) if "COMP_WORDS" in os.environ else COMPLETED
+        typed = "COMP_WORDS" in os.environ or "_TYPER_COMPLETE_ARGS" in os.environ
+        return run_app(_everything, "fabric", arguments) if typed else COMPLETED
     wish, *named = arguments
     if not named or named[0].startswith("-"):
         return run_app(_everything, "fabric", arguments)  # typer finds out which shell this is

@@ -109,6 +109,8 @@ def _silence(stream: TextIO) -> None:
 def _dispatch(arguments: list[str]) -> int:
     server, arguments = _server(arguments)
     name = arguments[0] if arguments else "--help"
+    if "_FABRIC_COMPLETE" in os.environ and (code := _call("completion_values", "complete_value", os.environ)) >= 0:
+        return code
     if "_FABRIC_COMPLETE" in os.environ or name in ("--install-completion", "--show-completion"):
         return _call("completion", "complete", arguments)
     if name in ("--help", "-h", "help"):
