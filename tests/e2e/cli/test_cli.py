@@ -1,6 +1,7 @@
 """The command line as a person and a script meet it: a real process, a real store, a scripted model."""
 
 import asyncio
+import codecs
 import contextlib
 import errno
 import fcntl
@@ -433,12 +434,13 @@ class Screen:
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, b"\x28\x00\x78\x00\x00\x00\x00\x00")
         os.set_blocking(self.ours, False)
         self.text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def read(self) -> str:
         with contextlib.suppress(BlockingIOError):
             try:
                 while data := os.read(self.ours, 65_536):
-                    self.text += data.decode()
+                    self.text += self._decoder.decode(data)  # a piece may end within a character
             except OSError as problem:
                 if problem.errno != errno.EIO:
                     raise

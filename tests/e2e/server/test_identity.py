@@ -133,7 +133,7 @@ async def test_mistakes_are_explained(tmp_path: Path) -> None:
     command = fabric(tmp_path)
     assert (await command("users", "add", "bob", "--no-password", "--role", "operator")).code == 0
     mistakes: Mapping[tuple[str, ...], str] = {
-        ("keys", "create", "x", "--expires", "soon"): "no length of time",
+        ("keys", "create", "x", "--expires", "soon"): "not a length of time",
         ("keys", "revoke", "nothing"): "There is no key",
         ("users", "add", "ada"): "--password-stdin",
         ("users", "set", "bob"): "nothing to change",

@@ -139,6 +139,7 @@ async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_g
             runs = [run["run_id"] for run in await server.runs()]
             deaf = [deaf_reader(server.port, server.token, run_id) for run_id in runs for _ in range(3)]
             listening = await Stream.send(server.port, "GET", f"/runs/{runs[0]}/events", headers=bearer(server.token))
+            await listening.reader.readuntil(b"\r\n\r\n")  # else the server may end before it has taken the connection
             waiting = asyncio.create_task(server.client.post("/run", json=task()))
             await until(lambda: len(fabric.run_dirs()) == 4, "the fourth run waits for its turn")
             started = time.monotonic()
@@ -147,7 +148,6 @@ async def test_told_to_stop_it_is_gone_in_time_whatever_hangs_and_the_next_one_g
             assert ended.code == 0
             require_log(ended)
             assert (await waiting).json()["code"] == "server_stopping"
-            await listening.reader.readuntil(b"\r\n\r\n")
             assert data_of((await listening.frames())[-1])["payload"]["error"]["code"] == "server_stopping"
             listening.close()
             for connection in deaf:

@@ -155,9 +155,10 @@ def test_a_reader_that_hangs_holds_nobody_up_and_the_rest_is_counted() -> None:
         output.write(str(number))
     gate.open.set()
     output.close(PATIENCE_S)
-    (lost,) = [int(line.removeprefix("lost ")) for line in gate.written if line.startswith("lost ")]
-    assert len(gate.written) - 1 + lost == MAX_WAITING + 700
-    assert 200 <= lost <= 700
+    # The thread that writes may take up lines while others come, and tell twice.
+    told = [int(line.removeprefix("lost ")) for line in gate.written if line.startswith("lost ")]
+    assert len(gate.written) - len(told) + sum(told) == MAX_WAITING + 700
+    assert 200 <= sum(told) <= 700
 
 
 def test_a_pipe_that_nobody_reads_holds_nobody_up() -> None:
