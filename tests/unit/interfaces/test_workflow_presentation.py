@@ -34,6 +34,7 @@ from agent_fabric.interfaces.cli.workflow_dry_run import dry_run
 from agent_fabric.interfaces.cli.workflow_summary import how_to_go_on, workflow_summary
 from agent_fabric.interfaces.workflow_graph import graph_dot, graph_mermaid, graph_text
 from agent_fabric.interfaces.workflow_lineage import fed_by, feeds, lineage_of, require_known
+from unit.interfaces.test_presentation import Terminal
 
 RUN, CHILD = RunId("run-0"), RunId("c1d2e3f4-child")
 HARMFUL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]")
@@ -449,7 +450,8 @@ def test_a_summary_tells_declared_outputs_before_those_of_steps() -> None:
     assert "a.x" not in told
     assert "success · 1 step done · 1.5 s" in told
     many = result(outputs={f"s{n}": {"x": n} for n in range(100)})
-    assert "… and 81 more; see all with --json" in workflow_summary(many, io.StringIO())
+    assert "  s99.x: 99\n" in workflow_summary(many, io.StringIO())
+    assert "… and 81 more; see all with --json" in workflow_summary(many, Terminal())
 
 
 def test_a_workflow_that_waits_tells_every_way_to_go_on() -> None:

@@ -13,7 +13,7 @@ from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
-from agent_fabric.interfaces.cli.output import plain, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, styled
 
 _MAX_LINES = 30
 _MAX_CHARS = 1_000
@@ -46,7 +46,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
         *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
-        *(f"  fill in: {described(field)}" for field in fields_of(card)),
+        *(f"  fill in: {described(field, stream)}" for field in fields_of(card)),
         *([] if card.question is Question.ANSWER else [f"  why:   {plain(card.reason)} (rule {plain(card.rule)})"]),
         *_where(card, stream),
         f"  run:   {card.run_id}, of {plain(card.owner or LOCAL_OWNER)}",
@@ -98,10 +98,10 @@ def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
     ]
 
 
-def card_line(card: ApprovalCard) -> str:
-    """Return a question as one line of a list."""
+def card_line(card: ApprovalCard, stream: TextIO) -> str:
+    """Return a question as one line of a list; what would run is cut only on a terminal."""
     said = f"{card.tool} {_main(card)}"
-    what = shortened(_visible(said), 70) + f" [{HIDDEN}]" * (_hides(said))
+    what = fitted(_visible(said), 70, stream) + f" [{HIDDEN}]" * (_hides(said))
     what += " [outside the box]" * (card.outside is not None)
     until = when(card.expires_at)
     owner = plain(card.owner or LOCAL_OWNER)
@@ -141,16 +141,17 @@ def when(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def described(field: FormField) -> str:
+def described(field: FormField, stream: TextIO) -> str:
     """Return what a field of a form is for, and what it takes."""
-    kind = " | ".join(_short(each) for each in field.choices) or field.type
-    mark = f"default {_short(field.default)}" if field.has_default else "required" if field.required else ""
+    kind = " | ".join(_short(each, stream) for each in field.choices) or field.type
+    mark = f"default {_short(field.default, stream)}" if field.has_default else "required" if field.required else ""
     about = f": {plain(field.description)}" if field.description else ""
     return f"{plain(field.name)} ({', '.join(filter(None, (kind, mark)))}){about}"
 
 
-def _short(value: object) -> str:
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), 60)
+def _short(value: object, stream: TextIO) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return fitted(text, 60, stream)
 
 
 def _main(card: ApprovalCard) -> str:

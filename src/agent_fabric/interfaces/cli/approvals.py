@@ -51,7 +51,7 @@ def list_(
     elif not cards:
         sys.stdout.write("Nothing waits for an answer.\n")
     else:
-        sys.stdout.write("".join(card_line(card) + "\n" for card in cards))
+        sys.stdout.write("".join(card_line(card, sys.stdout) + "\n" for card in cards))
         words = (
             "approve|done|deny" if any(card.question is Question.DID_IT_HAPPEN for card in cards) else "approve|deny"
         )

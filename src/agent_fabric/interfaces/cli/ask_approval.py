@@ -105,7 +105,7 @@ async def _answer_to_workflow(card: ApprovalCard, by: str) -> Answer | None:
 
 async def _fill_in(field: FormField, values: dict[str, Any]) -> bool:
     """Let the person fill in a field; return whether they did, or may leave it empty."""
-    while (line := await _line(f"  {described(field)}: ")) is not None:
+    while (line := await _line(f"  {described(field, sys.stderr)}: ")) is not None:
         text = line.strip()
         if not text and field.has_default:
             values[field.name] = field.default

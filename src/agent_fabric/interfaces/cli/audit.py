@@ -33,7 +33,7 @@ from agent_fabric.interfaces.cli.options import (
     own_root,
     require_a_person,
 )
-from agent_fabric.interfaces.cli.output import plain, print_json, print_warning, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, print_json, print_warning, styled
 from agent_fabric.interfaces.cli.place import (
     RunAccess,
     RunChoice,
@@ -235,12 +235,12 @@ async def _entries(place: RunAccess, chosen: RunChoice | None, limit: int, damag
 
 def _act_line(act: Act) -> str:
     what = f"{act.deed.replace('_', ' ')} {act.about}" + (f" ({act.detail})" if act.detail else "")
-    return f"{moment(act.at)}  {'admin':<8}  {'done':<9}  {plain(shortened(what, 60)):<60}  {plain(f'by {act.by}')}"
+    return f"{moment(act.at)}  {'admin':<8}  {'done':<9}  {fitted(what, 60, sys.stdout):<60}  {plain(f'by {act.by}')}"
 
 
 def _line(entry: AuditEntry) -> str:
     allowed = f"by {entry.approver}" if entry.approver else f"rule {entry.rule or '-'}"
     main = next((str(entry.args[key]) for key in ("command", "path", "url", "query") if key in entry.args), "")
     allowed += ", outside the box" * (entry.sandbox == OUTSIDE)
-    what = shortened(f"{entry.tool} {main}", 60)
-    return f"{moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {plain(what):<60}  {plain(allowed)}"
+    what = fitted(f"{entry.tool} {main}", 60, sys.stdout)
+    return f"{moment(entry.at)}  {entry.run_id[:8]}  {entry.status.value:<9}  {what:<60}  {plain(allowed)}"

@@ -1,7 +1,7 @@
 """`fabric diff`: show what a run changed."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -21,6 +21,7 @@ from agent_fabric.wire.changes import diff_object
 app = new_app("Show what a run changed.")
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+_MAX_NAMED = 5
 
 
 @app.command()
@@ -90,10 +91,17 @@ def _remark(found: RunDiff) -> None:
     if found.seen_now and not found.status.settled:
         print_warning("The run has not ended in order: this is how its folder stands now.")
     if final := [change for change in found.changes if change.why_final]:
-        print_warning(f"Cannot be undone: {', '.join(quoted(change.path) for change in final[:5])}")
+        print_warning(f"Cannot be undone: {_named([change.path for change in final])}")
     if found.left_alone:
-        print_warning(f"Not watched: {', '.join(map(quoted, found.left_alone[:5]))}")
+        print_warning(f"Not watched: {_named(found.left_alone)}")
     if found.undos:
         last = found.undos[-1]
         what = "put back again" if last.redo else "taken back"
         sys.stderr.write(f"Changes of this run were {what} by {plain(last.by)}.\n")
+
+
+def _named(paths: Sequence[str]) -> str:
+    """Return paths as a list; on a terminal only the first of many."""
+    most = _MAX_NAMED if sys.stderr.isatty() else len(paths)
+    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
+    return f"{', '.join(map(quoted, paths[:most]))}{more}"

@@ -59,7 +59,20 @@ def fitted(text: str, width: int, stream: TextIO) -> str:
     return " ".join(plain(text).split())
 
 
-_TO_TYPE = re.compile(r"\b(?:fabric|pip|pipx|uv|ollama) [a-z]")
+def wrapped(text: str, width: int, stream: TextIO, *, indent: str = "") -> str:
+    """Return text whole: on a terminal in lines of about `width` characters, the further ones indented.
+
+    What names a command to type stays one line, so that it can be copied.
+    """
+    line = " ".join(plain(text).split())
+    if len(line) <= width or not stream.isatty() or _TO_TYPE.search(line) is not None:
+        return line
+    import textwrap  # noqa: PLC0415 - few lines are that long
+
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+_TO_TYPE = re.compile(r"\b(?:fabric|pip|pipx|uv|ollama|openssl|vault) [a-z]")
 
 
 def shortened(text: str, width: int) -> str:

@@ -141,13 +141,14 @@ def simulate(
         print_json(result)
         return
     changes = result["changes"]
-    for each in changes[:MAX_SHOWN]:
+    most = MAX_SHOWN if sys.stdout.isatty() else len(changes)
+    for each in changes[:most]:
         sys.stdout.write(
             f"{_verdict(each['before'])} → {_verdict(each['after'])}"
             f" {plain(each['run_id'])}  {fitted(each['what'], 70, sys.stdout)}  ({plain(each['after']['rule'])})\n"
         )
-    if len(changes) > MAX_SHOWN:
-        sys.stdout.write(f"… and {len(changes) - MAX_SHOWN} more; --json shows all\n")
+    if len(changes) > most:
+        sys.stdout.write(f"… and {len(changes) - most} more; --json shows all\n")
     calls, runs = counted(result["calls"], "call"), counted(result["runs"], "run")
     sys.stdout.write(f"{len(changes)} of {calls} in {runs} would be decided otherwise.\n")
 

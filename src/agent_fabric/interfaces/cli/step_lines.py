@@ -15,7 +15,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
 )
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, plain, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, styled, wrapped
 
 _WIDTH = 100
 _MARKS = {"begun": "▸", "success": "✓", "failed": "✗", "skipped": "–", "waits": "…", "reused": "="}
@@ -70,7 +70,7 @@ class StepLines:
         self._began[run_id, event.lane] = event.ts
         about = next((str(body.args[key]) for key in _ABOUT if key in body.args), "")
         action = _ACTIONS.get(body.tool, plain(body.tool))
-        return self._mark("begun", f"{plain(event.lane)}  {action} {shortened(about, 60)}".rstrip())
+        return self._mark("begun", f"{plain(event.lane)}  {action} {fitted(about, 60, self._stream)}".rstrip())
 
     def line(self, run_id: RunId, event: Event, *, over: Collection[LaneId | None] = ()) -> str | None:
         """Return the line for an event; None: there is nothing to say.
@@ -82,7 +82,7 @@ class StepLines:
         match event.body:
             case StepStarted() as body:
                 self._began.setdefault((run_id, lane), event.ts)
-                return None if lane in over else self._mark("begun", f"{name}  {_what(body)}")
+                return None if lane in over else self._mark("begun", f"{name}  {_what(body, self._stream)}")
             case StepFinished() as body:
                 return self._finished(run_id, event.ts, lane, body)
             case StepRetried() as body:
@@ -108,7 +108,7 @@ class StepLines:
             case StepStatus.SUCCESS:
                 return self._mark("success", f"{name}{took}")
             case StepStatus.SKIPPED:
-                why = fitted(body.error, _WIDTH, self._stream) if body.error else "its condition does not hold"
+                why = _whole(body.error, self._stream) if body.error else "its condition does not hold"
                 return self._mark("skipped", f"{name}  skipped: {why}")
             case _:
                 tries = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
@@ -130,11 +130,11 @@ def seconds(duration: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def _what(body: StepStarted) -> str:
+def _what(body: StepStarted, stream: TextIO) -> str:
     about = next((_text(body.inputs[key]) for key in _ABOUT if key in body.inputs), "")
     child = f"  run {body.child_run_id}" if body.child_run_id is not None else ""
     again = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
-    return f"{plain(body.action)} {shortened(about, 60)}".rstrip() + child + again
+    return f"{plain(body.action)} {fitted(about, 60, stream)}".rstrip() + child + again
 
 
 def _text(value: Any) -> str:
@@ -153,7 +153,11 @@ def _waits(body: StepWaited) -> str:
 
 
 def _error(body: StepRetried | StepFinished, stream: TextIO) -> str:
-    return fitted(f"{body.error_type}: {body.error}" if body.error_type else body.error, _WIDTH, stream)
+    return _whole(f"{body.error_type}: {body.error}" if body.error_type else body.error, stream)
+
+
+def _whole(reason: str, stream: TextIO) -> str:
+    return wrapped(reason, _WIDTH, stream, indent="    ")
 
 
 def _steps_in(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:

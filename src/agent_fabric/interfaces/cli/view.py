@@ -46,10 +46,23 @@ from agent_fabric.domain.workflow_events import (
     TimerFired,
 )
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
-from agent_fabric.interfaces.cli.output import capable, fitted, json_text, plain, plain_lines, shortened, styled
+from agent_fabric.interfaces.cli.output import (
+    capable,
+    fitted,
+    json_text,
+    plain,
+    plain_lines,
+    shortened,
+    styled,
+    wrapped,
+)
 from agent_fabric.interfaces.cli.step_lines import StepLines, seconds
 
 _WIDTH = 100
+_UNDER = "       "
+"""Stands before the further lines of a text that is wrapped."""
+_MAX_PRINTED = 4_000
+"""Characters of what a tool printed that --verbose shows at a terminal."""
 _INSIDE = "    "
 """Stands before lines about a run that works for a step of another one."""
 _PROGRESS = re.compile(
@@ -171,9 +184,7 @@ class LiveView:
             case SpecialistsRecruited() as body:
                 self._show_choice(run_id, body)
             case PackFailed() as body:
-                self._line(
-                    f"{label}  {styled('failed:', 'red', self._stream)} {fitted(body.message, _WIDTH, self._stream)}"
-                )
+                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {self._whole(body.message)}")
             case PackStarted() as body:
                 self._line(_started(body, self._stream))
             case ToolCalled() | ToolReturned() | ToolErred():
@@ -209,7 +220,7 @@ class LiveView:
                 if not is_step and (line := self._steps.gone_on_with(run_id, event, body)):
                     self._line(line)
                 if body.tool != FINISH_TASK:
-                    self._pass(f"{label}  {_call(body)} …")
+                    self._pass(f"{label}  {_call(body, self._stream)} …")
                     self._calls[run_id, body.call_id] = body
             case ToolReturned():
                 if body.tool == FINISH_TASK:
@@ -217,12 +228,12 @@ class LiveView:
                 what = self._what(run_id, body)
                 if not is_step:
                     self._line(f"{label}  {what}  {_outcome(body, self._stream)}")
-                if self._verbose and (text := _text(body)):
+                if self._verbose and (text := _text(body, self._stream)):
                     self._line(styled(plain_lines(text), "dim", self._stream))
             case ToolErred():
                 what = self._what(run_id, body)
                 if not is_step:
-                    text = fitted(f"{body.error_type}: {body.error_message}", _WIDTH, self._stream)
+                    text = self._whole(f"{body.error_type}: {body.error_message}")
                     self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
             case _:
                 pass
@@ -239,15 +250,11 @@ class LiveView:
                     if body.content.strip():
                         self._line(styled(plain_lines(body.content), "dim", self._stream))
             case ModelFailed() as body:
-                self._line(
-                    f"{label}  {styled('model', 'yellow', self._stream)} "
-                    f"{fitted(body.error_message, _WIDTH, self._stream)}"
-                )
+                self._line(f"{label}  {styled('model', 'yellow', self._stream)} {self._whole(body.error_message)}")
             case ToolCallRecovered() as body:
                 self._line(f"{label}  {styled('read from its text:', 'yellow', self._stream)} {', '.join(body.tools)}")
             case CloudFallbackUsed() as body:
-                told = fitted(_fallback(body), _WIDTH, self._stream)
-                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {told}")
+                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {self._whole(_fallback(body))}")
             case ContextTruncated() as body:
                 lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
                 self._line(f"{label}  {styled('truncated:', 'yellow', self._stream)} {lost}")
@@ -260,7 +267,7 @@ class LiveView:
 
     def _what(self, run_id: RunId, body: ToolReturned | ToolErred) -> str:
         called = self._calls.pop((run_id, body.call_id), None)
-        return plain(body.tool) if called is None else _call(called)
+        return plain(body.tool) if called is None else _call(called, self._stream)
 
     def _show_choice(self, run_id: RunId, body: SpecialistsRecruited) -> None:
         if body.is_task_force:
@@ -273,6 +280,10 @@ class LiveView:
         self._line(f"     chosen {how}: {', '.join(body.specialist_ids)}{asked}")
         for reason in body.reasons:
             self._line(f"       {plain(reason)}")
+
+    def _whole(self, reason: str) -> str:
+        """Return why something failed. A person needs all of it, so it is wrapped and never cut."""
+        return wrapped(reason, _WIDTH, self._stream, indent=_UNDER)
 
     def _line(self, text: str) -> None:
         self._clear()
@@ -306,7 +317,7 @@ _SHOWN_OTHERWISE = frozenset(
 def _output(name: str, value: object) -> str:
     if isinstance(value, str):
         return f"{plain(name)}: {plain_lines(value)}"
-    return f"{plain(name)}: {shortened(json_text(value), 10 * _WIDTH)}"
+    return f"{plain(name)}: {fitted(json_text(value), 10 * _WIDTH, sys.stdout)}"
 
 
 def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool = False, who_may: str = "") -> str:
@@ -341,9 +352,7 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
         if unproven:
             lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
         elif result.proof:
-            lines.append(
-                f"{styled(proof_words(result.proof), 'green', out)} {fitted(result.proof.command, _WIDTH, out)}"
-            )
+            lines.append(f"{styled(proof_words(result.proof), 'green', out)} {plain_lines(result.proof.command)}")
     lines += [
         f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())
@@ -368,7 +377,8 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
 def _started(body: PackStarted, stream: TextIO) -> str:
     """Say who works with which model, and what a person should know about the tools."""
     notes = [
-        f"     {styled('note:', 'yellow', stream)} {fitted(sentence, _WIDTH, stream)}" for sentence in body.notices
+        f"     {styled('note:', 'yellow', stream)} {wrapped(sentence, _WIDTH, stream, indent=_UNDER)}"
+        for sentence in body.notices
     ]
     return "\n".join((f"     {body.specialist_id} · {plain(_model(body))}", *notes))
 
@@ -393,21 +403,21 @@ def _usage(body: ModelAnswered) -> str:
 
 def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
     if isinstance(body, ApprovalRequested):
-        return f"{styled('asks a person:', 'yellow', stream)} {fitted(_asked(body), _WIDTH, stream)}"
+        return f"{styled('asks a person:', 'yellow', stream)} {_asked(body, stream)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
-    return f"{styled('answered:', 'yellow', stream)} {fitted(said, _WIDTH, stream)}"
+    return f"{styled('answered:', 'yellow', stream)} {wrapped(said, _WIDTH, stream, indent=_UNDER)}"
 
 
-def _asked(body: ApprovalRequested) -> str:
+def _asked(body: ApprovalRequested, stream: TextIO) -> str:
     step = step_asking(body.agent, body.call_id)
     whose = f"{step}: " if step else ""
     match body.question:
         case Question.ANSWER:
-            return f"{whose}{body.reason}"
+            return wrapped(f"{whose}{body.reason}", _WIDTH, stream, indent=_UNDER)
         case Question.DID_IT_HAPPEN:
-            return f"{whose}it may have happened: {_call(body)}"
+            return f"{plain(whose)}it may have happened: {_call(body, stream)}"
         case Question.MAY_IT_RUN:
-            return f"{whose}{body.tool}: {body.subject}"
+            return fitted(f"{whose}{body.tool}: {body.subject}", _WIDTH, stream)
 
 
 def proof_words(proof: Proof) -> str:
@@ -429,10 +439,10 @@ def _fallback(body: CloudFallbackUsed) -> str:
     return f"{plain(body.cloud_model)} answered instead of {plain(body.local_model)}: {body.reason}"
 
 
-def _call(body: ToolCalled | ApprovalRequested) -> str:
+def _call(body: ToolCalled | ApprovalRequested, stream: TextIO) -> str:
     main = next((str(body.args[key]) for key in ("command", "path", "url", "query") if key in body.args), "")
     outside = "outside the box: " if body.outside is not None else ""
-    return f"{outside}{plain(body.tool)} {shortened(main, 60)}".strip()
+    return f"{outside}{plain(body.tool)} {fitted(main, 60, stream)}".strip()
 
 
 def _outcome(body: ToolReturned, stream: TextIO) -> str:
@@ -446,6 +456,9 @@ def _outcome(body: ToolReturned, stream: TextIO) -> str:
     return styled(f"exit {code}", "green" if code == 0 else "yellow", stream)
 
 
-def _text(body: ToolReturned) -> str:
+def _text(body: ToolReturned, stream: TextIO) -> str:
     parts = [str(body.result[key]) for key in ("stdout", "stderr", "content") if body.result.get(key)]
-    return "\n".join(parts)[:4_000]
+    text = "\n".join(parts)
+    if not stream.isatty() or len(text) <= _MAX_PRINTED:
+        return text
+    return f"{text[:_MAX_PRINTED]}\n[{len(text) - _MAX_PRINTED:,} more characters]"

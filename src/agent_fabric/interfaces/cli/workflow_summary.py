@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, print_json, styled
+from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, print_json, styled, wrapped
 from agent_fabric.interfaces.cli.step_lines import seconds
 
 _WIDTH = 100
@@ -49,11 +49,11 @@ def workflow_summary(
     meta = shown["_meta"]
     status = str(shown["status"] if meta["status"] != "cancelled" else "cancelled")
     lines = ["", f"{styled(status, _STYLES.get(status, 'yellow'), stream)} · {_counts(shown)}"]
-    lines += _values(shown)
+    lines += _values(shown, stream)
     failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
         f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: "
-        f"{fitted(each['error'] or '', 3 * _WIDTH, stream)}"
+        f"{wrapped(each['error'] or '', _WIDTH, stream, indent='  ')}"
         for each in failed[:_MAX_LINES]
     ]
     error = shown.get("error")
@@ -97,7 +97,7 @@ def _counts(shown: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} · {seconds(shown['duration_ms'] / 1000)}"
 
 
-def _values(shown: Mapping[str, Any]) -> list[str]:
+def _values(shown: Mapping[str, Any], stream: TextIO) -> list[str]:
     """Return the outputs that the workflow declares; of one that declares none, those of its steps.
 
     Of a workflow that did not come to its end, only those that have a value: the others are no answer.
@@ -107,8 +107,8 @@ def _values(shown: Mapping[str, Any]) -> list[str]:
         values = {name: each for name, each in values.items() if each is not None}
     elif not values:
         values = _named_values(shown["outputs"])
-    lines = [f"  {plain(name)}: {shown_value(value)}" for name, value in values.items()]
-    if len(lines) > _MAX_LINES:
+    lines = [f"  {plain(name)}: {fitted(_as_text(value), _WIDTH, stream)}" for name, value in values.items()]
+    if len(lines) > _MAX_LINES and stream.isatty():
         lines[_MAX_LINES - 1 :] = [f"  … and {len(lines) - _MAX_LINES + 1} more; see all with --json"]
     return ["", *lines, ""] if lines else []
 
