@@ -1,4 +1,4 @@
-"""What it costs to start: `fabric --help`, and `fabric run` to its first durable event, in CPU milliseconds.
+"""What it costs to start, in CPU milliseconds: help, commands that read, completion, a run to its first event.
 
     python benchmarks/bench_startup.py [--rounds 15]
 
@@ -44,14 +44,25 @@ def child_cpu_ms(arguments: list[str], environment: dict[str, str]) -> float:
 
 def first_event_ms(environment: dict[str, str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", FIRST_EVENT, str(Path(folder) / ".fabric")],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**environment, "XDG_CONFIG_HOME": folder},
-        )
-        return float(done.stderr.splitlines()[-1])
+        return start_run(folder, environment)
+
+
+def start_run(folder: str, environment: dict[str, str]) -> float:
+    """Start a run in a folder up to its first event; return the CPU until then."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_EVENT, str(Path(folder) / ".fabric")],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**environment, "XDG_CONFIG_HOME": folder},
+    )
+    return float(done.stderr.splitlines()[-1])
+
+
+def completion_ms(line: str, environment: dict[str, str], fabric: str) -> float:
+    """Return the CPU of completing what stands at the end of a line."""
+    asked = {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    return child_cpu_ms([fabric], {**environment, **asked})
 
 
 def main() -> None:
@@ -59,10 +70,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     fabric = str(Path(sys.executable).with_name("fabric"))
+    home = tempfile.TemporaryDirectory()
+    start_run(home.name, dict(os.environ))
+    there = ["--workspace", str(Path(home.name) / ".fabric")]
     rows: dict[str, Callable[[dict[str, str]], float]] = {
         "python -c pass": lambda env: child_cpu_ms([sys.executable, "-c", "pass"], env),
         "fabric --help": lambda env: child_cpu_ms([fabric, "--help"], env),
         f"python -c '{FLOOR}'": lambda env: child_cpu_ms([sys.executable, "-c", FLOOR], env),
+        "fabric logs list": lambda env: child_cpu_ms([fabric, "logs", "list", *there], env),
+        "fabric approvals list": lambda env: child_cpu_ms([fabric, "approvals", "list", *there], env),
+        "completing: fabric ": lambda env: completion_ms("fabric ", env, fabric),
+        "completing: fabric logs ": lambda env: completion_ms("fabric logs ", env, fabric),
+        "completing: fabric run --": lambda env: completion_ms("fabric run --", env, fabric),
         "fabric run, to its first event": first_event_ms,
     }
     measured: dict[str, list[float]] = {name: [] for name in rows}
@@ -73,6 +92,7 @@ def main() -> None:
                 figure = measure(environment)
                 if number:
                     measured[name].append(figure)
+    home.cleanup()
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{machine}, load {os.getloadavg()[0]:.1f}, {rounds} rounds")
     print("| what | CPU ms, median | best |")

@@ -1104,11 +1104,31 @@ async def test_bash_completes_runs_workflows_packs_and_models(fabric: Fabric) ->
 
 
 @pytest.mark.proves("DU-9")
-async def test_completing_a_run_imports_neither_the_commands_nor_pydantic(alone: Fabric) -> None:
+async def test_completing_runs_and_commands_imports_neither_the_commands_nor_pydantic(alone: Fabric) -> None:
     seen = "import atexit, sys; atexit.register(lambda: print({'pydantic', 'typer', 'asyncio'} & set(sys.modules)))"
-    words = {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": "fabric diff ", "COMP_CWORD": "2"}
+    asked = {"_FABRIC_COMPLETE": "complete_bash"}
+    run, command = await together(
+        alone(env={**asked, "COMP_WORDS": "fabric diff ", "COMP_CWORD": "2"}, before=seen),
+        alone(env={**asked, "COMP_WORDS": "fabric und", "COMP_CWORD": "1"}, before=seen),
+    )
+    assert (run.code, run.out) == (0, "set()\n")
+    assert (command.code, command.out) == (0, "undo\nset()\n")
+
+
+async def test_completing_options_imports_only_their_command(alone: Fabric) -> None:
+    seen = "import atexit, sys; atexit.register(lambda: print('cli.run' in ' '.join(sys.modules)))"
+    words = {"_FABRIC_COMPLETE": "complete_bash", "COMP_WORDS": "fabric undo --l", "COMP_CWORD": "2"}
     ended = await alone(env=words, before=seen)
-    assert (ended.code, ended.out) == (0, "set()\n")
+    assert (ended.code, ended.out) == (0, "--last\nFalse\n")
+
+
+@pytest.mark.proves("DU-10")
+@pytest.mark.parametrize("command", [("logs", "list"), ("approvals", "list"), ("approvals", "list", "--json")])
+async def test_commands_that_only_read_do_not_import_pydantic(fabric: Fabric, command: tuple[str, ...]) -> None:
+    assert (await fabric("run", "look around")).code == 0
+    seen = "import atexit, sys; atexit.register(lambda: print({'pydantic'} & set(sys.modules), file=sys.stderr))"
+    ended = await fabric(*command, before=seen)
+    assert (ended.code, ended.err) == (0, "set()\n")
 
 
 async def test_a_wrong_option_beside_completion_gives_no_traceback(alone: Fabric) -> None:

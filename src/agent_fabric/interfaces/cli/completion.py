@@ -1,4 +1,4 @@
-"""Shell completion: the one thing that needs all commands at once."""
+"""Shell completion of subcommands and options, and its installation. Only the command that is typed is imported."""
 
 import importlib
 import os
@@ -7,6 +7,7 @@ import sys
 import typer
 from typer.completion import get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
 
+from agent_fabric.interfaces.cli.completion_values import typed_words
 from agent_fabric.interfaces.cli.invocation import misused, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
 
@@ -19,10 +20,10 @@ def complete(arguments: list[str]) -> int:
     if _VARIABLE in os.environ:
         # Without what was typed so far there is nothing to complete.
         typed = "COMP_WORDS" in os.environ or "_TYPER_COMPLETE_ARGS" in os.environ
-        return run_app(_everything, "fabric", arguments) if typed else COMPLETED
+        return run_app(lambda: _commands(_typed_command()), "fabric", arguments) if typed else COMPLETED
     wish, *named = arguments
     if not named or named[0].startswith("-"):
-        return run_app(_everything, "fabric", arguments)  # typer finds out which shell this is
+        return run_app(_commands, "fabric", arguments)  # typer finds out which shell this is
     shell = named[0]
     if shell not in SHELLS:
         return misused(f"{shell!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
@@ -34,9 +35,18 @@ def complete(arguments: list[str]) -> int:
     return COMPLETED
 
 
-def _everything() -> typer.Typer:
+def _typed_command() -> str:
+    words, _ = typed_words(os.environ[_VARIABLE].removeprefix("complete_"), os.environ)
+    return next((word for word in words if word in COMMANDS), "")
+
+
+def _commands(chosen: str = "") -> typer.Typer:
+    """Return every command by name and purpose, and the chosen one with its subcommands and options."""
     root = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True, name="fabric")
     for name, text in COMMANDS.items():
+        if name != chosen:
+            root.command(name, help=text)(_not_imported)
+            continue
         app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
         first, *others = app.registered_commands
         if others:
@@ -44,3 +54,7 @@ def _everything() -> typer.Typer:
         else:
             root.command(name, help=text)(first.callback)  # type: ignore[type-var]  # typer keeps it as optional
     return root
+
+
+def _not_imported() -> None:
+    """Stands for a command of which only name and purpose are needed."""

@@ -1,12 +1,13 @@
-"""Shell completion of values, such as the id of a run: answered before any command is imported."""
+"""Shell completion of values, such as the id of a run, and of commands: answered before any command is imported."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent_fabric.bootstrap.completion_values import Offer, offers, works_elsewhere
+from agent_fabric.interfaces.cli.main import COMMANDS
 
 NOT_A_VALUE = -1
-"""What is typed is something else, such as a command or an option."""
+"""What is typed is something else, such as a subcommand or an option."""
 ARGUMENTS = {
     **dict.fromkeys(("resume", "cancel", "diff", "undo", "files", "verify", "logs show", "logs export"), "runs"),
     **dict.fromkeys(("workflow resume", "workflow cancel", "workflow signal", "workflow lineage"), "runs"),
@@ -69,6 +70,8 @@ def kind_of(words: Sequence[str], typed: str) -> str | None:
     path, last, arguments = _read(words)
     if last is not None:
         return OPTIONS.get(last)
+    if not typed.startswith("-") and not any(word in COMMANDS for word in words):
+        return "commands" if all(word.startswith("-") for word in words[::2]) else None
     if typed.startswith("-") or not path or arguments:
         return None
     return "runs" if path == "run" and "--continue" in words else ARGUMENTS.get(path)
@@ -92,6 +95,8 @@ def formatted(shell: str, found: Iterable[Offer]) -> str:
 
 
 def _find(kind: str, words: Sequence[str], typed: str, environ: Mapping[str, str]) -> list[Offer]:
+    if kind == "commands":
+        return [(name, text) for name, text in COMMANDS.items() if name.startswith(typed)]
     server, workspace = _given("--server", words), _given("--workspace", words)
     if works_elsewhere(server, workspace, environ):
         return []

@@ -20,6 +20,7 @@ from agent_fabric.domain.errors import (
     RunNotFound,
     SecretNotFound,
 )
+from agent_fabric.interfaces.cli.light_parameters import spare_conversions
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, USAGE
 from agent_fabric.interfaces.cli.output import print_error
 
@@ -55,9 +56,8 @@ def invoke(name: str, arguments: Sequence[str], server: str | None = None) -> in
     def load() -> typer.Typer:
         # Our settings need no plugins; looking for some would mean reading about every installed package.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        gc.disable()  # what is imported stays: looking for garbage in it, now or later, only takes time
         app: typer.Typer = importlib.import_module(f"agent_fabric.interfaces.cli.{name}").app
-        gc.freeze()
+        gc.freeze()  # what is imported stays: looking for garbage in it only takes time
         gc.enable()
         return app
 
@@ -69,6 +69,7 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
     as_json = "--json" in arguments
     try:
         command = typer.main.get_command(load())
+        spare_conversions(command)
         arguments = with_subcommand(getattr(command, "commands", {}), arguments)
         defaults = _with_server(command, program, arguments, server)
         code = command.main(list(arguments), prog_name=program, standalone_mode=False, default_map=defaults)

@@ -3,6 +3,7 @@
 Only the command that was asked for is imported, so that `fabric --help` costs next to nothing.
 """
 
+import gc
 import importlib
 import io
 import os
@@ -125,6 +126,7 @@ def _dispatch(arguments: list[str]) -> int:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported yet
     except OSError:
         return _homeless(as_json="--json" in arguments)
+    gc.disable()  # until the command is imported
     return _call("invocation", "invoke", name, arguments[1:], server)
 
 

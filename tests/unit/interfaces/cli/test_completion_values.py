@@ -172,15 +172,28 @@ def test_several_packs_are_completed_after_the_comma(project: Path, capfd: pytes
         ("fabric --server auto resume ", "runs"),
         ("fabric logs show --j", None),
         ("fabric logs ", None),
-        ("fabric ", None),
+        ("fabric logs s", None),
+        ("fabric ", "commands"),
+        ("fabric lo", "commands"),
+        ("fabric --server auto ", "commands"),
+        ("fabric --server ", None),
+        ("fabric xyzzy ", None),
     ],
 )
 def test_the_position_says_what_is_completed(line: str, kind: str | None) -> None:
     assert kind_of(*typed_words("bash", asked(line))) == kind
 
 
-def test_what_is_no_value_is_left_to_the_commands() -> None:
-    assert complete_value(asked("fabric lo")) == NOT_A_VALUE
+def test_what_is_no_value_is_left_to_the_command() -> None:
+    assert complete_value(asked("fabric logs s")) == NOT_A_VALUE
+
+
+def test_commands_are_offered_with_their_purpose(capfd: pytest.CaptureFixture[str]) -> None:
+    assert complete_value(asked("fabric log")) == 0
+    assert capfd.readouterr() == ("login\nlogout\nlogs\n", "")
+    fish = {"_FABRIC_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": "fabric undo"}
+    assert complete_value(fish) == 0
+    assert capfd.readouterr().out == "undo\tRevert what a run changed.\n"
 
 
 def test_at_a_server_nothing_of_this_folder_is_offered(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
