@@ -34,9 +34,11 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What keeps a run waiting at this moment, for people."""
+    """What happens beside a run at this moment, for people."""
 
     text: str
+    progress: bool = False
+    """Whether it says how far something is, so that the next one takes its place."""
 
 
 Happening = Event | Delta | Notice | RunResult
@@ -114,7 +116,7 @@ class Follower:
             case "delta":
                 return Delta(LaneId(told["lane"]), told["text"])
             case "notice":
-                return Notice(told["text"])
+                return Notice(told["text"], progress=told.get("progress") is True)
             case "":
                 pass
             case _:

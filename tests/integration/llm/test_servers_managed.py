@@ -120,7 +120,7 @@ async def test_a_switch_waits_for_running_answers_and_new_ones_wait_for_the_swit
         assert await late == new
         assert new.pid != old.pid
         assert not lives(old.pid)
-        assert "waiting for 1 running answer(s) before the switch" in told
+        assert "waiting for 1 answer before the switch" in told
         assert llama.config.model.stem == "second"
         assert llama.status().stage == "ready"
 

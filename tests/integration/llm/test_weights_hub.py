@@ -249,9 +249,9 @@ async def test_many_who_want_the_same_model_cause_one_download_and_are_told_that
         paths = await asyncio.gather(*(impatient(tmp_path).ensure(model, notice) for notice in notices))
         assert set(paths) == {tmp_path / "tiny-model.gguf"}
         assert len(server.asked) == 2
-        waiting = [notice for notice in notices if "another process downloads it; waiting" in notice.all]
+        waiting = [notice for notice in notices if "waiting for another process that downloads it" in notice.all]
         assert len(waiting) == 7
-        assert any(re.search(r"waiting for it \([456]\d %, [12] of 2 MB\)", notice.all) for notice in waiting)
+        assert any(re.search(r"downloads it \([456]\d %, [12] of 2 MB\)", notice.all) for notice in waiting)
 
 
 async def test_cancelling_ends_at_once_and_the_next_call_goes_on(tmp_path: Path) -> None:

@@ -1,10 +1,19 @@
-"""Progress is a bar that fits into the terminal, or a line now and then in a file."""
+"""Progress is a bar that fits into the terminal, or a line now and then in a file; what has happened stays."""
 
 import io
 
 import pytest
 
+from agent_fabric.application.ports.llm import ProgressText
+from agent_fabric.client.following import Notice
+from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.llm.ollama.model_wire import PullStep
+from agent_fabric.infrastructure.llm.ollama.pull_notices import PullNotices
+from agent_fabric.infrastructure.llm.weights.progress import Progress
 from agent_fabric.interfaces.cli.notices import Notices
+from agent_fabric.interfaces.cli.view import LiveView
+
+RUN = RunId("run-0")
 
 
 class Terminal(io.StringIO):
@@ -54,3 +63,26 @@ def test_a_reader_who_has_gone_stops_nothing() -> None:
     with Notices(Closed()) as notices:
         notices("one")
         notices("two")
+
+
+@pytest.mark.proves("DU-10")
+def test_progress_is_overwritten_and_what_has_happened_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    view = LiveView(stream)
+    view.notice(RUN, ProgressText("queued behind 2"))
+    view.notice(RUN, ProgressText("queued behind 1"))
+    view.notice(RUN, "loading took 12 s, 3 GB")  # its words alone do not make it progress
+    view.notice(RUN, "loading took 12 s, 3 GB")
+    assert stream.getvalue() == (
+        "     queued behind 2\r\x1b[2K     queued behind 1\r\x1b[2K     loading took 12 s, 3 GB\n"
+    )
+
+
+def test_a_notice_says_at_its_source_whether_it_is_progress() -> None:
+    told: list[str] = []
+    PullNotices("m", told.append).show(PullStep(status="pulling manifest", total=0, completed=0))
+    Progress(told.append, about="m", total=10).say("connecting")
+    assert [type(text) for text in told] == [ProgressText, ProgressText]
+    assert told == ["Pulling m: pulling manifest", "m: connecting"]
+    assert not Notice("of an older server").progress

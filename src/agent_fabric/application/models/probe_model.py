@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from agent_fabric.application.ports.clock import Clock
-from agent_fabric.application.ports.llm import ChatClients, ModelChooser, Notice, OnDelta
+from agent_fabric.application.ports.llm import ChatClients, ModelChooser, Notice, OnDelta, ProgressText
 from agent_fabric.application.ports.models import CardKeeper, ModelFacts, Speed
 from agent_fabric.domain.errors import ContextExceeded, ModelAnswerUnusable, ModelBusy, ModelRefused, ModelTimedOut
 from agent_fabric.domain.json_schema import problems_with
@@ -80,7 +80,7 @@ class ProbeModel:
         settings, why = await self.chooser.choose(key, notice)
         trials = await self._find_dialect(settings, notice)
         dialect = next((trial.dialect for trial in trials if trial.worked), None)
-        notice(f"{settings.model}: measuring its speed")
+        notice(ProgressText(f"{settings.model}: measuring its speed"))
         speed = await self._measure(settings, notice)
         card = await self.facts.card(settings)
         window = settings.context_window or card.served_window or card.context_window
@@ -112,7 +112,7 @@ class ProbeModel:
     async def _find_dialect(self, settings: ModelSettings, notice: Notice) -> list[Trial]:
         trials: list[Trial] = []
         for dialect in _order(settings):
-            notice(f"{settings.model}: trying {dialect.value} tool calls")
+            notice(ProgressText(f"{settings.model}: trying {dialect.value} tool calls"))
             trials.append(await self._try(replace(settings, dialect=dialect, strict_native=False), dialect, notice))
             if trials[-1].worked:
                 break

@@ -14,6 +14,12 @@ Notice = Callable[[str], None]
 """Gets short texts about what is going on (a download, a queue). For the eye only: nothing follows from them."""
 
 
+class ProgressText(str):
+    """Text of a notice that says how far something is: at a terminal the next one takes its place, others stay."""
+
+    __slots__ = ()
+
+
 class ChatOptions(TypedDict):
     """How a model is to answer; what a client around another one hands on."""
 

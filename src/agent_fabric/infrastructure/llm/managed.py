@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Unpack
 
-from agent_fabric.application.ports.llm import ChatOptions, Notice
+from agent_fabric.application.ports.llm import ChatOptions, Notice, ProgressText
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, ModelUnreachable
 from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings
@@ -62,7 +62,7 @@ class ManagedBackend:
                 hint="Leave out --no-ensure, or set `local_llm_ensure_available: true`.",
             )
         if self.llama.is_changing:
-            notice("waiting until the model is switched")
+            notice(ProgressText("waiting until the model is switched"))
         self._arriving += 1
         try:
             await self.llama.start(notice)  # here, since the time that an answer may take does not run yet

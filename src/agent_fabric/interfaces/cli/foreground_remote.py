@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 
 from agent_fabric.application.ports.events import EventSink
+from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.client import Delta, FabricClient, Notice
 from agent_fabric.domain.errors import FabricError, RunNotFound
 from agent_fabric.domain.events import Event, RunWaited
@@ -138,7 +139,7 @@ class RemoteForeground:
                             self._sink.delta(run_id, each.lane, each.text)
                     case Notice():
                         if self._sink is not None:
-                            self._sink.notice(run_id, each.text)
+                            self._sink.notice(run_id, ProgressText(each.text) if each.progress else each.text)
                     case RunResult():
                         yield each
 

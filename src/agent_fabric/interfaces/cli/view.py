@@ -1,12 +1,12 @@
 """Shows a run as it happens: one line a step, then what came of it."""
 
 import os
-import re
 import sys
 import time
 from collections.abc import Collection, Sequence
 from typing import TextIO
 
+from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
@@ -65,10 +65,6 @@ _MAX_PRINTED = 4_000
 """Characters of what a tool printed that --verbose shows at a terminal."""
 _INSIDE = "    "
 """Stands before lines about a run that works for a step of another one."""
-_PROGRESS = re.compile(
-    r"\d %|\d (?:s|MB|GB)$|…|^(?:queued|waiting|loading|starting|pulling|downloading)\b", re.IGNORECASE
-)
-"""Notices that say how far something is: the next one takes their place."""
 _NOTICE_EVERY_S = 5.0
 """How often a stream that is no terminal, such as a file, is told what keeps a run waiting."""
 _BOXES = {
@@ -141,7 +137,7 @@ class LiveView:
         """Show what happens beside the run. On a terminal, progress is overwritten, and everything else stays."""
         try:
             if self._terminal:
-                if _PROGRESS.search(text):
+                if isinstance(text, ProgressText):
                     self._pass(f"     {plain(text)}")
                 elif text != self._noticed:
                     self._noticed = text

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from agent_fabric.application.ports.llm import ProgressText
 from agent_fabric.application.ports.runs import RunReader
 from agent_fabric.domain.event_versions import version_of
 from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, RunFailed, UnknownEvent
@@ -243,7 +244,7 @@ class Feed:
 
     def add_notice(self, text: str) -> None:
         """Take in a sign of life; it is for those who get pieces of answers, too."""
-        data = dump_json({"run_id": self.run_id, "text": text})
+        data = dump_json({"run_id": self.run_id, "text": str(text), "progress": isinstance(text, ProgressText)})
         self._deltas.append((self.tip, b"event: notice\ndata: %s\n\n" % data))
         self.delta_count += 1
         self._wake_soon()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.infrastructure.llm.ollama.model_wire import PullStep
 from agent_fabric.infrastructure.llm.weights.progress import amount
 
@@ -30,4 +30,4 @@ class PullNotices:
             return
         self._said_at, self._status = now, step.status
         text = amount(min(step.completed, step.total), step.total) if step.total else step.status
-        self._notice(f"Pulling {self._name}: {text}")
+        self._notice(ProgressText(f"Pulling {self._name}: {text}"))

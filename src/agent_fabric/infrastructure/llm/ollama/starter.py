@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.config.folders import base_folder, temporary_folder
 from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.domain.errors import ConfigError
@@ -97,7 +97,7 @@ class OllamaStarter:
         try:
             if await server.reachable():
                 return Started(True)
-            notice(f"Starting Ollama: {self.command}")
+            notice(ProgressText(f"Starting Ollama: {self.command}"))
             child = start_process(files, self._command, self._environment(server))
             return await self._answering(server, child, files, deadline, waiting)
         finally:
@@ -139,7 +139,7 @@ class _Patience:
         now = time.monotonic()
         if now - self._said_at >= _TELL_S:
             self._said_at = now
-            self._notice(f"{self._text}: {now - self._begun:.0f} s")
+            self._notice(ProgressText(f"{self._text}: {now - self._begun:.0f} s"))
         await asyncio.sleep(_LOOK_S)
 
 

