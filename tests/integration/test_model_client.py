@@ -249,6 +249,45 @@ async def test_unknown_authority_is_a_clear_error_about_certificates(authority: 
     assert server.heads == []
 
 
+@pytest.mark.proves("DU-11")
+async def test_https_where_http_is_spoken_says_that_and_nothing_about_certificates() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(ModelRefused) as caught:
+            await ask(replace(SETTINGS, base_url=address))
+    assert caught.value.message == f"This port does not speak TLS: {address}"
+    assert caught.value.hint == "Use a `base_url` that begins with http://, or the right port."
+
+
+async def test_a_tls_handshake_that_fails_is_not_called_a_port_without_tls() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"\x15\x03\x03\x00\x02\x02\x28")  # the alert handshake_failure
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(ModelRefused, match=r"^The TLS handshake failed \(.*handshake failure.*\): https://127"):
+            await ask(replace(SETTINGS, base_url=address))
+
+
+async def test_a_connection_that_is_closed_at_once_was_not_refused() -> None:
+    async def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(leave, "127.0.0.1", 0) as server:
+        address = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        with pytest.raises(ModelUnreachable) as caught:
+            await ask(replace(SETTINGS, base_url=address))
+    assert "refused" not in caught.value.message
+
+
 @pytest.mark.parametrize("content", [None, "no certificate"])
 async def test_ca_file_that_cannot_be_used_is_named(tmp_path: Path, content: str | None) -> None:
     file = tmp_path / "ca.pem"

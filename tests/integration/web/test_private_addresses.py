@@ -235,5 +235,5 @@ async def test_a_certificate_that_does_not_fit_is_explained(
 
 async def test_https_where_http_is_spoken_is_explained() -> None:
     async with site({"/": OTTERS}) as plain, reader(plain.host) as fetcher:
-        with pytest.raises(WebError, match="another source"):
+        with pytest.raises(WebError, match=r"^This port does not speak TLS: .*\. Use another source\.$"):
             await fetcher.fetch(f"https://{plain.host}/", timeout_s=10)

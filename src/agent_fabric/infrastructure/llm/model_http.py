@@ -30,7 +30,7 @@ from agent_fabric.domain.errors import (
 from agent_fabric.domain.messages import LLMResponse, ModelSettings
 from agent_fabric.infrastructure.llm.ollama.chat_wire import StreamedChat
 from agent_fabric.infrastructure.llm.openai_wire import StreamedAnswer, error_text
-from agent_fabric.infrastructure.web.connection_failures import reason_of
+from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 NO_TOOLS = "does not support tools"
@@ -164,7 +164,12 @@ class ModelHttp:
             problem.message = self._without_secrets(problem.message.encode()).decode()
             problem.args = (problem.message,)
             raise
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
+        except aiohttp.ClientConnectorSSLError as problem:
+            raise ModelRefused(
+                tls_failure(problem, self.base_url),
+                hint="Use a `base_url` that begins with http://, or the right port.",
+            ) from None
+        except aiohttp.ClientConnectorCertificateError as problem:
             raise ModelRefused(
                 f"The certificate of {self.base_url} is not trusted: {reason_of(problem)}",
                 hint="Name its authority with `ca_file` in the model's configuration, or with SSL_CERT_FILE.",

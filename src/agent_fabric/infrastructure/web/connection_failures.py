@@ -8,6 +8,8 @@ import ssl
 import aiohttp
 
 _MAX_CHARS = 200
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+"""What OpenSSL says when the first bytes of the other side are no TLS."""
 
 
 def reason_of(problem: BaseException) -> str:
@@ -17,20 +19,28 @@ def reason_of(problem: BaseException) -> str:
     return _words(problem)
 
 
+def tls_failure(problem: aiohttp.ClientConnectorSSLError, address: str) -> str:
+    """Return a sentence about a TLS connection that failed before any certificate was looked at."""
+    reason = _words(problem)
+    return f"{reason[:1].upper()}{reason[1:]}: {address}"
+
+
 def _words(problem: BaseException) -> str:
     cause = problem.os_error if isinstance(problem, aiohttp.ClientConnectorError) else problem
     match cause:
         case ssl.SSLCertVerificationError() if cause.verify_message:
             return cause.verify_message
-        case ssl.SSLError():
+        case ssl.SSLError() if cause.reason in _NOT_TLS:
             return "this port does not speak TLS"
+        case ssl.SSLError():
+            return f"the TLS handshake failed ({(cause.reason or 'no reason given').replace('_', ' ').lower()})"
         case socket.gaierror():
             return "there is no host of this name"
         case aiohttp.SocketTimeoutError():
             return "nothing came for too long"
         case TimeoutError():
             return "no connection in time"
-        case aiohttp.ServerDisconnectedError():
+        case aiohttp.ServerDisconnectedError() | ConnectionResetError(errno=None):
             return "the connection was closed"
         case aiohttp.ClientPayloadError():
             return "the answer was cut off"

@@ -10,7 +10,7 @@ from yarl import URL
 
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.infrastructure.threads import on_own_thread
-from agent_fabric.infrastructure.web.connection_failures import reason_of
+from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, read, settle_type
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
@@ -63,7 +63,9 @@ def explained(url: URL) -> Iterator[None]:
         if isinstance(problem.os_error, PermissionError):
             raise problem.os_error from None
         raise WebError(f"There is no host {host!r}. Check the address, or search for the page.") from None
-    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
+    except aiohttp.ClientConnectorSSLError as problem:
+        raise WebError(f"{tls_failure(problem, f'{host}:{url.port}')}. Use another source.") from None
+    except aiohttp.ClientConnectorCertificateError as problem:
         raise WebError(f"The certificate of {host!r} is not trusted: {_reason(problem)}. Use another source.") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
         raise WebError(

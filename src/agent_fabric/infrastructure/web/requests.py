@@ -18,7 +18,7 @@ from agent_fabric.application.ports.http import HttpAnswer, HttpError, HttpReque
 from agent_fabric.application.ports.web import WebError
 from agent_fabric.config.schema.web import WebConfig
 from agent_fabric.infrastructure.egress.addresses import AddressGuard
-from agent_fabric.infrastructure.web.connection_failures import reason_of
+from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.connections import REDIRECTS, checked, guarded_session, require_listed, web_address
 from agent_fabric.infrastructure.web.extract import ContentKind, kind_of, settle_type
 from agent_fabric.infrastructure.web.failures import shortened
@@ -175,7 +175,9 @@ def _explained(url: URL) -> Iterator[None]:
         if isinstance(problem.os_error, PermissionError):
             raise problem.os_error from None
         raise ConnectionError(f"there is no host {url.host!r}: {_reason(problem)}") from None
-    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
+    except aiohttp.ClientConnectorSSLError as problem:
+        raise ConnectionError(tls_failure(problem, place)) from None
+    except aiohttp.ClientConnectorCertificateError as problem:
         raise ConnectionError(f"the certificate of {place} is not trusted: {_reason(problem)}") from None
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
         raise ConnectionError(f"no server answers at {place}: {_reason(problem)}") from None

@@ -12,6 +12,7 @@ import aiohttp
 from agent_fabric.config.schema.secrets import VaultConfig
 from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.errors import ConfigError, StoreUnavailable
+from agent_fabric.infrastructure.web.connection_failures import reason_of, tls_failure
 from agent_fabric.infrastructure.web.sessions import read_up_to
 
 TRIES: Final = 3
@@ -81,15 +82,20 @@ async def _ask(
             if more:
                 raise StoreUnavailable(f"The vault at {vault.url} sent more than {MAX_BYTES} bytes")
             return VaultAnswer(response.status, _object(data)), _seconds(response.headers.get("retry-after", ""))
-    except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
+    except aiohttp.ClientConnectorSSLError as problem:
         raise StoreUnavailable(
-            f"The certificate of the vault at {vault.url} is not trusted: {problem}",
+            tls_failure(problem, vault.url),
+            hint="Use a `secrets.vault.url` that begins with http://, or the right port.",
+        ) from None
+    except aiohttp.ClientConnectorCertificateError as problem:
+        raise StoreUnavailable(
+            f"The certificate of the vault at {vault.url} is not trusted: {reason_of(problem)}",
             hint="Name its authority with `secrets.vault.ca_file`, or with SSL_CERT_FILE.",
         ) from None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:
         if last:
             raise StoreUnavailable(
-                f"The vault at {vault.url} does not answer: {str(problem) or type(problem).__name__}",
+                f"The vault at {vault.url} does not answer: {reason_of(problem)}",
                 hint="Check `secrets.vault.url`, and that the server runs.",
             ) from None
         return None, 0.0

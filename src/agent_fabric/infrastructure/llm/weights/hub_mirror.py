@@ -69,8 +69,9 @@ class HubMirror:
                 trust_env=True,
             ) as session:
                 await self._complete(session, part, progress)
-        except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as problem:
-            raise MirrorFailed(f"its certificate is not trusted (SSL_CERT_FILE names authorities): {problem}") from None
+        except aiohttp.ClientConnectorCertificateError as problem:
+            reason = reason_of(problem)
+            raise MirrorFailed(f"its certificate is not trusted (SSL_CERT_FILE names authorities): {reason}") from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as problem:
             raise MirrorFailed(f"cannot be reached: {reason_of(problem)}") from None
         except aiohttp.TooManyRedirects:
