@@ -25,6 +25,11 @@ class Outside:
     """What it takes along, a line each: commits, and files with their hashes."""
 
     @property
+    def brings_files(self) -> bool:
+        """Whether it may write into the workspace what another machine sent. A push notes only what it pushed."""
+        return not (self.words[0].rpartition("/")[2] == "git" and "push" in self.words)
+
+    @property
     def digest(self) -> str:
         """Hash of everything that a person is shown."""
         return hashlib.sha256(json.dumps(asdict(self), ensure_ascii=True).encode()).hexdigest()

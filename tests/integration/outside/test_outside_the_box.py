@@ -408,6 +408,15 @@ async def test_what_a_command_outside_brings_is_a_strangers_text_for_later_runs(
         assert result.untrusted, "the file came from outside"
 
 
+async def test_a_push_makes_no_file_of_the_project_a_strangers_text(project: Project) -> None:
+    async with project.fabric("git push origin main") as runs:
+        result = await runs.answer(await runs.start())
+        assert result.status is RunStatus.COMPLETED, await runs.told(result.run_id)
+    async with project.fabric("git log -1 --format=%s") as runs:
+        result = await runs.start()
+        assert not result.untrusted, "a push writes nothing but what was pushed"
+
+
 async def test_another_file_after_the_agreement_is_not_published(project: Project, publisher: Path) -> None:
     (project.at / "a.whl").write_text("agreed")
     async with project.fabric("twine upload a.whl") as runs:

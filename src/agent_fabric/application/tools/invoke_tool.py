@@ -183,9 +183,8 @@ class InvokeTool:
     ) -> ProposedCall:
         call = proposed(spec, args, site, sandbox, commands_reach=commands_reach)
         # In a box it does not matter what a program is: the box is the boundary.
-        return (
-            call if sandbox in BOXES or not call.command else replace(call, altered=self.altered_programs(site.target))
-        )
+        is_contained = sandbox in BOXES or not call.command
+        return call if is_contained else replace(call, altered=self.altered_programs(site.target))
 
     def _with_limits(self, context: ToolContext, site: CallSite) -> ToolContext:
         """Return the context with the user's scopes and the allowlists that hold for the call."""
@@ -213,10 +212,11 @@ class InvokeTool:
     @staticmethod
     def _look_at_files(files: FileOrigins, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
         vouched, exposes = spec.trust.vouched_for, ""
+        strange = bool(site.flow.exposed) or not vouched if site.outside is None else site.outside.brings_files
         if vouched and not site.flow.results:
             paths = [call.from_workspace(path) for path in call.paths] or ["."]
             exposes = files.exposing(site.target, paths, reader=site.run_id)
-        if spec.effect is not Effect.READS and (site.flow.exposed or not vouched or site.outside is not None):
+        if spec.effect is not Effect.READS and strange:
             files.may_write(site.target, site.run_id, site.root or site.run_id)
         return exposes
 

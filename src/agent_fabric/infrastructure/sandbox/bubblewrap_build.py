@@ -19,6 +19,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.sandbox import egress_bridge, worker
 from agent_fabric.infrastructure.sandbox.dropping import Launch, Owner
 from agent_fabric.infrastructure.sandbox.environment import box_environment
+from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.limits import process_limits
 from agent_fabric.infrastructure.sandbox.marked import RUN
 from agent_fabric.infrastructure.sandbox.mounts import HOME, OWN, View, made_files, mount_arguments
@@ -175,7 +176,7 @@ def _settings(environment: Mapping[str, str]) -> list[str]:
 
 
 def _made(plan: BoxPlan) -> dict[str, bytes]:
-    made = made_files(*plan.owner) | {_WORKER: _program(worker)}
+    made = made_files(*plan.owner, git_identity(plan.environment)) | {_WORKER: _program(worker)}
     return made | {_BRIDGE: _program(egress_bridge)} if plan.egress_socket is not None else made
 
 

@@ -40,6 +40,7 @@ from agent_fabric.infrastructure.sandbox.dropping import (
     owner_for,
 )
 from agent_fabric.infrastructure.sandbox.environment import allowed
+from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_helper import ENDED, GONE, NOT_STARTED, OVER_LIMIT
 from agent_fabric.infrastructure.sandbox.landlock_root import CLOSED
 from agent_fabric.infrastructure.sandbox.landlock_rules import MISSING_BELOW, landlock_version
@@ -263,6 +264,7 @@ class LandlockSandbox(WorkspaceFiles):
             "own_view": own_view,
             "limits": self._limits.model_dump(),
             "environment": {**allowed(given), RUN: self._run_id},
+            "git_settings": git_identity(given),
             "seccomp": [seccomp.filter_bytes(sockets="none").hex(), setid_filter().hex()],
             "read": [*READABLE, *self._readable, *map(str, toolchains(given, self._workspace))],
             "write": [SHARED_MEMORY],

@@ -56,6 +56,8 @@ def become(setup: dict[str, Any]) -> Place:
     home = f"{temporary}/home"
     with suppress(FileExistsError):
         os.mkdir(home, 0o700)  # noqa: PTH102 - as above
+    with open(f"{home}/.gitconfig", "w", encoding="utf-8") as settings:  # noqa: PTH123 - as above
+        settings.write(setup["git_settings"])
     return Place(workspace, temporary, {"HOME": home, "TMPDIR": temporary, "PWD": workspace})
 
 

@@ -84,8 +84,8 @@ def mount_arguments(view: View, source: Source) -> list[str]:
     ]
 
 
-def made_files(uid: int, gid: int) -> dict[str, bytes]:
-    """Return the files that are made for a box."""
+def made_files(uid: int, gid: int, identity: str) -> dict[str, bytes]:
+    """Return the files that are made for a box; `identity` is what git knows of the user."""
     texts = {
         "/etc/passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\nfabric:x:{uid}:{gid}:fabric:{HOME}:/bin/bash\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -93,7 +93,7 @@ def made_files(uid: int, gid: int) -> dict[str, bytes]:
         "/etc/hosts": "127.0.0.1 localhost box\n::1 localhost\n",
         "/etc/hostname": "box\n",
         "/etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
-        "/etc/gitconfig": "[safe]\n\tdirectory = *\n",
+        "/etc/gitconfig": f"[safe]\n\tdirectory = *\n{identity}",
     }
     return _copied() | {path: text.encode() for path, text in texts.items()}
 

@@ -18,6 +18,7 @@ from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, SETTLE_S, TERM_GRACE_S, Drain, ended_within
 from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, give, owner_for
 from agent_fabric.infrastructure.sandbox.environment import GIT
+from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, remarks
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
 from agent_fabric.infrastructure.sandbox.podman_engine import LABEL, Engine, remove_containers
@@ -32,7 +33,10 @@ _END_S = 10.0
 _LOOK_EVERY_S = 0.25
 _ENGINE_FAILED = 125
 
-_MAIN = "exec 3<&0; echo ready; while :; do cat <&3 >/dev/null & wait $! && exit; done"
+_MAIN = (
+    "printf %s \"$1\" >\"$HOME/.gitconfig\"; exec 3<&0; echo ready; "
+    "while :; do cat <&3 >/dev/null & wait $! && exit; done"
+)
 """What a container lives for: it ends when the other end of its input, held by the driver alone, is closed.
 
 While it waits it also takes leave of whatever was left to it, which would count as a process for ever otherwise. The
@@ -239,7 +243,7 @@ class ContainerSandbox(WorkspaceFiles):
             *("--volume", f"{workspace}:{WORKSPACE}", *self._covers(workspace), "--workdir", WORKSPACE),
             *("--env", "HOME=/tmp", "--env", "TERM=dumb", "--entrypoint", "/bin/sh"),
             *(word for name, value in GIT.items() for word in ("--env", f"{name}={value}")),
-            *(self._image, "-c", _MAIN),
+            *(self._image, "-c", _MAIN, "fabric", git_identity(os.environ)),
         ]
 
     def _covers(self, workspace: Path) -> list[str]:

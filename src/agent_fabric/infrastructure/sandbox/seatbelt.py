@@ -13,6 +13,7 @@ from pathlib import Path
 from agent_fabric.application.ports.sandbox import CommandOutcome
 from agent_fabric.domain.protected import PROTECTED_AT_TOP
 from agent_fabric.infrastructure.sandbox.command_line import BASH
+from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.unconfined import UnconfinedSandbox
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -78,6 +79,7 @@ class SeatbeltSandbox:
     @cached_property
     def _inner(self) -> UnconfinedSandbox:
         own = {"TMPDIR": self._temporary.name, "HOME": self._temporary.name}
+        Path(own["HOME"], ".gitconfig").write_text(git_identity(os.environ), encoding="utf-8")
         return UnconfinedSandbox(self._workspace, self._run_id, environment={**os.environ, **own})
 
     @cached_property
