@@ -1,10 +1,16 @@
 """What people do to a fabric folder itself, outside of every run: who may come in, secrets, backups."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
 from agent_fabric.domain.identity import Kind, Principal
+
+
+def moment_words(seconds: float) -> str:
+    """Return a moment as people read it in the record, which has one time zone."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 class Deed(StrEnum):

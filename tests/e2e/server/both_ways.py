@@ -31,7 +31,8 @@ _WORDS: Sequence[tuple[str, str]] = (
     (r"\b(process) \d+ on \S+", r"\1 <number>"),
     (r"(127\.0\.0\.1|localhost):\d+", r"\1:<port>"),
     (r"files: <folder>/\.fabric/runs/<run \d+>/workspace|files: fabric files <run \d+>", "<where the files are>"),
-    (r"Resume with: fabric resume <run \d+>|The server continues the run\.", "<how it goes on>"),
+    (r"Resume with: fabric resume <run \d+>", "<how it goes on>"),
+    (r"The server continues the run by itself\. Watch it: fabric logs show <run \d+> --follow", "<how it goes on>"),
 )
 
 

@@ -62,7 +62,7 @@ async def test_a_commit_at_level_a_is_the_users(environment: dict[str, str], wor
     box = BubblewrapSandbox(workspace, "test-run", environment=environment)
     try:
         outcome = await box.run_command(COMMIT, timeout_s=30)
-        assert outcome.stdout.decode().strip() == "Ann \"A\" O'Hara <ann@example.org>", outcome
+        assert outcome.stdout.decode().strip() == 'Ann "A" O\'Hara <ann@example.org>', outcome
         own = "git -c user.name=Own commit -q --allow-empty -m two && git log -1 --format=%an"
         assert (await box.run_command(own, timeout_s=30)).stdout.decode().strip() == "Own"
     finally:
@@ -74,6 +74,6 @@ async def test_a_commit_at_level_b_is_the_users(environment: dict[str, str], wor
     box = LandlockSandbox(workspace, "test-run", environment=environment)
     try:
         outcome = await box.run_command(COMMIT, timeout_s=30)
-        assert outcome.stdout.decode().strip() == "Ann \"A\" O'Hara <ann@example.org>", outcome
+        assert outcome.stdout.decode().strip() == 'Ann "A" O\'Hara <ann@example.org>', outcome
     finally:
         await box.aclose()

@@ -86,7 +86,8 @@ def test_a_summary_tells_how_it_ended_and_how_to_go_on(status: RunStatus) -> Non
 @pytest.mark.parametrize("status", [RunStatus.WAITING, RunStatus.RUNNING])
 def test_a_summary_of_what_a_server_drives_does_not_ask_anybody_to_go_on_with_it(status: RunStatus) -> None:
     shown = summary(outcome(status), served=True)
-    assert "The server continues the run.\n" in shown
+    assert "The server continues the run" in shown
+    assert "--follow\n" in shown
     assert "fabric resume" not in shown
     assert "Resume with: fabric resume 1234" in summary(outcome(RunStatus.INTERRUPTED), served=True)
 

@@ -467,7 +467,8 @@ def test_a_workflow_that_waits_tells_every_way_to_go_on() -> None:
     assert lines[3:] == ["waits for run child", "Resume with: fabric resume run-0"]
     assert how_to_go_on(result()) == []
     at_server = how_to_go_on(result(meta={"status": "waiting", "waiting_for": waits}), served=True)
-    assert at_server[-1] == "The server continues the run."
+    follow = "fabric logs show run-0 --follow"
+    assert at_server[-1] == f"The server continues the run by itself. Watch it: {follow}"
 
 
 def test_a_call_that_may_have_happened_offers_all_three_answers_and_says_what_they_mean() -> None:

@@ -16,7 +16,7 @@ from agent_fabric.application.ports.identity import (
     invalid_credentials,
 )
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, User, is_user_name
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, Forbidden, InvalidInputs, Unauthenticated
 from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, widened
 
@@ -83,7 +83,7 @@ class IssueToken:
         if user.disabled:
             raise Forbidden(f"{name} is disabled", hint=f"Enable them with: fabric users set {name} --enable")
         issued = self.for_user(user, scopes=scopes, lifetime_s=lifetime_s)
-        detail = f"{', '.join(sorted(issued.scopes))}; expires at {issued.expires_at:.0f}"
+        detail = f"{', '.join(sorted(issued.scopes))}; expires at {moment_words(issued.expires_at)}"
         act = Act.of(by, Deed.TOKEN_ISSUED, at=self.clock.now(), about=user.name, detail=detail)
         await self.acts.record(act)
         return issued

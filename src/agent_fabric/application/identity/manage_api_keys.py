@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.identity import ApiKeyRepository, KeyHasher
 from agent_fabric.domain.accounts import KEY_PREFIX, ApiKey, key_name, require_may_grant
-from agent_fabric.domain.acts import Act, Deed
+from agent_fabric.domain.acts import Act, Deed, moment_words
 from agent_fabric.domain.errors import AccountNotFound, InvalidInputs
 from agent_fabric.domain.identity import AnyScope, Principal, Scope, tool_scopes
 
@@ -83,7 +83,7 @@ class ManageApiKeys:
             expires_at=None if lasts_s is None else now + lasts_s,
             hash=self.hasher.hashed(secret),
         )
-        until = "never expires" if key.expires_at is None else f"expires at {key.expires_at:.0f}"
+        until = "never expires" if key.expires_at is None else f"expires at {moment_words(key.expires_at)}"
         detail = f"{', '.join(sorted(wanted))}; {until}"
         await self.keys.add(key, act=Act.of(by, Deed.KEY_CREATED, at=now, about=key.title, detail=detail))
         return NewKey(secret, replace(key, hash=b""))

@@ -148,9 +148,14 @@ class SqlRunCatalogue:
         also = "" if owner == LOCAL_OWNER else owner  # stores before 0.6 have no owners
         values = (owner, owner, also, *visible.values)
         found = await self._database.read(lambda connection: connection.execute(query, values).fetchone())
-        if found is None:
-            raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
-        return RunId(str(found[0]))
+        if found is not None:
+            return RunId(str(found[0]))
+        if owner:
+            await self.newest(viewer=viewer)  # says if there are none at all
+            raise RunNotFound(
+                "None of the runs here is yours", hint="Name one of others: `fabric logs list` shows them."
+            )
+        raise RunNotFound("There are no runs here yet", hint='Start one with: fabric run "…"')
 
     async def page(self, wanted: RunQuery, *, awaited: Container[RunId] = ()) -> RunPage:
         found: list[tuple[int, RunRecord]] = []

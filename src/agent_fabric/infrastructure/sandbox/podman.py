@@ -34,8 +34,7 @@ _LOOK_EVERY_S = 0.25
 _ENGINE_FAILED = 125
 
 _MAIN = (
-    "printf %s \"$1\" >\"$HOME/.gitconfig\"; exec 3<&0; echo ready; "
-    "while :; do cat <&3 >/dev/null & wait $! && exit; done"
+    'printf %s "$1" >"$HOME/.gitconfig"; exec 3<&0; echo ready; while :; do cat <&3 >/dev/null & wait $! && exit; done'
 )
 """What a container lives for: it ends when the other end of its input, held by the driver alone, is closed.
 

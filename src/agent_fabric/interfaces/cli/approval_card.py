@@ -41,8 +41,10 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
     shown = arguments if whole else _cut(arguments)
     step = step_asking(card.agent, card.call_id)
     about = f"{plain(card.tool)} · step {plain(step)}" if step else plain(card.tool)
+    is_open = card.status is ApprovalStatus.PENDING
+    head = styled(_HEADS[card.question], "yellow", stream) if is_open else f"approval {card.status.value}"
     lines = [
-        f"{styled(_HEADS[card.question], 'yellow', stream)} · {card.approval_id} · {about}",
+        f"{head} · {card.approval_id} · {about}",
         *(f"  │ {line}" for line in shown),  # so that no line of them passes for one of ours
         *([f"  {styled(HIDDEN, 'red', stream)}, shown above as escapes"] if _hides(_text(card)) else []),
         *([] if shown == arguments else [f"  {styled('not all of it:', 'red', stream)} {_see_all(card)}"]),
@@ -59,7 +61,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         lines.append(f"  {styled('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
     if card.damage:
         lines.append(f"  {styled('damaged:', 'red', stream)} {plain(card.damage)}; it cannot be answered")
-    elif card.status is ApprovalStatus.PENDING:
+    elif is_open:
         lines += [f"  answers: {_AFTER_A_CRASH}"] if card.question is Question.DID_IT_HAPPEN else []
         lines.append(f"  until: {when(card.expires_at)}")
     else:
@@ -127,7 +129,7 @@ def how_to_answer(approval_id: str, *, in_doubt: bool = False, who_may: str = ""
 def going_on(run_id: str, status: RunStatus, *, served: bool) -> str:
     """Say who continues a run that has not ended; `served` is one that a server drives."""
     if served and status is not RunStatus.INTERRUPTED:
-        return "The server continues the run."
+        return f"The server continues the run by itself. Watch it: fabric logs show {run_id} --follow"
     return f"Resume with: fabric resume {run_id}"
 
 

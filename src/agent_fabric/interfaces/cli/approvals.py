@@ -11,8 +11,10 @@ from agent_fabric.application.ports.approvals import Answer, ApprovalCard
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.domain.approvals import Decision, Question, Reach
 from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import fields_of, filled_in
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
+from agent_fabric.interfaces.cli.approval_card import going_on as how_it_continues
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Last, Workspace, require_a_person
@@ -150,7 +152,7 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     if as_json:
         print_json({**APPROVAL.dump(card), "resume": going_on})
     else:
-        follows = "The server continues the run." if going_on is None else f"Resume with: {going_on}"
+        follows = how_it_continues(card.run_id, RunStatus.RUNNING, served=going_on is None)
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
 

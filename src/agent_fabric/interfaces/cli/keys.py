@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 app = new_app("Manage API keys: list, create, revoke.")
 
 NEVER = "never"
+_SHORT_LIFE_S = 7 * 86_400.0
+"""Of a key that counts for less, the time of day matters as well."""
 
 
 @app.command("list")
@@ -117,7 +119,11 @@ def _line(key: Json) -> str:
 
 
 def _until(key: Json) -> str:
-    return "for ever" if key["expires_at"] is None else f"until {_day(key['expires_at'])}"
+    if key["expires_at"] is None:
+        return "for ever"
+    life_s = key["expires_at"] - key["created_at"]
+    how = "%Y-%m-%d %H:%M" if life_s < _SHORT_LIFE_S else "%Y-%m-%d"
+    return f"until {time.strftime(how, time.localtime(key['expires_at']))}"
 
 
 def _day(moment: float) -> str:

@@ -9,7 +9,7 @@ import typer
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ConfigError
-from agent_fabric.domain.identity import SCOPES_OF, Role, Scope
+from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Role, Scope, scope_from
 from agent_fabric.interfaces.cli.identity_options import (
     PasswordStdin,
     Scopes,
@@ -85,25 +85,32 @@ def set_(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """Change the role or scopes of a user, with immediate effect; the user logs in again. --scope adds to the role."""
+    """Change the role or scopes of a user, with immediate effect; the user logs in again.
+
+    --scope says which scopes they have beside those of the role; --scope +SCOPE adds one to those that they have.
+    """
     require_a_person()
     if scopes and no_scopes:
         raise ConfigError("--scope and --no-scopes exclude each other", hint="Use one of the two.")
-    extra = () if no_scopes else read_scopes(scopes)
-    if role is None and extra is None and disabled is None:
+    added, extra = _added_and_set(scopes, no_scopes=no_scopes)
+    if role is None and extra is None and not added and disabled is None:
         raise ConfigError(
             "There is nothing to change", hint="Give --role, --scope, --no-scopes, --disable or --enable."
         )
 
     async def go(identity: Identity) -> Json:
         before = USER.dump(await identity.users.get(name))
-        user = await identity.users.change(name, role=role, extra=extra, disabled=disabled, by=owner_here())
+        wanted = _with_added(before, added) if added else extra
+        user = USER.dump(await identity.users.change(name, role=role, extra=wanted, disabled=disabled, by=owner_here()))
+        _warn_of_lost_scopes(before, user)
         _warn_if_it_was_the_last_admin(before, await _list_users(identity))
-        return USER.dump(user)
+        return user
 
     async def go_there(client: "FabricClient") -> Json:
         before = await client.users.show(name)
-        user = await client.users.change(name, role=role, scopes=extra, disabled=disabled)
+        wanted = _with_added(before, added) if added else extra
+        user = await client.users.change(name, role=role, scopes=wanted, disabled=disabled)
+        _warn_of_lost_scopes(before, user)
         _warn_if_it_was_the_last_admin(before, await client.users.list())
         return user
 
@@ -162,6 +169,36 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
             keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
             sys.stdout.write(f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n")
     return COMPLETED
+
+
+def _added_and_set(
+    scopes: list[str] | None, *, no_scopes: bool
+) -> tuple[Sequence[AnyScope], Sequence[AnyScope] | None]:
+    """Return the scopes to add, and those to have instead of what was granted before; None: as before."""
+    if no_scopes:
+        return (), ()
+    adding = [name for name in scopes or () if name.startswith("+")]
+    if not adding:
+        return (), read_scopes(scopes)
+    if len(adding) < len(scopes or ()):
+        raise ConfigError(
+            "--scope +SCOPE adds, --scope SCOPE replaces: not both at once", hint="Write + before all of them, or none."
+        )
+    return read_scopes([name.removeprefix("+") for name in adding]) or (), None
+
+
+def _with_added(before: Json, added: Sequence[AnyScope]) -> list[AnyScope]:
+    return list(dict.fromkeys((*map(scope_from, before["extra_scopes"]), *added)))
+
+
+def _warn_of_lost_scopes(before: Json, after: Json) -> None:
+    lost = sorted(set(before["extra_scopes"]) - set(after["scopes"]))
+    if lost and not after["disabled"]:
+        again = " ".join(f"--scope +{plain(scope)}" for scope in lost)
+        print_warning(
+            f"{plain(after['name'])} no longer has: {plain(', '.join(lost))}. "
+            f"To give it back: fabric users set {plain(after['name'])} {again}"
+        )
 
 
 async def _list_users(identity: Identity) -> list[Json]:

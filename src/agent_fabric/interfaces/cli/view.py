@@ -359,7 +359,8 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     if result.error is not None:
         lines.append(f"{styled('error:', 'red', out)} {plain_lines(result.error.message)}")
         if result.error.hint:
-            lines.append(f"  hint: {plain_lines(result.error.hint)}")
+            what = "reason" if result.status is RunStatus.CANCELLED else "hint"
+            lines.append(f"  {what}: {plain_lines(result.error.hint)}")
     lines += [
         how_to_answer(approval, in_doubt=approval in in_doubt, who_may=who_may) for approval in result.waiting_for
     ]

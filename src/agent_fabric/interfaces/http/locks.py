@@ -63,12 +63,14 @@ def must_be_allowed(principal: Principal, right: Right) -> None:
             f"A run may not do this: it needs the scope {right.value!r}", hint="A person does that themselves."
         )
     match principal.kind:
+        case Kind.KEY | Kind.USER if right is Right.ADMIN:
+            hint = "Ask an admin of the server to do it."
         case Kind.KEY:
             hint = (
                 f"A key keeps its scopes; an admin can make another one: fabric keys create NAME --scope {right.value}"
             )
         case Kind.USER:
-            hint = f"An admin can allow it: fabric users set {principal.name} --scope {right.value}, then log in again"
+            hint = f"An admin can allow it: fabric users set {principal.name} --scope +{right.value}, then log in again"
         case Kind.EXTERNAL:
             hint = "What people of an identity provider may is said in `identity.provider.scopes`."
         case Kind.LOCAL:
