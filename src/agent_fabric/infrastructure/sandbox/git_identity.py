@@ -49,7 +49,7 @@ def _configured(places: tuple[tuple[str, str], ...], changed_at: tuple[int, ...]
     if git is None:
         return ()
     try:
-        asked = subprocess.run(  # noqa: S603 - the system's git, which only reads settings
+        asked = subprocess.run(
             [git, "config", "--includes", "--null", "--get-regexp", r"^user\.(name|email)$"],
             cwd="/",
             env={**environment, "GIT_DIR": os.devnull},
