@@ -9,6 +9,7 @@ from agent_fabric.domain.tools import ToolResult
 
 if TYPE_CHECKING:
     from agent_fabric.application.ports.outside import OutsideCommands
+    from agent_fabric.config.schema.fabric import FabricConfig
     from agent_fabric.domain.policy.outside import OutsideCall
 
 
@@ -28,3 +29,9 @@ class LazyOutside:
         self, agreed: Outside, call: "OutsideCall", run_id: RunId, workspace: str, *, timeout_s: float
     ) -> ToolResult:
         return await self._commands.run(agreed, call, run_id, workspace, timeout_s=timeout_s)
+
+
+def may_leave_box(config: "FabricConfig") -> bool:
+    """Return whether a call that a person agrees to runs outside the box; where the box has a network, none does."""
+    reaches = config.shell.network == "allowlist" and (config.egress.allow_domains or config.egress.allow_hosts)
+    return config.policy.outside != "never" and not reaches

@@ -18,12 +18,16 @@ class CheckedCommand(NamedTuple):
     policy_version: str
     level: str
     parts: Sequence[Judgement]
+    outside: bool = False
+    """Whether it runs outside the box once a person has agreed."""
+    outside_refusal: str = ""
+    """Why it cannot run outside the box, although it needs to: then it is refused without a question."""
 
 
 RULING = Shape(Ruling, "verdict rule subject reason", name="RulingShown")
 CHECKED_COMMAND = Shape(
     CheckedCommand,
-    "*decided alike=decided.alike policy_version level parts",
+    "*decided alike=decided.alike policy_version level parts outside outside_refusal",
     parts=[RULING, Shape(Judgement, "*decided said", name="CheckedPart", parts=[RULING])],
 )
 POLICY = Shape(

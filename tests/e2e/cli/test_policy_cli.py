@@ -43,6 +43,32 @@ async def test_a_command_is_explained_part_by_part_and_the_exit_code_tells(tmp_p
     assert "no wall" in without_box.out
 
 
+@pytest.mark.proves("DU-1")
+async def test_a_check_says_that_a_call_would_run_outside_the_box(tmp_path: Path) -> None:
+    command, forbidden = fabric(tmp_path / "a"), fabric(tmp_path / "b", outside="never")
+    for each in (command, forbidden):
+        each.folder.mkdir()
+    pushes, compound, inside, never = [
+        await run("policy", "check", line)
+        for run, line in (
+            (command, "git push origin main"),
+            (command, "make test && git push"),
+            (command, "ls"),
+            (forbidden, "git push origin main"),
+        )
+    ]
+    told = "Once approved, it runs outside the box, with your network access and credentials.\n"
+    assert pushes.out.endswith(told)
+    assert "In the box it is refused: 'git push' needs the network" in compound.out
+    assert "outside the box" not in inside.out + never.out
+    as_json = [
+        json.loads((await command("policy", "check", line, "--json")).out)
+        for line in ("git push", "make test && git push", "ls")
+    ]
+    assert [found["outside"] for found in as_json] == [True, False, False]
+    assert [bool(found["outside_refusal"]) for found in as_json] == [False, True, False]
+
+
 async def test_a_check_without_a_box_looks_at_the_git_settings_of_this_folder(tmp_path: Path) -> None:
     command = Fabric(tmp_path, settings(UNREACHED), environment={"HOME": f"{tmp_path}-home"})
     git = tmp_path / ".git"

@@ -145,8 +145,13 @@ async def test_an_approved_push_arrives(project: Project) -> None:
         called = await runs.one(result.run_id, ToolCalled)
         assert called.outside == card.outside
         assert called.approved_by == "ada"
+        assert returned.result["note"].endswith("Set it: git branch --set-upstream-to=origin/main main")
     assert project.pushed == head
     assert git(project.at, "rev-parse", "refs/remotes/origin/main") == head, "as git itself notes it"
+    git(project.at, "branch", "--set-upstream-to=origin/main", "main")
+    async with project.fabric("git push origin main") as runs:
+        returned = await runs.one((await runs.answer(await runs.start())).run_id, ToolReturned)
+        assert "note" not in returned.result, "there is an upstream now"
 
 
 async def test_neither_hooks_nor_settings_of_the_workspace_are_obeyed(project: Project) -> None:

@@ -55,8 +55,8 @@ class UsersCommands:
             output = {"ran": f"outside the box, as {agreed.account}", **command_output(outcome, timeout_s)}
             if _is_push(call):
                 made = list(prepared.noted.items()) if succeeded else []
-                if push_words(call.words).upstream:
-                    output["note"] = "The settings of the repository are not changed, so no upstream is set."
+                if succeeded and prepared.track:
+                    output["note"] = f"No upstream is set: a push outside changes no settings. Set it: {prepared.track}"
             else:
                 made, problem = await asyncio.to_thread(_made, scratch, agreed)
                 output |= {"not_kept": problem} if problem else {}
@@ -73,6 +73,8 @@ class _Prepared(NamedTuple):
     outside: Outside
     noted: Mapping[str, bytes]
     """Files of the repository that say afterwards what was pushed."""
+    track: str = ""
+    """The command that sets the upstream of the pushed branch, if it has none."""
 
 
 async def _prepare(call: OutsideCall, files: Sandbox, workspace: str, scratch: Path) -> _Prepared | None:

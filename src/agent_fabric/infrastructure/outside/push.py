@@ -10,7 +10,8 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +65,10 @@ class Push:
     scratch: Path
     """An empty folder, for the repository that pushes."""
 
-    async def plan(self) -> tuple[Outside, Mapping[str, bytes]] | None:
-        """Return what exactly would be pushed where, and the files that say so afterwards, as git itself notes it.
+    async def plan(self) -> tuple[Outside, Mapping[str, bytes], str] | None:
+        """Return what exactly would be pushed where, the files that say so afterwards, and how to set an upstream.
 
+        The files are as git itself notes it. The last is empty where there is an upstream.
         None: it stays in the workspace.
 
         Raises:
@@ -95,7 +97,18 @@ class Push:
             *("--", _REMOTE, *(each.refspec for each in updates)),
         )
         outside = Outside(words=words, account=account(), goes_to=address, carries=tuple(carries))
-        return outside, {} if self.wanted.dry_run else noted
+        if self.wanted.dry_run:
+            return outside, {}, ""
+        return outside, noted, self._untracked(remote, updates, settings)
+
+    def _untracked(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
+        """Return the command that sets the upstream of the pushed branch; empty: it has one, or it cannot be known."""
+        names = [each.target.removeprefix("refs/heads/") for each in updates if each.commit]
+        if len(names) != 1 or f"remote.{remote}.url" not in settings or f"branch.{names[0]}.merge" in settings:
+            return ""
+        if f"refs/heads/{names[0]}" not in self.repository.refs:
+            return ""
+        return shlex.join(("git", "branch", f"--set-upstream-to={remote}/{names[0]}", names[0]))
 
     async def _settings(self) -> dict[str, list[str]]:
         """Read the settings of the repository as data; what they include is not read."""

@@ -92,7 +92,7 @@ def _where(card: ApprovalCard, stream: TextIO) -> list[str]:
         return [f"  where: sandbox {plain(card.sandbox)}, {plain(card.target)}, {wanted_by}"]
     outside = card.outside
     return [
-        f"  where: {styled('OUTSIDE the box', 'red', stream)}, as {plain(outside.account)}, with their network "
+        f"  where: {styled('OUTSIDE the box', 'red', stream)}, as {plain(outside.account)}, with your network access "
         f"and credentials; {wanted_by}",
         "         no hook, setting or script of the workspace is obeyed; only this call, only once",
         f"  runs:  {_visible(shlex.join(outside.words))}",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy, Simulation
+from agent_fabric.bootstrap.lazy_outside import may_leave_box
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.domain.errors import ConfigError, RunNotFound
 from agent_fabric.domain.plural import counted
@@ -84,7 +85,10 @@ def check(
     url = server_of(workspace, server)
     if url is None:
         folder = _project(workspace)
-        found = check_command(_policy(workspace), command, agent=agent, level=level, scopes=wanted, folder=folder)
+        leaves = may_leave_box(configuration(fabric_root(workspace)).config)
+        found = check_command(
+            _policy(workspace), command, agent=agent, level=level, scopes=wanted, folder=folder, may_leave=leaves
+        )
         checked: Json = CHECKED_COMMAND.dump(found)
     else:
         checked = with_client(url, lambda client: client.policy.check(command, agent=agent, level=level, scopes=wanted))
@@ -208,6 +212,10 @@ def _print_parts(checked: Json) -> None:
         for ruling in part["said"]:
             sys.stdout.write(f"        {plain(ruling['rule'])}: {plain(ruling['reason'])}\n")
     sys.stdout.write(f"So: {_verdict(checked).strip()} ({plain(checked['rule'])})\n")
+    if checked.get("outside"):
+        sys.stdout.write("Once approved, it runs outside the box, with your network access and credentials.\n")
+    elif refusal := checked.get("outside_refusal"):
+        sys.stdout.write(f"In the box it is refused: {plain(refusal)}\n")
 
 
 def _verdict(ruling: Json) -> str:

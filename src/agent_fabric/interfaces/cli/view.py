@@ -224,6 +224,8 @@ class LiveView:
                 what = self._what(run_id, body)
                 if not is_step:
                     self._line(f"{label}  {what}  {_outcome(body, self._stream)}")
+                    if "ran" in body.result and body.result.get("note"):  # of a call that ran outside the box
+                        self._line(f"     {styled('note:', 'yellow', self._stream)} {plain(str(body.result['note']))}")
                 if self._verbose and (text := _text(body, self._stream)):
                     self._line(styled(plain_lines(text), "dim", self._stream))
             case ToolErred():

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from agent_fabric.application.policy.simulate_policy import SimulatePolicy
+from agent_fabric.bootstrap.lazy_outside import may_leave_box
 from agent_fabric.bootstrap.local import policy_of
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.config.problems import ConfigProblem
@@ -28,6 +29,7 @@ from agent_fabric.wire.policy import CHECKED_COMMAND, POLICY, SIMULATION
 def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     """Add the routes. The policy is the one that the server has started with."""
     in_force = policy_of(fabric.records, fabric.config)
+    may_leave = may_leave_box(fabric.config)
     simulate_policy = SimulatePolicy(fabric.catalogue, fabric.records.runs)
 
     @app.get("/api/v1/policy", **operation("policy", Scope.RUNS_READ, "Show the rules in force", POLICY))
@@ -48,7 +50,9 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
     async def check(request: Request) -> Response:
         """The same as `fabric policy check --json`: every part, and each rule that fits it. Nothing is run."""
         wish = await body_of(request, CommandToCheck)
-        checked = check_command(in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes)
+        checked = check_command(
+            in_force, wish.command, agent=wish.agent, level=wish.level, scopes=wish.scopes, may_leave=may_leave
+        )
         return json_answer(CHECKED_COMMAND.dump(checked))
 
     @app.post(
