@@ -30,7 +30,7 @@ class Notices:
             return
         if self._terminal:
             self._clear()
-            self._write(_barred(text, min(_WIDTH, shutil.get_terminal_size().columns - 1)))
+            self._write(progress_line(text, min(_WIDTH, shutil.get_terminal_size().columns - 1)))
             self._passing = True
         elif time.monotonic() - self._told_at > _EVERY_S:
             self._told_at = time.monotonic()
@@ -55,7 +55,7 @@ class Notices:
             self._shown = False  # the terminal is gone
 
 
-def _barred(text: str, width: int) -> str:
+def progress_line(text: str, width: int) -> str:
     """Return one line, with a bar before a text that tells a percentage."""
     found = _PERCENT.search(text)
     if found is None:

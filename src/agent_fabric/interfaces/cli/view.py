@@ -1,6 +1,7 @@
 """Shows a run as it happens: one line a step, then what came of it."""
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -46,6 +47,8 @@ from agent_fabric.domain.workflow_events import (
     TimerFired,
 )
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
+from agent_fabric.interfaces.cli.call_remarks import call_remarks
+from agent_fabric.interfaces.cli.notices import progress_line
 from agent_fabric.interfaces.cli.output import (
     capable,
     fitted,
@@ -138,7 +141,7 @@ class LiveView:
         try:
             if self._terminal:
                 if isinstance(text, ProgressText):
-                    self._pass(f"     {plain(text)}")
+                    self._pass(f"     {progress_line(plain(text), self._room - len(self._prefix) - 5)}")
                 elif text != self._noticed:
                     self._noticed = text
                     self._line(f"     {plain(text)}")
@@ -228,6 +231,9 @@ class LiveView:
                         self._line(f"     {styled('note:', 'yellow', self._stream)} {plain(str(body.result['note']))}")
                 if self._verbose and (text := _text(body, self._stream)):
                     self._line(styled(plain_lines(text), "dim", self._stream))
+                elif not is_step:
+                    for remark in call_remarks(body, _WIDTH, self._stream):
+                        self._line(styled(f"{_UNDER}{remark}", "dim", self._stream))
             case ToolErred():
                 what = self._what(run_id, body)
                 if not is_step:
@@ -290,10 +296,15 @@ class LiveView:
         self._stream.write(text + "\n")
         self._stream.flush()
 
+    @property
+    def _room(self) -> int:
+        return max(1, min(_WIDTH, shutil.get_terminal_size().columns - 1))
+
     def _pass(self, text: str) -> None:
         if self._terminal:
             self._clear()
-            self._stream.write(shortened(text, _WIDTH) if not text.startswith(" ") else (self._prefix + text)[:_WIDTH])
+            room = self._room  # what is too long for one line would not be overwritten
+            self._stream.write(shortened(text, room) if not text.startswith(" ") else (self._prefix + text)[:room])
             self._stream.flush()
             self._passing = True
 
