@@ -454,6 +454,11 @@ def test_a_summary_tells_declared_outputs_before_those_of_steps() -> None:
     assert "… and 81 more; see all with --json" in workflow_summary(many, Terminal())
 
 
+def test_a_text_of_several_lines_keeps_its_lines_and_nothing_is_called_so() -> None:
+    told = workflow_summary(result(result={"report": "# Disks\n\n| a | b |\n", "full": []}), io.StringIO())
+    assert "  report:\n    # Disks\n\n    | a | b |\n  full: (empty)\n" in told
+
+
 def test_a_workflow_that_waits_tells_every_way_to_go_on() -> None:
     waits = [
         {"kind": "signal", "step_id": "a", "name": "go"},

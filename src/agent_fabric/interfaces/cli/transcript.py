@@ -34,6 +34,7 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK
@@ -236,12 +237,12 @@ class Transcript:
             case RunResumed():
                 yield self._head(event, "resumed", "bold", f"by a {body.by}")
             case RunCompleted():
-                yield self._head(event, "completed", "green", self._totals())
-                yield from self._values(body.payload)
+                yield self._head(event, "completed", "green", self._totals(body.payload))
+                yield from self._values(_told_once(body.payload))
             case RunFailed():
-                yield self._head(event, "failed", "red", f"{plain(body.code)} · {self._totals()}")
+                yield self._head(event, "failed", "red", f"{plain(body.code)} · {self._totals(body.payload)}")
                 yield from self._text("\n".join(filter(None, (body.message, body.hint))))
-                yield from self._values(body.payload)
+                yield from self._values(_told_once(body.payload))
             case RunCancelled():
                 yield self._head(event, "cancelled", "red", f"by {plain(body.by)} · {self._totals()}")
                 yield from self._text(body.reason)
@@ -367,9 +368,13 @@ class Transcript:
     def _take_request(self, event: Event, call_id: CallId) -> str:
         return self._requested.get(event.lane, {}).pop(call_id, "")
 
-    def _totals(self) -> str:
-        parts = [f"{self._answers} {'step' if self._answers == 1 else 'steps'}", f"{self._tokens:,} tokens"]
-        parts.append(f"{self._busy_s:.1f} s")
+    def _totals(self, payload: Mapping[str, Any] | None = None) -> str:
+        """Return what a run took. The steps of a workflow are its own, and its time is the time that passed."""
+        if payload is not None and _is_of_workflow(payload):
+            number, took_s = len(payload["steps_executed"]), payload["duration_ms"] / 1000
+        else:
+            number, took_s = self._answers, self._busy_s
+        parts = [counted(number, "step"), f"{self._tokens:,} tokens", f"{took_s:.1f} s"]
         if self._cost is not None:
             parts.append(_price(self._cost))
         return ", ".join(parts)
@@ -430,6 +435,16 @@ def _shown_value(value: Any) -> str:
     if isinstance(value, list | tuple) and all(isinstance(each, _SCALARS) for each in value):
         return ", ".join(map(str, value))
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_of_workflow(payload: Mapping[str, Any]) -> bool:
+    return "steps_executed" in payload and "step_results" in payload
+
+
+def _told_once(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result without what the steps of a workflow have shown already: what is left is what it declares."""
+    declared: Mapping[str, Any] = payload.get("result") or {} if _is_of_workflow(payload) else payload
+    return declared
 
 
 def _day(at: float) -> str:

@@ -107,10 +107,18 @@ def _values(shown: Mapping[str, Any], stream: TextIO) -> list[str]:
         values = {name: each for name, each in values.items() if each is not None}
     elif not values:
         values = _named_values(shown["outputs"])
-    lines = [f"  {plain(name)}: {fitted(_as_text(value), _WIDTH, stream)}" for name, value in values.items()]
+    lines = [line for name, value in values.items() for line in _value_lines(name, value, stream)]
     if len(lines) > _MAX_LINES and stream.isatty():
         lines[_MAX_LINES - 1 :] = [f"  … and {len(lines) - _MAX_LINES + 1} more; see all with --json"]
     return ["", *lines, ""] if lines else []
+
+
+def _value_lines(name: str, value: Any, stream: TextIO) -> list[str]:
+    """Return a value behind its name; a text of several lines as it is, below it."""
+    if isinstance(value, str) and "\n" in value.strip():
+        return [f"  {plain(name)}:", *(f"    {line}".rstrip() for line in plain_lines(value.strip("\n")).splitlines())]
+    text = fitted(_as_text(value), _WIDTH, stream)
+    return [f"  {plain(name)}: {text}" if text else f"  {plain(name)}: (empty)"]
 
 
 def _named_values(outputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_fabric.domain.events import Event, RunCancelled, ToolErred, ToolReturned
+from agent_fabric.domain.events import Event, RunCancelled, RunCompleted, ToolErred, ToolReturned
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.messages import ToolCallRequest, Usage
 from agent_fabric.interfaces.cli.transcript import MAX_FOLDED_LINES, Transcript
@@ -43,6 +43,16 @@ def test_lines_come_one_by_one_and_long_results_are_folded() -> None:
     folded = list(Transcript(RUN, folded=True).lines(returned))
     assert len(folded) == MAX_FOLDED_LINES + 4  # the date, the head, the name, and what is folded
     assert folded[-1].strip() == f"… {100_000 - MAX_FOLDED_LINES:,} more lines, folded; --full shows it"
+
+
+@pytest.mark.proves("DU-3")
+def test_the_end_of_a_workflow_counts_its_steps_and_repeats_none_of_them() -> None:
+    payload = {"outputs": {"a": {"n": 1}}, "steps_executed": ["a", "b"], "step_results": [{"step_id": "a"}]}
+    payload |= {"duration_ms": 3600, "status": "success", "result": {"said": "hello"}}
+    ended = RunCompleted(run_id=RUN, specialist_ids=(), task_force_mode="sequential", payload=payload)
+    _, head, *values = Transcript(RUN).lines(event(1, ended))
+    assert head.endswith("completed  2 steps, 0 tokens, 3.6 s")
+    assert [line.strip() for line in values] == ["said: hello"]
 
 
 def test_what_a_model_said_is_never_folded() -> None:
