@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,11 @@ def test_lines_come_one_by_one_and_long_results_are_folded() -> None:
 
 @pytest.mark.proves("DU-3")
 def test_the_end_of_a_workflow_counts_its_steps_and_repeats_none_of_them() -> None:
-    payload = {"outputs": {"a": {"n": 1}}, "steps_executed": ["a", "b"], "step_results": [{"step_id": "a"}]}
+    payload: dict[str, Any] = {
+        "outputs": {"a": {"n": 1}},
+        "steps_executed": ["a", "b"],
+        "step_results": [{"step_id": "a"}],
+    }
     payload |= {"duration_ms": 3600, "status": "success", "result": {"said": "hello"}}
     ended = RunCompleted(run_id=RUN, specialist_ids=(), task_force_mode="sequential", payload=payload)
     _, head, *values = Transcript(RUN).lines(event(1, ended))
