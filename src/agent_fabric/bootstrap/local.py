@@ -13,8 +13,10 @@ from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
+from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.compare_workspace import CompareWorkspace
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.model_turn import ModelTurn
@@ -47,6 +49,7 @@ from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.packs.project_context import FILE as PROJECT_CONTEXT
 from agent_fabric.infrastructure.packs.registry import PackParts, PackRegistry
 from agent_fabric.infrastructure.policy.load import policy_from
+from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.sandbox.levels import choose_level
 from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
@@ -186,6 +189,7 @@ def build_local(
             None if config.policy.outside == "never" else LazyOutside(),
         ),
         steps=steps,
+        compare_workspace=CompareWorkspace(partial(_change_history, records.layout), records.layout.workspace),
     )
     watched = _watched(records, sink)
     drive = DriveRun(
@@ -286,6 +290,12 @@ def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, w
     if config.policy.workspace_text == "exposed":
         return WORKSPACE_FILES
     return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
+
+
+def _change_history(layout: Layout) -> ChangeHistory:
+    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - when a run ends
+
+    return ChangeRecorder(layout)
 
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:

@@ -31,6 +31,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,6 +458,7 @@ Body = (
     | SecurityViolated
     | GuidanceGiven
     | ContextCompacted
+    | WorkspaceCompared
     | PlainAnswerAccepted
     | BudgetExhausted
     | StepStarted

@@ -67,6 +67,14 @@ def assess(command: str) -> Assessment:
         return Assessment(changes=True)
 
 
+def acts_elsewhere(command: str) -> bool:
+    """Tell whether a command line changes what no file of the workspace shows: a repository, installed packages."""
+    try:
+        return any(_acts_elsewhere(inner) for invocation in parse_command(command) for inner in unwrap(invocation))
+    except UnparsableCommand:
+        return False
+
+
 def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) -> Assessment | None:
     """Find the last command that proves something and whose success the status of the whole implies."""
     top = [at for at, invocation in enumerate(invocations) if not invocation.nested]
@@ -287,6 +295,8 @@ _GIT_CHANGES = names(
     "am apply checkout cherry-pick clean clone init merge mv pull rebase reset restore revert rm stash "
     "submodule switch worktree"
 )
+_GIT_RECORDS = _GIT_CHANGES | names("add branch bisect commit config fetch gc notes push remote tag update-ref")
+"""What changes a repository, be it the files beside it or not."""
 _HARMLESS_FILES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 
 
@@ -332,6 +342,16 @@ def _changes_itself(invocation: Invocation) -> bool:
             return bool({"--write", "-w", "--fix"} & set(arguments))
         case _:
             return name in _CHANGING or (name in _INSTALLING and bool(operands) and operands[0] in _INSTALL_ACTIONS)
+
+
+def _acts_elsewhere(invocation: Invocation) -> bool:
+    operands = _operands(invocation.words[1:])
+    first = operands[0] if operands else ""
+    if _is_python(invocation.name):
+        return invocation.words[1:3] == ("-m", "pip")
+    if invocation.name == "git":
+        return first in _GIT_RECORDS
+    return invocation.name in _INSTALLING and first in _INSTALL_ACTIONS
 
 
 def _is_edit_in_place(invocation: Invocation) -> bool:

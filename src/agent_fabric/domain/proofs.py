@@ -31,6 +31,8 @@ class Proof:
     seq: int | None = None
     """The event that says so."""
     tests: TestCount | None = None
+    printed: str = ""
+    """How the output of a program begins, which is all that its running has shown."""
 
     def __bool__(self) -> bool:
         """Tell whether there is any."""
@@ -38,6 +40,16 @@ class Proof:
 
 
 NO_PROOF = Proof()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A command line that was executed in the workspace."""
+
+    command: str
+    succeeded: bool
+    seq: int
+    """The event that has its result."""
 
 
 def strongest(proofs: Iterable[Proof]) -> Proof:

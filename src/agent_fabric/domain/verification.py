@@ -7,14 +7,16 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from agent_fabric.domain.citations import ReadPages, address_of, citations_of, likeliest, urls_in
-from agent_fabric.domain.events import Body, Event, ToolCalled, ToolErred, ToolReturned
+from agent_fabric.domain.claims import CHANGED, CHECKED, false_claims
+from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.evidence import assess, shown_by
 from agent_fabric.domain.ids import CallId, LaneId
 from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.runs.finish import UNPROVEN
-from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.runs.finish import UNPROVEN, counts_of, deeds_of
+from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.sources import Source
+from agent_fabric.domain.statements import unsupported
 from agent_fabric.domain.tools import FINISH_TASK
 
 RECORD_EVIDENCE = "record_evidence"
@@ -138,6 +140,39 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
         return fails(about, f"event {proof} claims {returned.proved!r}, but its command does not bear that out")
     executed = "" if returned.tests is None else f" with {_count(returned.tests.passed, 'test', 'tests')} passed"
     return holds(about, f"{returned.proved!r} succeeded{executed} in event {proof}, and nothing changed after it")
+
+
+def claims_about_work(state: RunState, lane: Lane, events: Sequence[Event]) -> Iterator[CheckedClaim]:
+    """Check what a lane says that it changed and checked, and mark the numbers and quotes that stand in no result."""
+    payload = lane.payload or {}
+    # The list of changes in the result is the engine's own; what the model said stands in its call.
+    said = {**payload, CHANGED: lane.began_with.get(CHANGED), CHECKED: lane.began_with.get(CHECKED)}
+    about = f"claims of {lane.specialist_id}"
+    deeds = deeds_of(state, lane)
+    wrong = false_claims(said, deeds)
+    yield from (fails(about, str(claim)) for claim in wrong)
+    if not wrong and deeds.compared.known:
+        changed = _count(len(deeds.compared.paths) + deeds.compared.more, "path", "paths")
+        yield holds(about, f"{changed} changed in this run, and nothing is said that it has not done")
+    for missing in unsupported(str(payload.get("summary") or ""), _seen(lane.lane_id, state, events), counts_of(lane)):
+        yield CheckedClaim(about, ClaimStatus.OPEN, f"{_short(missing)!r} stands in no result")
+
+
+def _seen(lane: LaneId, state: RunState, events: Sequence[Event]) -> Iterator[str]:
+    """Return all that a lane was told and has asked for, also what was dropped from its conversation."""
+    yield state.task.prompt if state.task is not None else ""
+    for event in events:
+        match event.body:
+            case PackStarted(opening=opening, system_prompt=prompt) if LaneId(event.body.specialist_id) == lane:
+                yield f"{opening}\n{prompt}"
+            case ToolCalled(tool=tool, args=args) if event.lane == lane and tool != FINISH_TASK:
+                yield json.dumps(args, ensure_ascii=False, default=str)
+            case ToolReturned(tool=tool, result=result) if event.lane == lane and tool != FINISH_TASK:
+                yield json.dumps(result, ensure_ascii=False, default=str)
+            case ToolErred(error_message=message) | GuidanceGiven(message=message) if event.lane == lane:
+                yield message
+            case _:
+                pass
 
 
 def _last_proof(lane: LaneId, events: Sequence[Event]) -> tuple[int | None, int | None]:

@@ -1,6 +1,6 @@
 """Turns an action into what must be recorded first and the effect that follows: the only door to the world."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
@@ -24,6 +24,7 @@ from agent_fabric.domain.runs.actions import (
     CallModel,
     CallTool,
     Compact,
+    LookAtChanges,
     OpenLane,
     Record,
     Recruit,
@@ -36,6 +37,7 @@ from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import root_of
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have no steps
     from agent_fabric.application.workflows.perform_step import PerformStep
@@ -54,6 +56,8 @@ class Perform:
     invoke_tool: InvokeTool
     steps: "Callable[[], PerformStep] | None" = None
     """Gives what carries out the steps of workflows, as soon as there is one."""
+    compare_workspace: Callable[[RunId, str], Awaitable[WorkspaceCompared]] | None = None
+    """Says what a run has changed; None: nobody knows."""
 
     def __call__(
         self,
@@ -81,6 +85,8 @@ class Perform:
                 return Prepared(effect=lambda: self._open_lane(action, state, packs, notice))
             case Compact():
                 return self._compact(action, state, notice)
+            case LookAtChanges():
+                return Prepared(effect=lambda: self._compare(state))
             case CallStepTool() | AskAboutStep() | AskPerson() | RunChild():
                 return self._steps(action, state, packs)
             case StopStep() | Wait():
@@ -142,6 +148,11 @@ class Perform:
                 lane, action.first, action.last, time_left_s=_time_left(state), priority=priority, notice=notice
             ),
         )
+
+    async def _compare(self, state: RunState) -> Sequence[Body]:
+        if self.compare_workspace is None:
+            return (WorkspaceCompared(known=False),)
+        return (await self.compare_workspace(state.run_id, state.workspace),)
 
     def _call_tool(self, action: CallTool, state: RunState, packs: OpenPacks) -> Prepared:
         lane = state.lanes[action.lane]

@@ -27,6 +27,7 @@ from agent_fabric.domain.verification import (
     claims_about_citations,
     claims_about_evidence,
     claims_about_mentions,
+    claims_about_work,
     fails,
     holds,
     recorded_rows,
@@ -104,6 +105,8 @@ class VerifyRun:
                     yield claim
             if lane.finish.needs_proof:
                 yield claim_about_proof(lane, events)
+                for claim in claims_about_work(state, lane, events):
+                    yield claim
         sandbox = self.sandbox_for(state.run_id, state.workspace)
         written = {normpath(path) for lane in state.lanes.values() for path in lane.wrote}
         for path in dict.fromkeys(path for lane in state.lanes.values() for path in _named_files(lane)):

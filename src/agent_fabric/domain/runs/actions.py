@@ -65,7 +65,14 @@ class Compact:
     last: int
 
 
-Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact | StepAction
+@dataclass(frozen=True, slots=True)
+class LookAtChanges:
+    """See what has changed in the workspace, before a lane's result is judged."""
+
+    lane: LaneId
+
+
+Action = Record | Recruit | OpenLane | CallModel | CallTool | AskWhatHappened | Compact | LookAtChanges | StepAction
 
 
 def lane_of(action: Action) -> LaneId | None:

@@ -29,13 +29,21 @@ from agent_fabric.domain.runs.actions import (
     CallModel,
     CallTool,
     Compact,
+    LookAtChanges,
     OpenLane,
     Record,
     Recruit,
 )
 from agent_fabric.domain.runs.compaction import compactable, near_window
 from agent_fabric.domain.runs.evolve import IN_DOUBT, TOO_MANY_CALLS
-from agent_fabric.domain.runs.finish import SentBack, doubts_about, judge_finish, plain_payload, said_in_words
+from agent_fabric.domain.runs.finish import (
+    SentBack,
+    doubts_about,
+    judge_finish,
+    must_be_compared,
+    plain_payload,
+    said_in_words,
+)
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
@@ -230,7 +238,7 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
     return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=lane.repeats >= MAX_REPEATS)
 
 
-def _judge_answer(state: RunState, lane: Lane) -> Record:
+def _judge_answer(state: RunState, lane: Lane) -> Action:
     """Decide about text without a tool call."""
     assert state.task is not None
     if lane.answer_problem:
@@ -263,6 +271,8 @@ def _judge_answer(state: RunState, lane: Lane) -> Record:
     missing = problems_with(payload, lane.finish.parameters) if state.task.agent is not None else ()
     if missing:
         return _ask_for_outputs(state, lane, missing)
+    if must_be_compared(lane):
+        return LookAtChanges(lane.lane_id)
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
         return Record(lane.lane_id, (GuidanceGiven(reason="unproven", message=doubts.ask_for),))
@@ -285,7 +295,7 @@ def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Rec
 
 def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
     if call.tool == FINISH_TASK:
-        return _answer_finish(state, lane, call)
+        return LookAtChanges(lane.lane_id) if must_be_compared(lane) else _answer_finish(state, lane, call)
     assert state.task is not None
     if lane.calls_answered >= state.task.budget.max_calls_per_turn:
         return _refuse_rest(lane, state.task.budget.max_calls_per_turn)

@@ -36,8 +36,9 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
-from agent_fabric.domain.proofs import NO_PROOF, Proof, ProofKind
+from agent_fabric.domain.proofs import NO_PROOF, ProofKind
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
+from agent_fabric.domain.runs.deeds import note_deed, proof_from
 from agent_fabric.domain.runs.labelling import (
     begin_labels,
     note_addresses,
@@ -60,6 +61,7 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
@@ -153,6 +155,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
             | GuidanceGiven()
             | ContextCompacted()
             | ContextTruncated()
+            | WorkspaceCompared()
             | PlainAnswerAccepted()
             | StepStarted()
             | StepWaited()
@@ -239,7 +242,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case ToolReturned() as body:
             _take_result(state, lane, body, event.seq)
         case ToolErred() as body:
-            _take_tool_error(state, lane, body)
+            _take_tool_error(state, lane, body, event.seq)
         case ModelFailed() as body:
             _take_failure(state, lane, body)
         case ApprovalRequested() | ApprovalDecided() as body:
@@ -249,10 +252,9 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case ContextCompacted() as body:
             _compact(state, lane, body)
         case ContextTruncated() as body:
-            lane.truncated = True
-            if lane.window is not None:  # else nobody knows enough to drop anything for good
-                lane.window = window_after(Truncation(body.sent_tokens, body.read_tokens), lane.window)
-                lane.must_compact = True
+            _take_truncation(lane, body)
+        case WorkspaceCompared() as body:
+            lane.compared = body
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
             lane.phase = LanePhase.DONE
@@ -388,14 +390,15 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, seq: int) -> N
     state.takeovers = 0
     if body.tool == FINISH_TASK:
         lane.payload = body.result
-        lane.proof = _proof(body, ProofKind.READING, seq) if body.proved else lane.proof
+        lane.proof = proof_from(body, ProofKind.READING, seq) if body.proved else lane.proof
         lane.phase = LanePhase.DONE
         lane.pending.clear()
         return
+    note_deed(lane, body, seq)
     if body.proved:
-        lane.proof, lane.unproved_change = _proof(body, ProofKind.PROGRAM, seq), False
+        lane.proof, lane.unproved_change = proof_from(body, ProofKind.PROGRAM, seq), False
     if body.changed:
-        lane.proof, lane.unproved_change = NO_PROOF, True
+        lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
     if body.sources:
         state.sources.extend(body.sources)
     if body.wrote:
@@ -406,17 +409,13 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, seq: int) -> N
     _answer_call(lane, body.call_id, shown_result(body), body.repeated)
 
 
-def _proof(body: ToolReturned, otherwise: ProofKind, seq: int) -> Proof:
-    """Return what a result proves; one of a log that does not say what kind it is proves the least it can."""
-    kind = otherwise if body.proof_kind is ProofKind.NONE else body.proof_kind
-    return Proof(kind=kind, command=body.proved, seq=seq, tests=body.tests)
-
-
-def _take_tool_error(state: RunState, lane: Lane, body: ToolErred) -> None:
+def _take_tool_error(state: RunState, lane: Lane, body: ToolErred, seq: int) -> None:
     state.seconds += body.duration_s
     state.takeovers = 0
+    if body.tool != FINISH_TASK:
+        lane.compared = None
     if body.changed:
-        lane.proof, lane.unproved_change = NO_PROOF, True
+        lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
     if body.error_type == UNPROVEN:
         lane.sent_back_unproven = True
     lane.idle_finishes += body.error_type == NO_WORK_DONE
@@ -449,12 +448,20 @@ def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
     state.completion_tokens += body.usage.completion_tokens
     state.seconds += body.duration_s
     state.takeovers = 0
+    lane.compacted = True
     lane.messages[body.first : body.last] = [Message(Role.USER, body.summary)]
     lane.context_tokens = estimated_tokens(lane.messages)
     lane.must_compact = False
     lane.phase = LanePhase.MODEL_DUE
     lane.attempt = lane.failures = 0
     lane.last_failure = None
+
+
+def _take_truncation(lane: Lane, body: ContextTruncated) -> None:
+    lane.truncated = True
+    if lane.window is not None:  # else nobody knows enough to drop anything for good
+        lane.window = window_after(Truncation(body.sent_tokens, body.read_tokens), lane.window)
+        lane.must_compact = True
 
 
 def shown_result(body: ToolReturned) -> str:

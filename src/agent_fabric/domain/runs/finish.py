@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any
 
+from agent_fabric.domain.asked_for import AskedFor, asked_for
 from agent_fabric.domain.citations import citations_of, problems_with_citations
+from agent_fabric.domain.claims import CHANGED, NOTHING_CHANGED, Deeds, false_claims, untested
 from agent_fabric.domain.json_schema import problems_with
-from agent_fabric.domain.messages import ToolCallRequest
+from agent_fabric.domain.messages import Role, ToolCallRequest
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.statements import unsupported
+from agent_fabric.domain.test_files import how_to_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, arguments_from
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 UNPROVEN = "unproven"
 """Key in a payload that says why the result is not backed by a successful command."""
+UNVERIFIED = "unverified"
+"""Key in a payload that lists the numbers and quotes of the summary that stand in no result."""
 PROPOSED = "proposed_actions"
 """Key in a payload that lists what a person would have to allow or do."""
 SPECIALISTS = "specialists"
@@ -25,7 +32,7 @@ FAILED = "failed_specialists"
 """Key in a task force's payload that tells who gave up, and why."""
 COLLISIONS = "collisions"
 """Key in a task force's payload that lists the files that more than one specialist made."""
-_OURS = frozenset({UNPROVEN, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
+_OURS = frozenset({UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS})
 """Only the engine may set these keys."""
 
 _NO_PROOF = "no test, build or run command succeeded after the last file change"
@@ -33,6 +40,11 @@ _ONLY_LOOKED = (
     "You have changed nothing so far. If the task wants something made, changed or deleted, do it now with shell. "
     f"If it only wants an answer, call {FINISH_TASK} again."
 )
+_MAKE_THE_CHANGE = (
+    "Nothing in the workspace is different from before. Make the change that the task asks for, and look at it. "
+    f"If no change is needed, say why in the summary, and call {FINISH_TASK} again."
+)
+_MAX_NAMED = 3
 MAX_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
 _NO_NETWORK = "the network was not allowed, so no source was fetched"
@@ -65,6 +77,8 @@ class Doubts:
     """What will be said with the result if it stays like this."""
     ask_for: str = ""
     """What the model should do about it, if it can do anything."""
+    unverified: tuple[str, ...] = ()
+    """Numbers and quotes that stand in nothing the run has seen: marked, no more."""
 
 
 def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted | SentBack:
@@ -89,17 +103,17 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     return Accepted(closed(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
 
 
+def must_be_compared(lane: Lane) -> bool:
+    """Tell whether nobody has looked yet at what a lane has changed, though its result says something about it."""
+    return lane.finish.needs_proof and lane.worked and lane.compared is None
+
+
 def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Doubts:
     """Hold a result against what the run has really done."""
     unproven: list[str] = []
     requests: list[str] = []
-    if lane.finish.needs_proof and lane.unproved_change:
-        unproven.append(_NO_PROOF)
-        # Asked to prove a text, a small model does something to it that nobody wanted.
-        if not lane.model.compact or any(can_be_run(path) for path in lane.wrote):
-            requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
-    elif lane.finish.needs_proof and lane.model.compact and not lane.proof:
-        requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
+    if lane.finish.needs_proof:
+        _doubt_work(state, lane, payload, unproven, requests)
     if lane.finish.needs_citations:
         assert state.task is not None
         can_fetch = state.task.network_allowed
@@ -109,7 +123,69 @@ def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Dou
         unproven += problems
         if problems:
             requests.append(f"{' '.join(problems)} {HOW_TO_CITE if can_fetch else HOW_TO_CITE_OFFLINE}")
-    return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests))
+    return Doubts(unproven=tuple(unproven), ask_for=" ".join(requests), unverified=_unverified(lane, payload))
+
+
+def _doubt_work(
+    state: RunState, lane: Lane, payload: Mapping[str, Any], unproven: list[str], requests: list[str]
+) -> None:
+    deeds = deeds_of(state, lane)
+    false = false_claims(payload, deeds)
+    unproven += map(str, false)
+    if any(claim.why == NOTHING_CHANGED for claim in false):
+        requests.append(_MAKE_THE_CHANGE)
+        return
+    if false:
+        requests.append(f"{'; '.join(map(str, false))}. Do it, or do not say it; then call {FINISH_TASK} again.")
+    tests = untested(deeds)
+    if tests:
+        named = ", ".join(tests[:_MAX_NAMED])
+        unproven.append(f"the tests of what was changed were not run: {named}")
+        requests.append(f"{named} tests what you changed. Run the tests: {how_to_run(tests[:_MAX_NAMED])}")
+    elif lane.unproved_change and not deeds.compared.unchanged:
+        unproven.append(_NO_PROOF)
+        # Asked to prove a text, a small model does something to it that nobody wanted.
+        if not lane.model.compact or any(can_be_run(path) for path in lane.wrote):
+            requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
+    elif lane.model.compact and not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
+        requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
+
+
+def deeds_of(state: RunState, lane: Lane) -> Deeds:
+    """Return what a lane has done."""
+    return Deeds(
+        prompt=state.task.prompt if state.task is not None else "",
+        compared=lane.compared or WorkspaceCompared(known=False),
+        commands=lane.commands,
+        last_change=lane.last_change,
+        elsewhere=lane.acted_elsewhere,
+        proof=lane.proof,
+    )
+
+
+def _only_looked(deeds: Deeds) -> bool:
+    return deeds.nothing_changed if deeds.compared.known else deeds.last_change < 0
+
+
+def _may_want_change(deeds: Deeds) -> bool:
+    return asked_for(deeds.prompt) is not AskedFor.ANSWER
+
+
+def _unverified(lane: Lane, payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a summary says that stands in nothing the model was shown; after a summary nobody can tell."""
+    summary = payload.get("summary")
+    if lane.compacted or not lane.finish.needs_proof or not isinstance(summary, str):
+        return ()
+    seen = (message.content for message in lane.messages if message.role is not Role.ASSISTANT)
+    calls = (call.arguments for message in lane.messages for call in message.tool_calls if call.tool != FINISH_TASK)
+    return unsupported(summary, (*seen, *calls), counts_of(lane))
+
+
+def counts_of(lane: Lane) -> tuple[int, ...]:
+    """Return the numbers that a summary may have counted by itself."""
+    compared = lane.compared or WorkspaceCompared(known=False)
+    files = (len(compared.paths), len(compared.created), len(compared.modified), len(compared.deleted))
+    return (*files, len(lane.commands), lane.answers)
 
 
 def _cited_by(state: RunState, lane: Lane) -> Mapping[str, Sequence[str]]:
@@ -177,6 +253,10 @@ def closed(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[st
     honest = {key: value for key, value in payload.items() if key not in _OURS}
     if doubts.unproven:
         honest[UNPROVEN] = "; ".join(doubts.unproven)
+    if lane.compared is not None and lane.compared.known:
+        honest[CHANGED] = [*lane.compared.paths]
+    if doubts.unverified:
+        honest[UNVERIFIED] = [*doubts.unverified]
     if lane.proposals:
         honest[PROPOSED] = list(dict.fromkeys(lane.proposals))
     return honest

@@ -10,10 +10,11 @@ from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
-from agent_fabric.domain.proofs import NO_PROOF, Proof, strongest
+from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, strongest
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 if TYPE_CHECKING:  # most runs have none
     from agent_fabric.domain.workflows.state import WorkflowState
@@ -103,6 +104,16 @@ class Lane:
     proposals: list[str] = field(default_factory=list)
     wrote: set[str] = field(default_factory=set)
     """Files that its tools wrote."""
+    commands: list[CommandRun] = field(default_factory=list)
+    """Command lines that ran in the workspace, in order."""
+    last_change: int = -1
+    """The event with its last change of files, as far as tools know."""
+    acted_elsewhere: bool = False
+    """A tool of its has acted outside of the workspace."""
+    compared: WorkspaceCompared | None = None
+    """What was different in the workspace when it was last looked at; None: it has worked since."""
+    compacted: bool = False
+    """A part of its conversation was replaced by a summary."""
     context_tokens: int = 0
     """Size of the conversation as the server last reported it."""
     must_compact: bool = False

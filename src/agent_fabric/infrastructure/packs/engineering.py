@@ -17,6 +17,8 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 FINISH_ENGINEERING = make_finish_tool_def(
     {
         "summary": {"type": "string", "description": "What was done and what was seen."},
+        "changed": {**_TEXTS, "description": "Files that you created, changed or deleted."},
+        "checked": {**_TEXTS, "description": "Commands that succeeded after the last change and show that it works."},
         "artifacts": {**_TEXTS, "description": "Files made or changed."},
         "next_steps": {**_TEXTS, "description": "What a person should do next."},
         "notes": {"type": "string", "description": "Anything else worth knowing."},

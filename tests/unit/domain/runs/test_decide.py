@@ -30,12 +30,13 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Role, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.proofs import NO_PROOF
-from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, OpenLane, Record, Recruit
+from agent_fabric.domain.runs.actions import CallModel, CallTool, Compact, LookAtChanges, OpenLane, Record, Recruit
 from agent_fabric.domain.runs.decide import decide
 from agent_fabric.domain.runs.evolve import evolve, fold
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import MAX_CHAT_STEPS, Budget, Profile, RunStatus
 from agent_fabric.domain.tools import Effect, ToolSpec
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.testing.workbench import SETTINGS
 
 RUN = RunId("run")
@@ -134,6 +135,9 @@ class Story:
     def follow(self) -> Body:
         """Let the one decision that needs no world happen, and return its last event."""
         action = self.next()
+        if isinstance(action, LookAtChanges):
+            self.tell(WorkspaceCompared(known=False))
+            action = self.next()
         assert isinstance(action, Record)
         self.tell(*action.bodies, lane=action.lane)
         return action.bodies[-1]

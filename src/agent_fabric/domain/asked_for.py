@@ -1,0 +1,94 @@
+"""What a task asks for, told by its words: a change, an answer, or neither is clear.
+
+A signal in English, not a parser. Where it is unclear, nothing is concluded from it.
+"""
+
+import re
+from enum import StrEnum
+
+from agent_fabric.domain.commands.names import names
+
+
+class AskedFor(StrEnum):
+    """What must come of a task."""
+
+    CHANGE = "change"
+    """Something must be different afterwards."""
+    ANSWER = "answer"
+    """Something must be said."""
+    UNCLEAR = "unclear"
+
+
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?")
+_POLITE = re.compile(
+    r"(?:(?:please|now|then|also|next|finally|first|just|hi|hello|ok|so|and|but|"
+    r"(?:can|could|would|will)\s+you|(?:i|we)(?:'d like| would like| want| need)\s+you\s+to|"
+    r"(?:i|we)\s+(?:want|need)\s+to|let's|go\s+ahead\s+and|your\s+task\s+is\s+to|you\s+(?:should|must)),?\s+)+",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"(?:in|inside|within|from|for|with|using|under|if|when|after|before)\s[^,]{1,80},\s+", re.IGNORECASE
+)
+"""What may stand before the verb: "In app.py, rename …"."""
+
+_CHANGING = names(
+    "append apply change comment commit convert copy correct delete edit extend fix implement insert install merge "
+    "migrate modify move patch port prepend refactor remove rename reorder replace restructure rewrite simplify split "
+    "swap uncomment undo update upgrade"
+)
+"""What leaves things different, whatever it is done to."""
+_MAKING = names("add build create draft generate make produce put save set store write")
+"""What makes a file or a part of one, or only an answer: that depends on what is made."""
+_THING = re.compile(
+    r"\b(?:files?|folders?|director(?:y|ies)|scripts?|programs?|functions?|class(?:es)?|modules?|tests?|methods?|"
+    r"config(?:uration)?|readme|packages?|endpoints?|variables?|columns?|lines?|docstrings?|comments?|options?|flags?|"
+    r"parameters?|arguments?|fields?|keys?|entr(?:y|ies)|dependenc(?:y|ies)|imports?|type\s+hints?|pages?|apps?|"
+    r"websites?|games?|librar(?:y|ies)|makefile|dockerfile)\b|[\w/-]+\.[a-z][a-z0-9]{0,5}\b",
+    re.IGNORECASE,
+)
+_NO_CHANGE = re.compile(
+    r"(?:make\s+(?:sure|sense|a\s+(?:list|guess))|add\s+up|add\s+[\d(]|update\s+(?:me|us)|change\s+nothing)\b",
+    re.IGNORECASE,
+)
+_IF_ANY = re.compile(
+    r"\w+\s+(?:what|whatever|any|anything|everything)\b|[^,]*\bif\s+(?:needed|necessary|any|there|you|it|something)\b",
+    re.IGNORECASE,
+)
+"""A change that may turn out not to be needed."""
+_ANSWERING = names(
+    "analyse analyze answer calculate check compare compute count describe determine display echo estimate evaluate "
+    "explain figure find give identify inspect investigate list look measure name output print read recommend report "
+    "review run say search show suggest sum summarise summarize tell test verify"
+)
+_QUESTION = re.compile(
+    r"(?:how|what|what's|which|who|whom|whose|why|where|when|is|are|was|were|does|do|did|has|have|should|am|may|might)\b",
+    re.IGNORECASE,
+)
+
+
+def asked_for(prompt: str) -> AskedFor:
+    """Say whether a task wants something changed, as far as its words tell."""
+    found = AskedFor.UNCLEAR
+    for sentence in _SENTENCE.split(prompt[:20_000]):
+        wanted = _wanted_by(sentence)
+        if wanted is AskedFor.CHANGE:
+            return wanted
+        found = wanted if wanted is AskedFor.ANSWER else found
+    return found
+
+
+def _wanted_by(sentence: str) -> AskedFor:
+    text = _ASIDE.sub("", _POLITE.sub("", sentence.strip(" \t-*•\"'`"), count=1), count=1)
+    text = _POLITE.sub("", text, count=1) if _POLITE.match(text) else text
+    if _QUESTION.match(text):
+        return AskedFor.ANSWER
+    verb = re.match(r"[A-Za-z]+", text)
+    if verb is None:
+        return AskedFor.UNCLEAR
+    word = verb[0].casefold()
+    if word in _CHANGING | _MAKING:
+        surely = word in _CHANGING or _THING.search(text)
+        return (
+            AskedFor.CHANGE if surely and not _NO_CHANGE.match(text) and not _IF_ANY.match(text) else AskedFor.UNCLEAR
+        )
+    return AskedFor.ANSWER if word in _ANSWERING else AskedFor.UNCLEAR

@@ -1,0 +1,187 @@
+"""What a result says about the run, held against what the run has done: pure.
+
+By structure first: `changed` and `checked` of a result are lists that can be compared. Words of the summary count where
+they leave little doubt, such as "created a.py" or "all tests pass". Everything here errs towards believing.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from posixpath import basename, normpath
+from typing import Any
+
+from agent_fabric.domain.asked_for import AskedFor, asked_for
+from agent_fabric.domain.evidence import acts_elsewhere, assess
+from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
+from agent_fabric.domain.workspace_events import WorkspaceCompared
+
+CHANGED = "changed"
+"""Key in a result: the files that were created, changed or deleted."""
+CHECKED = "checked"
+"""Key in a result: the commands that have shown it to work."""
+NOTHING_CHANGED = "nothing was changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deeds:
+    """What a specialist has done, as its log has it."""
+
+    prompt: str = ""
+    compared: WorkspaceCompared
+    commands: Sequence[CommandRun] = ()
+    last_change: int = -1
+    """The event with the last change of files that a tool knows of."""
+    elsewhere: bool = False
+    """A tool has acted outside of the workspace, so that something may have changed that no file shows."""
+    proof: Proof
+
+    @property
+    def nothing_changed(self) -> bool:
+        """Whether it is known that the run has left no trace."""
+        return self.compared.unchanged and not self.elsewhere and not any(map(_acted_elsewhere, self.commands))
+
+
+@dataclass(frozen=True, slots=True)
+class FalseClaim:
+    """Something that a result says and the log does not."""
+
+    said: str
+    why: str
+
+    def __str__(self) -> str:
+        """Return it as part of a sentence."""
+        return f"{self.said}, but {self.why}" if self.said else self.why
+
+
+def false_claims(payload: Mapping[str, Any], deeds: Deeds) -> Sequence[FalseClaim]:
+    """Return what a result claims and the run has not done."""
+    if deeds.nothing_changed and asked_for(deeds.prompt) is AskedFor.CHANGE:
+        return (FalseClaim("", NOTHING_CHANGED),)  # whatever else is said follows from that
+    found = [*_about_files(payload, deeds), *_about_commands(payload, deeds), *_about_tests(payload, deeds)]
+    return tuple(dict.fromkeys(found))
+
+
+def untested(deeds: Deeds) -> Sequence[str]:
+    """Return the files with tests of what was changed, where no test was executed after the last change."""
+    return () if deeds.proof.kind is ProofKind.TESTS else deeds.compared.tests
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_PATH = r"[`'\"“]?(?P<path>(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.[A-Za-z][A-Za-z0-9]{0,7})[`'\"”]?"
+_DID = (
+    r"(?P<verb>created|wrote|added|updated|modified|changed|edited|fixed|deleted|removed|rewrote|overwrote|corrected)"
+)
+_SAID_TO_CHANGE = (
+    re.compile(
+        rf"\b{_DID}\s+(?:(?:the|a|an|new|file|script|program|module|folder|existing)\s+){{0,4}}{_PATH}", re.IGNORECASE
+    ),
+    re.compile(
+        rf"{_PATH}\s+(?:was|has\s+been|is\s+now|have\s+been)\s+(?:successfully\s+|now\s+)?{_DID}\b",
+        re.IGNORECASE,
+    ),
+)
+_DENIED = re.compile(
+    r"\b(?:not|n't|never|without|no|nothing|unable|failed|should|would|could|can|if|to\s+be)\b[^.]{0,30}$",
+    re.IGNORECASE,
+)
+"""What turns the words that follow into something else than a claim."""
+
+
+def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
+    compared = deeds.compared
+    if not compared.known or compared.more:
+        return
+    claimed = [*_texts(payload.get(CHANGED)), *_named_as_changed(str(payload.get("summary") or ""))]
+    for path in dict.fromkeys(claimed):
+        if not _is_changed(path, compared) and not deeds.elsewhere:
+            yield FalseClaim(f"{path} is said to have changed", "it is as it was")
+
+
+def _named_as_changed(summary: str) -> Iterator[str]:
+    for pattern in _SAID_TO_CHANGE:
+        for match in pattern.finditer(summary):
+            if not _DENIED.search(summary[max(0, match.start() - 40) : match.start()]):
+                yield match["path"].rstrip(".")
+
+
+def _is_changed(claimed: str, compared: WorkspaceCompared) -> bool:
+    """Tell whether a path is among those that changed; a bare name or a folder stands for what it may mean."""
+    wanted = normpath(claimed.strip().strip("`'\"").split(" (")[0]).lstrip("/")
+    for path in compared.paths:
+        plain = path.rstrip("/")
+        if plain == wanted or plain.startswith(f"{wanted}/") or wanted == ".":
+            return True
+        if plain.endswith(f"/{wanted}") or wanted.endswith(f"/{plain}"):
+            return True
+    return False
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str) and item.strip()] if isinstance(value, list | tuple) else []
+
+
+# ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _about_commands(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
+    """Compare the commands that are said to have shown the result with those that have run."""
+    for item in dict.fromkeys(_texts(payload.get(CHECKED))):
+        said = item.strip().strip("`")
+        if not assess(said).proves:
+            continue  # words, or a command that proves nothing
+        alike = [run for run in deeds.commands if _same_command(said, run.command)]
+        about = f"`{said}` is said to have succeeded"
+        if not alike:
+            yield FalseClaim(about, "it did not run")
+        elif not any(run.succeeded for run in alike):
+            yield FalseClaim(about, "it failed")
+        elif not any(run.succeeded and run.seq >= deeds.last_change for run in alike):
+            yield FalseClaim(about, "that was before the last change")
+
+
+def _same_command(said: str, ran: str) -> bool:
+    one, other = _words(said), _words(ran)
+    return one == other or _within(one, other) or _within(other, one)
+
+
+def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Tell whether the words of one command stand in another, in a row."""
+    size = len(part)
+    return bool(size) and any(list(whole[at : at + size]) == list(part) for at in range(len(whole) - size + 1))
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    # `python -m pytest` and `pytest` are the same claim.
+    plain = [basename(word) if at == 0 else word for at, word in enumerate(words)]
+    if len(plain) > 2 and re.fullmatch(r"python[0-9.]*", plain[0]) and plain[1] == "-m":
+        plain = plain[2:]
+    return ["python" if re.fullmatch(r"python[0-9.]*", word) else word for word in plain]
+
+
+def _acted_elsewhere(run: CommandRun) -> bool:
+    return run.succeeded and acts_elsewhere(run.command)
+
+
+# ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TESTS_PASSED = re.compile(
+    r"\b(?:all|every|the|unit|existing|\d+)?\s*tests?\s+(?:suite\s+)?(?:have\s+|has\s+|had\s+|are\s+|is\s+|now\s+|all\s+|also\s+|"
+    r"successfully\s+)*(?:pass(?:ed|es|ing)?|green|succeed(?:ed|s)?)\b|\bpass(?:ed|es)\s+(?:all\s+)?(?:the\s+)?tests?\b",
+    re.IGNORECASE,
+)
+
+
+def _about_tests(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
+    """Compare "the tests pass" with the tests that were executed."""
+    if deeds.proof.kind is ProofKind.TESTS:
+        return
+    summary = str(payload.get("summary") or "")
+    match = _TESTS_PASSED.search(summary)
+    if match is not None and not _DENIED.search(summary[max(0, match.start() - 40) : match.start() + 1]):
+        yield FalseClaim("tests are said to have passed", "none was executed after the last change")

@@ -1,0 +1,71 @@
+"""Which files hold tests, which of them test a given file, and how they are run: told by names and imports."""
+
+import re
+from collections.abc import Iterable, Sequence
+from posixpath import basename, dirname, splitext
+
+_TEST_FILE = re.compile(
+    r"test_[^/]*\.py|[^/]*_test\.py|tests?\.py"
+    r"|[^/]*[._-](?:test|spec)\.[cm]?[jt]sx?"
+    r"|[^/]*_test\.go|[^/]*_(?:spec|test)\.rb|[^/]*Tests?\.(?:java|kt|php|cs|scala)|test_[^/]*\.(?:rb|php|c|cpp)"
+)
+_FOLDERS = frozenset({"test", "tests", "spec", "__tests__"})
+_PROGRAM = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|rb|java|kt|php|cs|c|cc|cpp|h|hpp|scala|sh)$")
+_IMPORTING = re.compile(r"\b(?:import|from|require|require_relative|include|use|using|mod|load|source|run|open)\b")
+_TESTED = re.compile(r"^(?:test_)?(?P<stem>.+?)(?:_test|_spec|Tests?|[._-](?:test|spec))?$")
+
+
+def is_test_file(path: str) -> bool:
+    """Tell whether a file's name is one that test runners look for."""
+    return _TEST_FILE.fullmatch(basename(path)) is not None
+
+
+def may_test(path: str) -> bool:
+    """Tell whether a file may hold tests, so that its text is worth a look."""
+    in_folder = bool(_FOLDERS & set(dirname(path).split("/")))
+    return is_test_file(path) or (in_folder and path.endswith(".rs"))
+
+
+def tests(path: str, text: str, changed: Iterable[str]) -> bool:
+    """Tell whether a file of tests uses one of the changed programs, as its name or its imports say."""
+    match = _TESTED.match(splitext(basename(path))[0])
+    tested = match["stem"].casefold() if match else ""
+    importing = [line for line in text.splitlines() if _IMPORTING.search(line)]
+    for program in changed:
+        if program == path or not _PROGRAM.search(program):
+            continue
+        stem = splitext(basename(program))[0]
+        package = basename(dirname(program)) if stem in {"__init__", "index", "mod", "lib"} else stem
+        if tested == package.casefold() or (path.endswith(".go") and dirname(path) == dirname(program)):
+            return True
+        if any(re.search(rf"\b{re.escape(package)}\b", line) for line in importing):
+            return True
+    return False
+
+
+def how_to_run(files: Sequence[str]) -> str:
+    """Return the command that runs files of tests, as far as their names tell."""
+    first = files[0]
+    if first.endswith(".py"):
+        modules = " ".join(splitext(file)[0].replace("/", ".") for file in files)
+        return f"python3 -m pytest {' '.join(files)} (without pytest: python3 -m unittest {modules})"
+    for ending, command in _RUNNERS.items():
+        if first.endswith(ending):
+            return command
+    return "use the project's own test command."
+
+
+_RUNNERS = {
+    ".go": "go test ./...",
+    ".rs": "cargo test",
+    ".rb": "bundle exec rspec",
+    ".java": "mvn -q test, or gradle test",
+    ".kt": "gradle test",
+    ".php": "vendor/bin/phpunit",
+    ".cs": "dotnet test",
+    ".js": "npm test, or node --test",
+    ".mjs": "npm test, or node --test",
+    ".ts": "npm test",
+    ".tsx": "npm test",
+    ".jsx": "npm test",
+}
