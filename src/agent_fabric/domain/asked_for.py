@@ -82,10 +82,10 @@ def _wanted_by(sentence: str) -> AskedFor:
     text = _POLITE.sub("", text, count=1) if _POLITE.match(text) else text
     if _QUESTION.match(text):
         return AskedFor.ANSWER
-    verb = re.match(r"[A-Za-z]+", text)
+    verb = re.match(r"([A-Za-z]+)\s+\S", text)
     if verb is None:
         return AskedFor.UNCLEAR
-    word = verb[0].casefold()
+    word = verb[1].casefold()
     if word in _CHANGING | _MAKING:
         surely = word in _CHANGING or _THING.search(text)
         return (

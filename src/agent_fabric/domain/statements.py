@@ -8,7 +8,7 @@ _NUMBER = re.compile(r"(?<![\w.,:/-])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w/-])|(?<!
 _ANY_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _QUOTE = re.compile(r"“([^”\n]{8,300})”|(?<!\w)\"([^\"\n]{8,300})\"(?!\w)|`([^`\n]{4,300})`")
 _SMALL = 10
-"""Numbers below are counted and listed all the time; nothing follows from them."""
+"""Whole numbers below are counted and listed all the time; nothing follows from them."""
 
 
 def unsupported(summary: str, seen: Iterable[str], counts: Iterable[int] = ()) -> tuple[str, ...]:
@@ -22,10 +22,14 @@ def unsupported(summary: str, seen: Iterable[str], counts: Iterable[int] = ()) -
         return ()
     texts = list(seen)
     known = {_value(match[0]) for text in texts for match in _ANY_NUMBER.finditer(text)} | {float(n) for n in counts}
-    missing = [number for number in numbers if _value(number) >= _SMALL and _value(number) not in known]
+    missing = [number for number in numbers if not _is_small(number) and _value(number) not in known]
     flat = "\n".join(map(_flat, texts))
     missing += [quote for quote in quotes if _flat(quote).rstrip(".,;:!") not in flat]
     return tuple(dict.fromkeys(missing))[:MAX_MARKED]
+
+
+def _is_small(number: str) -> bool:
+    return "." not in number and _value(number) < _SMALL
 
 
 def _value(number: str) -> float:

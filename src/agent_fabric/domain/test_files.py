@@ -26,7 +26,7 @@ def may_test(path: str) -> bool:
     return is_test_file(path) or (in_folder and path.endswith(".rs"))
 
 
-def tests(path: str, text: str, changed: Iterable[str]) -> bool:
+def covers(path: str, text: str, changed: Iterable[str]) -> bool:
     """Tell whether a file of tests uses one of the changed programs, as its name or its imports say."""
     match = _TESTED.match(splitext(basename(path))[0])
     tested = match["stem"].casefold() if match else ""

@@ -20,6 +20,7 @@ import pytest
 
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.config.loader import read_config
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.runs.task import Profile, RunStatus
 from agent_fabric.testing.fakes import ListSink
 from agent_fabric.testing.scripted_model import (
@@ -99,7 +100,8 @@ def case(tmp_path: Path) -> Case:
 
 def require_completed(outcome: Outcome, **payload: object) -> None:
     assert outcome.result.status is RunStatus.COMPLETED, outcome.result.error
-    assert outcome.result.payload == payload
+    told = outcome.result.payload
+    assert {key: told[key] for key in told if key != "changed" or key in payload} == payload
     assert outcome.kinds[-1] == "run_complete"
 
 
@@ -344,7 +346,10 @@ async def test_call_that_cannot_be_made_is_told_and_the_run_goes_on(
 
 @pytest.mark.proves("AF-055", "AF-056", "AF-060", "C03", "FC-020", "FC-025")
 async def test_several_calls_run_in_order_and_finish_comes_last(case: Case) -> None:
-    first, second = Call("write_file", {"path": "a", "content": "1"}), Call("shell", {"command": "cat a && rm a"})
+    first, second = (
+        Call("write_file", {"path": "a", "content": "1"}),
+        Call("shell", {"command": "cat a && chmod 600 a"}),
+    )
     third = Call("list_files", {})
     outcome = await case.run(
         Calls((Finish(summary="too early"), first, second, third)), Call("shell", {"command": "true"}), DONE
@@ -353,7 +358,7 @@ async def test_several_calls_run_in_order_and_finish_comes_last(case: Case) -> N
     called = [payload["tool"] for payload in outcome.payloads("tool_call")]
     assert called[:4] == ["write_file", "shell", "list_files", "finish_task"]
     results = outcome.payloads("tool_result")
-    assert (results[1]["result"]["stdout"], results[2]["result"]["files"]) == ("1", [])
+    assert (results[1]["result"]["stdout"], results[2]["result"]["files"]) == ("1", ["a"])
     assert outcome.payloads("tool_error")[0]["error_type"] == "Unproven"
     assert case.model.requests[0].body["tools"][-1]["function"]["name"] == "finish_task"
     messages = case.messages(1)
@@ -695,6 +700,89 @@ async def test_finish_with_evidence_names_its_proof(tmp_path: Path) -> None:
     assert "error" not in ended.json
 
 
+async def test_a_boast_about_nothing_ends_as_unproven(case: Case) -> None:
+    boast = Finish(summary="Fixed add(), the test passed.", changed=["calc.py"], checked=["python3 test_calc.py"])
+    lay_out = Call("shell", {"command": "python3 -c 'pass'"})
+    outcome = await case.run(lay_out, boast, prompt="Fix the bug in calc.py")
+    require_completed(
+        outcome,
+        summary="Fixed add(), the test passed.",
+        checked=["python3 test_calc.py"],
+        unproven="nothing was changed",
+    )
+    assert case.told(2)["error_type"] == "Unproven"
+    assert "Nothing in the workspace is different" in case.told(2)["error"]
+    (compared, *_) = outcome.payloads("workspace_compared")
+    assert (compared["known"], compared["created"], compared["modified"]) == (True, [], [])
+
+
+async def test_a_text_that_is_written_back_as_it_was_is_no_change(case: Case) -> None:
+    undo = Call("shell", {"command": "rm hello.py"})
+    outcome = await case.run(WRITE, undo, DONE, prompt="Add a greeting to hello.py")
+    assert outcome.result.payload["unproven"] == "nothing was changed"
+
+
+async def test_a_file_and_a_command_that_are_only_claimed_are_named(case: Case) -> None:
+    run = Call("shell", {"command": "python3 hello.py"})
+    claims = Finish(
+        summary="Created main.py.", changed=["hello.py", "util.py"], checked=["python3 hello.py", "pytest -q"]
+    )
+    outcome = await case.run(WRITE, run, claims)
+    unproven = outcome.result.payload["unproven"]
+    assert unproven == (
+        "util.py is said to have changed, but it is as it was; main.py is said to have changed, but it is as it was; "
+        "`pytest -q` is said to have succeeded, but it did not run"
+    )
+    assert "util.py is said to have changed" in case.told(3)["error"]
+    assert outcome.result.payload["changed"] == ["hello.py"]
+
+
+async def test_running_the_program_is_not_enough_where_there_are_tests(case: Case) -> None:
+    calc = Call("write_file", {"path": "calc.py", "content": "def add(a, b):\n    return a + b\n"})
+    test = Call(
+        "write_file",
+        {
+            "path": "test_calc.py",
+            "content": "import unittest\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n"
+            "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n",
+        },
+    )
+    run = Call("shell", {"command": "python3 calc.py"})
+    tests = Call("shell", {"command": "python3 -m unittest test_calc"})
+    outcome = await case.run(calc, test, run, DONE, tests, DONE)
+    assert "test_calc.py tests what you changed" in case.told(4)["error"]
+    assert "python3 -m unittest test_calc" in case.told(4)["error"]
+    require_completed(outcome, summary="done")
+    assert outcome.result.proof.kind is ProofKind.TESTS
+    assert outcome.payloads("workspace_compared")[-1]["tests"] == ["test_calc.py"]
+
+
+async def test_tests_that_are_never_run_leave_the_result_unproven(case: Case) -> None:
+    calc = Call("write_file", {"path": "calc.py", "content": "print(1)\n"})
+    test = Call("write_file", {"path": "test_calc.py", "content": "import calc\n"})
+    outcome = await case.run(calc, test, Call("shell", {"command": "python3 calc.py"}), DONE)
+    assert outcome.result.payload["unproven"] == "the tests of what was changed were not run: test_calc.py"
+
+
+async def test_numbers_that_nothing_says_are_marked(case: Case) -> None:
+    run = Call("shell", {"command": "python3 hello.py"})
+    outcome = await case.run(WRITE, run, Finish(summary="Wrote 269 bytes, modified 21 times; it prints hello."))
+    require_completed(outcome, summary="Wrote 269 bytes, modified 21 times; it prints hello.", unverified=["269", "21"])
+
+
+async def test_what_a_program_printed_stands_beside_the_proof_that_it_runs(tmp_path: Path) -> None:
+    write = Call("write_file", {"path": "count.py", "content": "for n in range(1, 9):\n    print('line', n)\n"})
+    async with ScriptedModel([write, Call("shell", {"command": "python3 count.py"}), DONE]) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        ended = await fabric("run", "do it", "--json")
+        assert ended.json["_meta"]["proof"]["printed"] == "line 1\nline 2\nline 3"
+        shown = await fabric("logs", "show", "--last")
+        assert "created count.py" in shown.out
+        verified = await fabric("verify", ended.json["_meta"]["run_id"])
+    assert "claims of engineering" in verified.out
+    assert verified.code == 0
+
+
 @pytest.mark.proves("AF-058")
 async def test_finish_without_prior_work_is_sent_back_until_something_was_done(case: Case) -> None:
     outcome = await case.run(DONE, DONE, LOOK, DONE)
@@ -1012,7 +1100,7 @@ async def test_what_was_said_and_done_is_in_the_log_and_in_the_live_events_alike
         *("run_created", "recruitment", "pack_start"),
         *("llm_request", "llm_response", "tool_call", "tool_result"),
         *("llm_request", "llm_response", "tool_call", "tool_error", "security_event"),
-        *("llm_request", "llm_response", "tool_call", "tool_result", "run_complete"),
+        *("llm_request", "llm_response", "workspace_compared", "tool_call", "tool_result", "run_complete"),
     ]
     fields = {
         "llm_request": {"step", "message_count"},

@@ -8,7 +8,7 @@ from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.domain.changes import DriveSnapshots, Entry, EntryKind, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.test_files import is_test_file, may_test, tests
+from agent_fabric.domain.test_files import covers, is_test_file, may_test
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200
@@ -80,6 +80,6 @@ def _tests_of(
     for path in sorted(candidates)[:MAX_TEST_FILES]:
         entry = now.entries[path]
         data = content(path, entry) if path not in found and entry.size <= MAX_TEST_BYTES else None
-        if data is not None and tests(path, data.decode(errors="replace"), (*changed, *gone)):
+        if data is not None and covers(path, data.decode(errors="replace"), (*changed, *gone)):
             found.append(path)
     return sorted(found)

@@ -250,10 +250,11 @@ def plain_payload(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Map
 
 def closed(lane: Lane, payload: Mapping[str, Any], doubts: Doubts) -> Mapping[str, Any]:
     """Add what the engine knows to what the model claims."""
-    honest = {key: value for key, value in payload.items() if key not in _OURS}
+    known = lane.compared is not None and lane.compared.known
+    honest = {key: value for key, value in payload.items() if key not in _OURS and not (known and key == CHANGED)}
     if doubts.unproven:
         honest[UNPROVEN] = "; ".join(doubts.unproven)
-    if lane.compared is not None and lane.compared.known:
+    if lane.compared is not None and lane.compared.paths:
         honest[CHANGED] = [*lane.compared.paths]
     if doubts.unverified:
         honest[UNVERIFIED] = [*doubts.unverified]

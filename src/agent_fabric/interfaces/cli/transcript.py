@@ -47,6 +47,7 @@ from agent_fabric.domain.workflow_events import (
     StepStatus,
     StepWaited,
 )
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import paint, plain
 from agent_fabric.interfaces.cli.step_lines import seconds
@@ -210,6 +211,8 @@ class Transcript:
                 lost = f"the server read {body.read_tokens:,} of about {body.sent_tokens:,} tokens"
                 yield self._head(event, "truncated", "red", lost)
                 yield from self._text(body.hint)
+            case WorkspaceCompared():
+                yield self._head(event, "compared", "dim", _compared(body))
             case CloudFallbackUsed():
                 yield self._head(
                     event, "fallback", "yellow", f"{plain(body.cloud_model)} for {plain(body.local_model)}"
@@ -464,3 +467,16 @@ def _awaited(body: StepWaited) -> str:
     if body.seconds is not None:
         return f"{seconds(body.seconds)}{limit}"
     return f"for approvals: {', '.join(map(plain, body.approvals))}" if body.approvals else "for its run"
+
+
+def _compared(body: WorkspaceCompared) -> str:
+    """Say what was different in the workspace."""
+    if not body.known:
+        return "nobody knows how the workspace was before"
+    parts = [
+        f"{what} {', '.join(map(plain, paths))}"
+        for what, paths in (("created", body.created), ("modified", body.modified), ("deleted", body.deleted))
+        if paths
+    ]
+    more = [f"and {body.more:,} more"] if body.more else []
+    return "; ".join((*parts, *more)) or "nothing has changed"

@@ -31,9 +31,8 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
-from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.recruitment import RoutingMethod
-from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
+from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN, UNVERIFIED
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK
@@ -46,8 +45,10 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
     TimerFired,
 )
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer, step_asking
 from agent_fabric.interfaces.cli.call_remarks import call_remarks
+from agent_fabric.interfaces.cli.evidence_lines import changed_lines, evidence_lines
 from agent_fabric.interfaces.cli.notices import progress_line
 from agent_fabric.interfaces.cli.output import (
     capable,
@@ -195,6 +196,8 @@ class LiveView:
                     f"{label}  {styled('told the model:', 'yellow', self._stream)} "
                     f"{fitted(body.message, _WIDTH, self._stream)}"
                 )
+            case WorkspaceCompared():
+                pass  # the result lists what has changed
             case ContextCompacted() as body:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
             case _:
@@ -317,7 +320,7 @@ class LiveView:
 _SHOWN_OTHERWISE = frozenset(
     {
         *("summary", "artifacts", "deliverables", "next_steps", "notes", "citations", "limitations"),
-        *(UNPROVEN, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
+        *("changed", "checked", UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
     }
 )
 """What of a result has a place of its own, or is too long for a terminal; the rest is what an agent declares."""
@@ -351,17 +354,14 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     text = str(result.payload.get("summary", "")).strip()
     if text:
         lines += ["", plain_lines(text)]
-    for key in ("artifacts", "deliverables", "next_steps"):
+    lines += changed_lines(result)
+    for key in ("deliverables", "next_steps"):
         value = result.payload.get(key)
         if isinstance(value, list) and value:
             lines.append(f"{key.replace('_', ' ')}: {', '.join(plain(str(item)) for item in value)}")
     lines += [_output(key, value) for key, value in result.payload.items() if key not in _SHOWN_OTHERWISE]
     if result.status is RunStatus.COMPLETED:
-        unproven = result.payload.get(UNPROVEN)
-        if unproven:
-            lines.append(f"{styled('unproven:', 'yellow', out)} {plain(str(unproven))}")
-        elif result.proof:
-            lines.append(f"{styled(proof_words(result.proof), 'green', out)} {plain_lines(result.proof.command)}")
+        lines += evidence_lines(result, out)
     lines += [
         f"{styled('made by several:', 'yellow', out)} {plain(str(each['file']))} ({', '.join(each['specialists'])})"
         for each in result.payload.get(COLLISIONS, ())
@@ -428,19 +428,6 @@ def _asked(body: ApprovalRequested, stream: TextIO) -> str:
             return f"{plain(whose)}it may have happened: {_call(body, stream)}"
         case Question.MAY_IT_RUN:
             return fitted(f"{whose}{body.tool}: {body.subject}", _WIDTH, stream)
-
-
-def proof_words(proof: Proof) -> str:
-    """Say what kind of proof there is, before the command that gave it."""
-    match proof.kind:
-        case ProofKind.TESTS if proof.tests is not None:
-            return f"proven by {counted(proof.tests.passed, 'test')}:"
-        case ProofKind.PROGRAM:
-            return "it runs:"
-        case ProofKind.BUILD:
-            return "it builds:"
-        case _:
-            return "proven by:"
 
 
 def _fallback(body: CloudFallbackUsed) -> str:

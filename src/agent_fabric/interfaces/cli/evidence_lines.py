@@ -1,0 +1,56 @@
+"""What a result is worth, in lines for a terminal: what changed, what was shown, what nobody can tell."""
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from agent_fabric.domain.plural import counted
+from agent_fabric.domain.proofs import Proof, ProofKind
+from agent_fabric.domain.runs.finish import UNPROVEN, UNVERIFIED
+from agent_fabric.domain.runs.task import RunResult
+from agent_fabric.interfaces.cli.output import plain, plain_lines, styled
+
+CHANGED, ARTIFACTS = "changed", "artifacts"
+_MAX_LISTED = 12
+
+
+def changed_lines(result: RunResult) -> Iterator[str]:
+    """Say which files were changed, and which others a specialist names."""
+    changed = _texts(result.payload.get(CHANGED))
+    if changed:
+        yield _listed(CHANGED, changed)
+    others = [path for path in _texts(result.payload.get(ARTIFACTS)) if path not in changed]
+    if others:
+        yield _listed(ARTIFACTS, others)
+
+
+def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
+    """Say what bears a finished result out, or why nothing does."""
+    if unproven := result.payload.get(UNPROVEN):
+        yield f"{styled('unproven:', 'yellow', stream)} {plain(str(unproven))}"
+    elif result.proof:
+        yield f"{styled(proof_words(result.proof), 'green', stream)} {plain_lines(result.proof.command)}"
+        yield from (f"  {styled(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
+    if unverified := _texts(result.payload.get(UNVERIFIED)):
+        yield f"{styled('in no result:', 'yellow', stream)} {', '.join(map(plain, unverified))}"
+
+
+def proof_words(proof: Proof) -> str:
+    """Say what kind of proof there is, before the command that gave it."""
+    match proof.kind:
+        case ProofKind.TESTS if proof.tests is not None:
+            return f"proven by {counted(proof.tests.passed, 'test')}:"
+        case ProofKind.PROGRAM:
+            return "it runs:"
+        case ProofKind.BUILD:
+            return "it builds:"
+        case _:
+            return "proven by:"
+
+
+def _listed(key: str, paths: list[str]) -> str:
+    more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
+    return f"{key}: {', '.join(map(plain, paths[:_MAX_LISTED]))}{more}"
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []

@@ -1,0 +1,102 @@
+"""What a run has changed in its workspace, as its result is held against."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.application.runs.compare_workspace import MAX_LISTED, CompareWorkspace
+from agent_fabric.domain.workspace_events import WorkspaceCompared
+from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
+from changes_project import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def comparison(project: Project) -> CompareWorkspace:
+    layout = project.records.layout
+    return CompareWorkspace(lambda: ChangeRecorder(layout), layout.workspace)
+
+
+async def test_a_project_is_compared_with_how_the_run_found_it(project: Project) -> None:
+    (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (project.folder / "old.txt").write_text("x")
+    (project.folder / "same.txt").write_text("same")
+    (project.folder / "tests").mkdir()
+    (project.folder / "tests/test_all.py").write_text("from calc import add\n")
+    (project.folder / "tests/test_other.py").write_text("import json\n")
+    async with project.run() as run_id:
+        look = comparison(project)
+        assert await look(run_id, str(project.folder)) == WorkspaceCompared()
+        (project.folder / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+        (project.folder / "old.txt").unlink()
+        (project.folder / "same.txt").write_text("same")
+        (project.folder / "new").mkdir()
+        (project.folder / "new/a.txt").write_text("a")
+        found = await look(run_id, str(project.folder))
+    assert found == WorkspaceCompared(
+        created=("new/", "new/a.txt"), modified=("calc.py",), deleted=("old.txt",), tests=("tests/test_all.py",)
+    )
+
+
+async def test_what_earlier_drives_changed_counts_and_what_was_put_back_does_not(project: Project) -> None:
+    (project.folder / "a.txt").write_text("a")
+    (project.folder / "b.txt").write_text("b")
+    async with project.run(settle=False) as run_id:
+        (project.folder / "a.txt").write_text("changed")
+        (project.folder / "b.txt").write_text("changed")
+    (project.folder / "theirs.txt").write_text("made by a person in between")
+    async with project.run(run_id):
+        (project.folder / "b.txt").write_text("b")
+        found = await comparison(project)(run_id, str(project.folder))
+    assert found == WorkspaceCompared(modified=("a.txt",))
+
+
+async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(project: Project) -> None:
+    layout = project.records.layout
+    async with project.run() as run_id:
+        own = Path(layout.workspace(run_id))
+        own.mkdir(parents=True)
+        (own / "test_it.py").write_text("def test_it(): pass\n")
+        (own / "__pycache__").mkdir()
+        (own / "__pycache__/x.pyc").write_text("")
+    # Its project folder was recorded too, so ask as for a run that had none.
+    recorder = ChangeRecorder(layout)
+    other = CompareWorkspace(lambda: recorder, lambda _: str(own))
+    for kept in layout.changes_of(run_id).glob("*.z"):
+        kept.unlink()
+    assert await other(run_id, str(own)) == WorkspaceCompared(created=("test_it.py",), tests=("test_it.py",))
+
+
+async def test_the_workspace_of_a_workflow_is_nobody_s(project: Project, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    async with project.run() as run_id:
+        pass
+    for kept in project.records.layout.changes_of(run_id).glob("*.z"):
+        kept.unlink()
+    assert await comparison(project)(run_id, str(shared)) == WorkspaceCompared(known=False)
+
+
+async def test_a_picture_that_is_damaged_is_no_reason_to_end(project: Project) -> None:
+    async with project.run() as run_id:
+        for kept in project.records.layout.changes_of(run_id).glob("*.z"):
+            kept.write_bytes(b"not a picture")
+        assert await comparison(project)(run_id, str(project.folder)) == WorkspaceCompared(known=False)
+
+
+async def test_of_very_many_changes_a_part_is_listed(project: Project) -> None:
+    async with project.run() as run_id:
+        for number in range(MAX_LISTED + 7):
+            (project.folder / f"{number:04}.txt").write_text("x")
+        found = await comparison(project)(run_id, str(project.folder))
+    assert (len(found.created), found.more) == (MAX_LISTED, 7)
+
+
+async def test_a_name_that_is_no_text_does_not_break_the_log(project: Project) -> None:
+    async with project.run() as run_id:
+        Path(str(project.folder) + "/\udcff.txt").write_text("x")
+        found = await comparison(project)(run_id, str(project.folder))
+    assert found.created == ("?.txt",)
