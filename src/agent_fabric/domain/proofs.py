@@ -31,6 +31,8 @@ class Proof:
     seq: int | None = None
     """The event that says so."""
     tests: TestCount | None = None
+    own_tests: bool = False
+    """The run itself has written or changed every test of what it changed, so they show what it takes for right."""
     printed: str = ""
     """How the output of a program begins, which is all that its running has shown."""
 

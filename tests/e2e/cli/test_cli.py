@@ -357,7 +357,7 @@ async def test_a_task_is_done_and_everything_about_it_is_kept(fabric: Fabric) ->
     kinds = [line["kind"] for line in runlog(fabric, run_id)]
     assert kinds == [
         *("run_created", "recruitment", "pack_start", "llm_request", "llm_response", "tool_call", "tool_result"),
-        *("llm_request", "llm_response", "tool_call", "tool_result", "run_complete"),
+        *("llm_request", "llm_response", "workspace_compared", "tool_call", "tool_result", "run_complete"),
     ]
     assert (fabric.root / ".gitignore").read_text() == "*\n"
     for text in (words.out, words.err, as_json.out):
@@ -857,7 +857,7 @@ async def test_following_ends_when_the_run_settles(fabric: Fabric, model: Script
     followed, _ = await asyncio.gather(fabric("logs", "show", run_id, "--follow", "--jsonl"), ended(process))
     assert followed.code == 0
     assert json.loads(followed.out.splitlines()[-1])["kind"] == "run_complete"
-    assert [json.loads(line)["seq"] for line in followed.out.splitlines()] == list(range(12))
+    assert [json.loads(line)["seq"] for line in followed.out.splitlines()] == list(range(13))
 
 
 async def test_a_follower_can_be_stopped(fabric: Fabric, model: ScriptedModel) -> None:

@@ -147,4 +147,4 @@ async def test_after_a_run_in_a_project_its_changes_are_summed_up(tmp_path: Path
             f"undo:  fabric undo {run_id}\n"
         )
         alone = await fabric("run", "no project", "--json")
-        assert "changed" not in alone.out
+        assert "diff:" not in alone.out

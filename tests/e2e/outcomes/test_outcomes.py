@@ -754,6 +754,7 @@ async def test_running_the_program_is_not_enough_where_there_are_tests(case: Cas
     assert "python3 -m unittest test_calc" in case.told(4)["error"]
     require_completed(outcome, summary="done")
     assert outcome.result.proof.kind is ProofKind.TESTS
+    assert outcome.result.proof.own_tests
     assert outcome.payloads("workspace_compared")[-1]["tests"] == ["test_calc.py"]
 
 

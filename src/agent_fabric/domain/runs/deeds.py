@@ -1,9 +1,12 @@
 """What a lane has done and shown, kept to hold its result against."""
 
+from dataclasses import replace
+
 from agent_fabric.domain.events import ToolReturned
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.tools import Effect
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 _SHOWN_LINES, _SHOWN_CHARS = 3, 300
 """How much of a program's output stands beside what its running proves."""
@@ -14,6 +17,12 @@ def proof_from(body: ToolReturned, otherwise: ProofKind, seq: int) -> Proof:
     kind = otherwise if body.proof_kind is ProofKind.NONE else body.proof_kind
     printed = _first_lines(str(body.result.get("stdout") or "")) if kind is ProofKind.PROGRAM else ""
     return Proof(kind=kind, command=body.proved, seq=seq, tests=body.tests, printed=printed)
+
+
+def judged_by(proof: Proof, compared: WorkspaceCompared) -> Proof:
+    """Return a proof with whose tests they were."""
+    own = proof.kind is ProofKind.TESTS and bool(compared.tests) and set(compared.tests) <= set(compared.paths)
+    return replace(proof, own_tests=own)
 
 
 def _first_lines(output: str) -> str:

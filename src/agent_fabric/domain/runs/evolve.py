@@ -38,7 +38,7 @@ from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.proofs import NO_PROOF, ProofKind
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
-from agent_fabric.domain.runs.deeds import note_deed, proof_from
+from agent_fabric.domain.runs.deeds import judged_by, note_deed, proof_from
 from agent_fabric.domain.runs.labelling import (
     begin_labels,
     note_addresses,
@@ -254,7 +254,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case ContextTruncated() as body:
             _take_truncation(lane, body)
         case WorkspaceCompared() as body:
-            lane.compared = body
+            lane.compared, lane.proof = body, judged_by(lane.proof, body)
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
             lane.phase = LanePhase.DONE

@@ -14,9 +14,9 @@ _MAX_LISTED = 12
 
 
 def changed_lines(result: RunResult) -> Iterator[str]:
-    """Say which files were changed, and which others a specialist names."""
+    """Say which files were changed, and which others a specialist names. Of a project, the diff says more."""
     changed = _texts(result.payload.get(CHANGED))
-    if changed:
+    if changed and result.workspace.endswith(f"/{result.run_id}/workspace"):
         yield _listed(CHANGED, changed)
     others = [path for path in _texts(result.payload.get(ARTIFACTS)) if path not in changed]
     if others:
@@ -38,7 +38,7 @@ def proof_words(proof: Proof) -> str:
     """Say what kind of proof there is, before the command that gave it."""
     match proof.kind:
         case ProofKind.TESTS if proof.tests is not None:
-            return f"proven by {counted(proof.tests.passed, 'test')}:"
+            return f"proven by {counted(proof.tests.passed, 'test')}{' of its own' if proof.own_tests else ''}:"
         case ProofKind.PROGRAM:
             return "it runs:"
         case ProofKind.BUILD:
