@@ -1,4 +1,4 @@
-"""The values that a shell offers: runs, approvals, workflows, agents, packs and models of a fabric folder.
+"""The values that a shell offers: runs, approvals, users, keys, workflows, agents, packs and models of a folder.
 
 A person waits for them at every press of a key. So nothing here builds the application, imports pydantic or pathlib,
 asks a server or writes. What cannot be read offers nothing.
@@ -19,14 +19,14 @@ _NO_AGENTS = ("README.MD", "AGENTS.MD")
 
 
 def offers(kind: str, prefix: str, workspace: str | None, environ: Mapping[str, str]) -> list[Offer]:
-    """Return the values of a kind that begin with a prefix: runs, approvals, workflows, agents, models, specialists."""
+    """Return the values of a kind, such as runs or workflows, that begin with a prefix."""
     here = os.getcwd()  # noqa: PTH109 - pathlib takes its time
     root = _root(here) if workspace is None else os.path.join(here, os.path.expanduser(workspace))  # noqa: PTH111, PTH118
-    if kind in ("runs", "approvals"):
-        from agent_fabric.infrastructure.persistence import completion_rows  # noqa: PLC0415 - other kinds need no store
+    if kind in ("runs", "approvals", "users", "keys"):
+        from agent_fabric.infrastructure.persistence import completion_rows as rows  # noqa: PLC0415 - only these read
 
-        rows = completion_rows.newest_runs if kind == "runs" else completion_rows.pending_approvals
-        return rows(f"{root}/fabric.db", prefix)
+        reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
+        return reads.get(kind, rows.live_keys)(f"{root}/fabric.db", prefix)
     files = _files(root, environ)
     names = _entries(files, kind) if kind in _BUILT_IN else _definitions(files, kind, root, here)
     return [(name, "") for name in sorted(set(names)) if name.startswith(prefix)]

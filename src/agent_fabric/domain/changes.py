@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
+REBUILDABLE = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
+"""Folders that programs make again by themselves."""
+
 
 class EntryKind(StrEnum):
     """The type of an entry."""

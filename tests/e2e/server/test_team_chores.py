@@ -1,13 +1,15 @@
 """Chores of a team's day: rights that are granted, runs of others, keys that count for an hour."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agent_fabric.testing.scripted_model import Finish, ScriptedModel, Slow
 from e2e.cli.test_approvals import waiting_fabric
 from e2e.fabric_process import Fabric, settings
-from e2e.server.test_login import PASSWORD, ada_at_a_server
+from e2e.server.test_login import PASSWORD, Person, ada_at_a_server
 from e2e.server_process import serving
 
 pytestmark = pytest.mark.proves("DU-7")
@@ -90,3 +92,19 @@ async def test_a_key_for_an_hour_says_the_hour_and_the_record_a_date(tmp_path: P
     assert ":" in listed.split("until ")[1][:17]
     await fabric("keys", "create", "long")
     assert "UTC" in (await fabric("audit", "list")).out
+
+
+async def test_a_command_whose_key_is_revoked_says_that_the_run_is_kept(tmp_path: Path) -> None:
+    slowly = ScriptedModel([Slow(Finish(summary="done"), 4.0)])
+    async with slowly as model, serving(Fabric(tmp_path, settings(model.base_url))) as server:
+        wish = {"name": "ci", "scopes": ["runs"]}
+        key = (await server.client.post("/api/v1/keys", json=wish)).json()
+        person = Person(tmp_path / "ci", server.url)
+        person.home.mkdir()
+        started = asyncio.create_task(person("run", "hello", FABRIC_API_KEY=key["key"]))
+        await model.wait_for_requests(1)
+        await server.client.delete(f"/api/v1/keys/{key['id']}")
+        ended = await started
+        (run,) = (await server.client.get("/runs")).json()["runs"]
+        assert ended.code == 1
+        assert f"Run {run['run_id']} is kept at {server.url}: fabric logs show {run['run_id']} --follow" in ended.err

@@ -13,6 +13,8 @@ from agent_fabric.interfaces.cli.main import main
         (("run", "--max-steps", "1.5", "x"), "'1.5' is not a whole number"),
         (("run", "--max-steps", "0", "x"), "0 is not at least 1"),
         (("run", "--max-steps", "5000", "x"), "5000 is not at most 1000"),
+        (("logs", "list", "--status", "wating"), "hint: See `fabric logs list --help`."),
+        (("approvals", "approve", "--last"), "hint: See `fabric approvals approve --help`."),
         (("gc", "--older-than", "soon"), "'soon' is not a length of time"),
         (("secrets", "rotate", "--drop-old"), "This needs confirmation; add --yes."),
     ],

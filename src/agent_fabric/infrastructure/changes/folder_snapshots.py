@@ -16,14 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent_fabric.domain.changes import Entry, EntryKind, FolderSnapshot
+from agent_fabric.domain.changes import REBUILDABLE, Entry, EntryKind, FolderSnapshot
 from agent_fabric.domain.protected import GIT_FOLDER
 from agent_fabric.infrastructure.changes.objects import Objects, ObjectWriter
 from agent_fabric.infrastructure.sandbox.beneath import NOT_ENTERED
 from agent_fabric.infrastructure.tree_walk import MAX_DEPTH, TreeEntry, TreeTooDeep, walk_tree
 
-REBUILDABLE = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
-"""Folders that programs make again by themselves."""
 LEFT_ALONE = frozenset({*map(os.fsdecode, NOT_ENTERED), *REBUILDABLE, ".tox", ".nox", ".gradle", ".terraform"})
 """Folders that are not looked into, wherever they lie: large, and made by programs."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent_fabric.application.ports.changes import RecordedDrive
-from agent_fabric.domain.changes import Entry, FolderSnapshot
+from agent_fabric.domain.changes import REBUILDABLE, Entry, FolderSnapshot
 from agent_fabric.domain.errors import ConfigError, FolderLinked, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.atomic_files import write_atomically
@@ -206,14 +206,18 @@ class ChangeRecorder:
         return self._layout.changes / "folders" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
 
 
+_EXPECTED = REBUILDABLE | {".git"}
+"""Folders that are never watched and surprise nobody: saying so before every run would only be noise."""
+
+
 def said_of(picture: FolderSnapshot) -> str:
     """Tell a person, before a run starts, what it could not take back; empty if there is nothing to say."""
     said: list[str] = []
     if missing := picture.not_kept:
         size = f"{MAX_FILE_BYTES // 2**20} MiB"
         said.append(f"cannot be undone (larger than {size}, unreadable, or no space): {some(missing)}")
-    if picture.left_alone:
-        said.append(f"not watched: {some(sorted(picture.left_alone))}")
+    if told := [path for path in sorted(picture.left_alone) if path.rpartition("/")[2] not in _EXPECTED]:
+        said.append(f"not watched: {some(told)}")
     return "; ".join(said)
 
 

@@ -22,6 +22,11 @@ _APPROVALS = """
     SELECT id, tool_name FROM pending_approvals WHERE status = 'pending' AND expires_at > ?
     AND substr(id, 1, length(?)) = ? ORDER BY created_at DESC LIMIT 50"""
 
+_USERS = "SELECT name, role FROM users WHERE substr(name, 1, length(?)) = ? ORDER BY name LIMIT 50"
+_KEYS = """
+    SELECT name, id FROM api_keys WHERE revoked_at IS NULL AND coalesce(expires_at, ?) >= ?
+    AND substr(name, 1, length(?)) = ? ORDER BY name LIMIT 50"""
+
 
 def newest_runs(path: str, prefix: str) -> list[tuple[str, str]]:
     """Return the ids of the newest runs with status and task, the newest first; an encrypted task is left out.
@@ -36,6 +41,17 @@ def newest_runs(path: str, prefix: str) -> list[tuple[str, str]]:
 def pending_approvals(path: str, prefix: str) -> list[tuple[str, str]]:
     """Return the ids of the pending approvals with their tools, the newest first; for errors see `newest_runs`."""
     return [(str(row[0]), str(row[1])) for row in _query(path, _APPROVALS, (time.time(), prefix, prefix))]
+
+
+def users(path: str, prefix: str) -> list[tuple[str, str]]:
+    """Return the names of users with their roles; for errors see `newest_runs`."""
+    return [(str(row[0]), str(row[1])) for row in _query(path, _USERS, (prefix, prefix))]
+
+
+def live_keys(path: str, prefix: str) -> list[tuple[str, str]]:
+    """Return the names of keys that count, with their ids; for errors see `newest_runs`."""
+    now = time.time()
+    return [(str(row[0]), str(row[1])) for row in _query(path, _KEYS, (now, now, prefix, prefix))]
 
 
 def _query(path: str, query: str, values: tuple[str | float, ...]) -> list[tuple[object, ...]]:

@@ -124,7 +124,8 @@ class DefinitionFolder:
                 each.usable()
                 return each
         here = ", ".join(f"{folder}{'' if folder.is_dir() else ' (does not exist)'}" for folder in self._files.folders)
-        hint = did_you_mean(name, [each.name for each in every], otherwise=f"Looked in {here}.")
+        known = [each.name for each in every]
+        hint = did_you_mean(name, known, otherwise=f"Workflows: {', '.join(known) or 'none'}. Looked in {here}.")
         raise DefinitionNotFound(f"There is no workflow {name!r}", hint=hint)
 
     def _check(self, file: DefinitionFile, known: KnownNames) -> WorkflowFile:

@@ -15,6 +15,8 @@ ARGUMENTS = {
     **dict.fromkeys(("workflow show", "workflow graph", "workflow run"), "workflows"),
     **dict.fromkeys(("agents show", "agents run"), "agents"),
     **dict.fromkeys(("models probe", "models pull"), "models"),
+    **dict.fromkeys(("users set", "users password", "users remove", "token issue"), "users"),
+    "keys revoke": "keys",
 }
 """What the first argument of a command is."""
 OPTIONS = {"--run": "runs", "--pack": "specialists", "--model-key": "models", "--key": "models"}
@@ -24,7 +26,7 @@ VALUED = frozenset(
         *OPTIONS,
         *("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--set"),
         *("--data", "--from", "--format", "--output", "-o", "--kinds", "--model", "--max-steps", "--priority"),
-        *("--task-force-mode", "--kind", "--limit"),
+        *("--task-force-mode", "--kind", "--limit", "--role", "--scope", "--lifetime"),
     )
 )
 """Options of these commands after which a value comes."""

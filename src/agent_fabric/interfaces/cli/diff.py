@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.runs.diff_run import RunDiff
-from agent_fabric.domain.changes import FileChange
+from agent_fabric.domain.changes import REBUILDABLE, FileChange
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.unified_diff import FileDiff, quoted
@@ -92,8 +92,8 @@ def _remark(found: RunDiff) -> None:
         print_warning("The run has not ended in order: this is how its folder stands now.")
     if final := [change for change in found.changes if change.why_final]:
         print_warning(f"Cannot be undone: {_named([change.path for change in final])}")
-    if found.left_alone:
-        print_warning(f"Not watched: {_named(found.left_alone)}")
+    if told := [path for path in found.left_alone if path.rpartition("/")[2] not in REBUILDABLE]:
+        print_warning(f"Not watched: {_named(told)}")
     if found.undos:
         last = found.undos[-1]
         what = "put back again" if last.redo else "taken back"

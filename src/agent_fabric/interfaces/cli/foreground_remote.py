@@ -87,6 +87,13 @@ class RemoteForeground:
         return await self.go_on(run_id)
 
     async def go_on(self, run_id: RunId) -> RunResult:
+        try:
+            return await self._followed(run_id)
+        except FabricError:  # the server is gone, or lets us in no more: the run is not lost with it
+            sys.stderr.write(f"Run {run_id} is kept at {self.client.url}: fabric logs show {run_id} --follow\n")
+            raise
+
+    async def _followed(self, run_id: RunId) -> RunResult:
         async with aclosing(self._shown(run_id)) as happenings:
             async for each in happenings:
                 if isinstance(each, RunResult):

@@ -85,7 +85,8 @@ def run_app(load: Callable[[], typer.Typer], program: str, arguments: Sequence[s
     except typer.Exit as done:
         return done.exit_code
     except TyperException as problem:
-        return misused(_message(problem), f"See `{program} --help`.", as_json)
+        where = getattr(problem, "ctx", None)  # of the subcommand, if there is one
+        return misused(_message(problem), f"See `{where.command_path if where else program} --help`.", as_json)
     except BrokenPipeError:
         raise
     except SystemExit:

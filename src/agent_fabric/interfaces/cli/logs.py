@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
@@ -12,11 +11,9 @@ import typer
 
 from agent_fabric.application.ports.embeddings import FoundRun
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.domain.conversation import newest_words
 from agent_fabric.domain.errors import ConfigError, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.runs.consequences import consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
@@ -29,14 +26,13 @@ from agent_fabric.interfaces.cli.options import AsJson, Last, RunIdArgument, Wor
 from agent_fabric.interfaces.cli.output import (
     capable,
     colourful,
-    fitted,
     json_text,
-    plain,
     print_json,
     print_warning,
 )
 from agent_fabric.interfaces.cli.pager import paged, pager_command
 from agent_fabric.interfaces.cli.place import RunAccess, RunChoice, Server, at_place, choose_run, refuse_if
+from agent_fabric.interfaces.cli.run_list import run_lines
 from agent_fabric.interfaces.cli.transcript import Transcript
 
 MANY = 100
@@ -293,14 +289,8 @@ def _print_runs(runs: Sequence[RunRecord], *, as_json: bool, scores: Sequence[fl
         return
     if not runs:
         sys.stderr.write("No runs.\n")
-    for place, run in enumerate(runs):
-        score = f"{scores[place]:5.2f}  " if scores else ""
-        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
-        who = ",".join(run.specialist_ids) or "-"
-        owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
-        about = f"(continues {run.continues[:8]}) " if run.continues else ""
-        line = f"{run.run_id}  {created}  {run.status.value:<11}  {who:<12}  {owner:<12}  {about}"
-        sys.stdout.write(f"{score}{line}{fitted(newest_words(run.prompt), 60, sys.stdout)}\n")
+    for line in run_lines(runs, sys.stdout, scores=scores):
+        sys.stdout.write(f"{line}\n")
 
 
 def _record(run: RunRecord) -> dict[str, Any]:

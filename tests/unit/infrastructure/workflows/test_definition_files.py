@@ -44,7 +44,7 @@ def test_a_name_that_nobody_has_is_answered_with_one_that_is_near(tmp_path: Path
     assert caught.value.hint == "Did you mean 'release-notes'?"
     with pytest.raises(DefinitionNotFound) as caught:
         folder.find("xyz")
-    assert caught.value.hint == f"Looked in {tmp_path}, {tmp_path / 'gone'} (does not exist)."
+    assert caught.value.hint == f"Workflows: release-notes. Looked in {tmp_path}, {tmp_path / 'gone'} (does not exist)."
 
 
 def test_a_broken_file_is_listed_with_its_problems_and_hides_no_other(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def store(project: Path, version: int = len(MIGRATIONS)) -> Path:
             " VALUES (?, 1, 'e', 'shell', x'00', ?, 1.0, ?, x'00')",
             (name, status, end),
         )
+    connection.execute(
+        "INSERT INTO users (name, role, created_at) VALUES ('ada', 'admin', 1.0), ('bob', 'member', 1.0)"
+    )
+    for key, end, revoked in (("ci", None, None), ("old", 1.0, None), ("lost", None, 1.0), ("next", 1e12, None)):
+        connection.execute(
+            "INSERT INTO api_keys (id, name, hash, scopes, created_by, created_at, expires_at, revoked_at)"
+            " VALUES (?, ?, ?, '[]', 'ada', 1.0, ?, ?)",
+            (f"id-{key}", key, key.encode(), end, revoked),
+        )
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     return path
@@ -79,6 +88,16 @@ def test_the_newest_runs_come_first_with_status_and_task_but_no_encrypted_task(p
 def test_only_pending_approvals_are_offered(project: Path) -> None:
     store(project)
     assert offers("approvals", "", None, {}) == [("ap_1", "shell")]
+
+
+@pytest.mark.proves("DU-9")
+def test_users_and_keys_that_count_are_offered(project: Path) -> None:
+    store(project)
+    assert offers("users", "", None, {}) == [("ada", "admin"), ("bob", "member")]
+    assert offers("users", "b", None, {}) == [("bob", "member")]
+    assert offers("keys", "", None, {}) == [("ci", "id-ci"), ("next", "id-next")]
+    assert kind_of(["keys", "revoke"], "") == "keys"
+    assert kind_of(["users", "set"], "a") == kind_of(["token", "issue"], "") == "users"
 
 
 def test_reading_the_store_leaves_the_folder_as_it_was(project: Path) -> None:
