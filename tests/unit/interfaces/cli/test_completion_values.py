@@ -58,11 +58,11 @@ def store(project: Path, version: int = len(MIGRATIONS)) -> Path:
     connection.execute(
         "INSERT INTO users (name, role, created_at) VALUES ('ada', 'admin', 1.0), ('bob', 'member', 1.0)"
     )
-    for key, end, revoked in (("ci", None, None), ("old", 1.0, None), ("lost", None, 1.0), ("next", 1e12, None)):
+    for key, expires, revoked in (("ci", None, None), ("old", 1.0, None), ("lost", None, 1.0), ("next", 1e12, None)):
         connection.execute(
             "INSERT INTO api_keys (id, name, hash, scopes, created_by, created_at, expires_at, revoked_at)"
             " VALUES (?, ?, ?, '[]', 'ada', 1.0, ?, ?)",
-            (f"id-{key}", key, key.encode(), end, revoked),
+            (f"id-{key}", key, key.encode(), expires, revoked),
         )
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
