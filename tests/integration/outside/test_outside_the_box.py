@@ -422,6 +422,17 @@ async def test_a_push_makes_no_file_of_the_project_a_strangers_text(project: Pro
         assert not result.untrusted, "a push writes nothing but what was pushed"
 
 
+@pytest.mark.parametrize(("after", "is_strange"), [("git status --short", False), ("echo note > note.txt", True)])
+async def test_only_what_may_write_after_a_push_makes_files_a_strangers_text(
+    project: Project, after: str, is_strange: bool
+) -> None:
+    async with project.fabric("git push origin main", after) as runs:
+        result = await runs.answer(await runs.start())
+        assert result.status is RunStatus.COMPLETED, await runs.told(result.run_id)
+    async with project.fabric("git log -1 --format=%s") as runs:
+        assert bool((await runs.start()).untrusted) is is_strange
+
+
 async def test_another_file_after_the_agreement_is_not_published(project: Project, publisher: Path) -> None:
     (project.at / "a.whl").write_text("agreed")
     async with project.fabric("twine upload a.whl") as runs:

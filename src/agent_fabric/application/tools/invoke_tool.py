@@ -13,6 +13,7 @@ from agent_fabric.application.ports.packs import SpecialistPack
 from agent_fabric.application.ports.secrets import SecretSource
 from agent_fabric.application.ports.tools import ToolExecutor
 from agent_fabric.application.runs.prepared import Prepared
+from agent_fabric.application.tools.call_files import note_files
 from agent_fabric.application.tools.call_site import CallSite
 from agent_fabric.application.tools.fit_output import fit, plain, words_in
 from agent_fabric.application.tools.leaving import as_shown, command_that_leaves, run_outside
@@ -199,27 +200,6 @@ class InvokeTool:
             limits=limits,
         )
 
-    async def _note_files(self, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
-        """Return why the files that a call may read are strangers' text, or note that it may make them so.
-
-        Raises:
-            StoreUnavailable: neither can be done, so the call must not run.
-        """
-        if self.files is None or WORKSPACE_FILES not in site.flow.private:
-            return ""
-        return await asyncio.to_thread(self._look_at_files, self.files, spec, call, site)
-
-    @staticmethod
-    def _look_at_files(files: FileOrigins, spec: ToolSpec, call: ProposedCall, site: CallSite) -> str:
-        vouched, exposes = spec.trust.vouched_for, ""
-        strange = bool(site.flow.exposed) or not vouched if site.outside is None else site.outside.brings_files
-        if vouched and not site.flow.results:
-            paths = [call.from_workspace(path) for path in call.paths] or ["."]
-            exposes = files.exposing(site.target, paths, reader=site.run_id)
-        if spec.effect is not Effect.READS and strange:
-            files.may_write(site.target, site.run_id, site.root or site.run_id)
-        return exposes
-
     def _fetched_by_commands(self, site: CallSite) -> str:
         """Name the hosts that commands of a run have reached: what they brought may be in outputs and in files."""
         reached = self.hosts_reached(site.run_id)
@@ -305,7 +285,7 @@ class InvokeTool:
             )
 
         try:
-            noted = await self._note_files(spec, judged, site)
+            noted = await note_files(self.files, spec, judged, site)
             given, context = (
                 (args, context) if not secrets else await self._revealed(spec, args, context, secrets, shown)
             )
