@@ -29,6 +29,7 @@ from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
+from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
 
@@ -57,6 +58,8 @@ class MemoryStorage:
         self.api_keys = MemoryKeys(acts=self.acts)
         self.idempotency = MemoryIdempotency(self._clock, ids or CountingIds())
         self.deliveries = MemoryDeliveries()
+        self.trials = MemoryTrials()
+        self.evals = MemoryEvals(self.trials, self._clock)
         self.chain = MemoryChain(self.runs, self.acts)
         self.logs = self.chain
         self.retention = MemoryRetention(self.runs, self.chain)
@@ -151,7 +154,8 @@ class MemoryCatalogue:
     async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
         for run_id, log in reversed(self.runs.logs.items()):
             _, whose, visibility = self.runs.owned(run_id)
-            top = not isinstance(log[0].body, RunCreated) or log[0].body.parent is None
+            created = log[0].body
+            top = not isinstance(created, RunCreated) or (created.parent is None and not created.trial_of)
             if top and viewer.sees(whose, visibility) and owner in ("", whose):
                 return run_id
         raise RunNotFound("There are no runs here yet")
@@ -291,6 +295,9 @@ class MemoryLocks:
 
     def release(self, name: str) -> None:
         self.held.discard(name)
+
+    def is_held(self, name: str) -> bool:
+        return name in self.held
 
 
 @dataclass(frozen=True, slots=True)

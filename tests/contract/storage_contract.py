@@ -25,6 +25,7 @@ from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
+from contract.evals_contract import EvalContract
 from contract.identity_contract import ADA, ApiKeyRepositoryContract, EndedLoginsContract, UserRepositoryContract
 from contract.limiter_contract import LimiterContract
 from contract.run_repository_contract import (
@@ -248,6 +249,19 @@ class RunListingContract:
         assert await found(conversation=OTHER) == [OTHER]
         awaited = await storage.catalogue.page(RunQuery(status=RunStatus.RUNNING), awaited={OTHER})
         assert [record.run_id for record in awaited.records] == [OTHER]
+
+
+class TrialListingContract:
+    async def test_trials_are_marked_and_can_be_left_out_or_alone(self, storage: Storage) -> None:
+        await settled(storage, RUN)
+        trial = replace(run_created("a trial"), trial_of="e1")
+        await (await storage.runs.create(OTHER, log(trial))).release()
+        listed = [each.run_id for each in (await storage.catalogue.page(RunQuery())).records]
+        assert listed == [OTHER, RUN]
+        (record,) = (await storage.catalogue.page(RunQuery(trial_of="e1"))).records
+        assert (record.run_id, record.trial_of) == (OTHER, "e1")
+        assert [each.run_id for each in (await storage.catalogue.page(RunQuery(trials=False))).records] == [RUN]
+        assert await storage.catalogue.newest() == RUN
 
 
 class RunQueueContract:
@@ -531,10 +545,12 @@ class StorageContract(
     RunRepositoryContract,
     RunReaderContract,
     RunListingContract,
+    TrialListingContract,
     RunQueueContract,
     ApprovalContract,
     IdempotencyContract,
     DeliveryContract,
+    EvalContract,
     RetentionContract,
     AuditContract,
     LeaseContract,

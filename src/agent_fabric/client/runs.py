@@ -68,11 +68,15 @@ class Runs(Resource):
         return await self._post(result_from, "/run", wish.body(), timeout_s=math.inf)
 
     async def list(
-        self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "", owner: str = ""
+        self, *, limit: int = 50, status: RunStatus | None = None, pack: str = "", owner: str = "", trials: bool = True
     ) -> Sequence[RunRecord]:
-        """Return the newest runs that we may see, newest first; `owner` is `user:ada`, `local`, or a name alone."""
+        """Return the newest runs that we may see, newest first; `owner` is `user:ada`, `local`, or a name alone.
+
+        Without `trials`, those of evaluations are left out.
+        """
         found: list[RunRecord] = []
         query: dict[str, Any] = {"status": status, "pack": pack or None, "owner": owner or None}
+        query["trials"] = None if trials else False
         after: str | None = None
         while len(found) < limit:
             page = await self._transport.get("/runs", {**query, "after": after, "limit": min(limit - len(found), PAGE)})

@@ -18,6 +18,8 @@ FabricError                       anything we can explain to a person
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
 ├── RunSettled                    the run has ended; nothing can be asked of it any more
 ├── RunUnsettled                  the run has not ended, and what is asked needs its result
+├── EvalNotFound                  no evaluation has this id or name
+├── EvalHeld                      another living process works on this evaluation
 ├── FolderHeld                    another run works in this project folder
 ├── DriverConflict                another process appended to a run that we drive
 ├── StoreUnavailable              the store cannot be read or written
@@ -177,6 +179,18 @@ class ApprovalRefused(FabricError):
     """An answer that does not fit the question, or that this caller may not give."""
 
     code = "approval_refused"
+
+
+class EvalNotFound(FabricError):
+    """No evaluation has this id or name, or more than one begins so."""
+
+    code = "eval_not_found"
+
+
+class EvalHeld(FabricError):
+    """A living process works on this evaluation."""
+
+    code = "eval_held"
 
 
 class FolderHeld(FabricError):

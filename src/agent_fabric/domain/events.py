@@ -89,6 +89,8 @@ class RunCreated:
     policy_profile: str = ""
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
+    trial_of: str = ""
+    """The evaluation that it is a trial of; empty: none."""
 
     @property
     def task(self) -> Task:
@@ -115,6 +117,7 @@ class RunCreated:
             encrypted=self.encrypted,
             outside_allowed=self.outside_allowed,
             continues=self.continues,
+            trial_of=self.trial_of,
         )
 
 

@@ -13,3 +13,6 @@ LaneId = NewType("LaneId", str)
 
 CallId = NewType("CallId", str)
 """One tool call; unique within its turn."""
+
+EvalId = NewType("EvalId", str)
+"""An evaluation: a UUID in text form."""

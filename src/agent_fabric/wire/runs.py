@@ -58,7 +58,8 @@ class EventList(NamedTuple):
 
 RUN_LINE = Shape(
     RunRecord,
-    "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable? continues",
+    "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable? continues"
+    " trial_of?",
     name="RunLine",
 )
 RUN_LIST = Shape(RunList, parts=[RUN_LINE])

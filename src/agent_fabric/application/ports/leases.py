@@ -34,3 +34,7 @@ class NamedLocks(Protocol):
     def release(self, name: str) -> None:
         """Release a lock that this process holds."""
         ...
+
+    def is_held(self, name: str) -> bool:
+        """Tell whether a process holds a lock, this one included."""
+        ...

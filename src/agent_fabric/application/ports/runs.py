@@ -199,6 +199,8 @@ class RunRecord:
     """Who else sees it."""
     continues: RunId | None = None
     """The run that it follows up."""
+    trial_of: str = ""
+    """The evaluation that it is a trial of; empty: none."""
 
     @classmethod
     def of(
@@ -211,7 +213,7 @@ class RunRecord:
                 case RunCreated() as body:
                     told |= {"prompt": body.prompt, "conversation": body.conversation}
                     told |= {"owner": body.task.owner, "visibility": body.visibility}
-                    told["continues"] = body.continues
+                    told |= {"continues": body.continues, "trial_of": body.trial_of}
                 case SpecialistsRecruited() as body:
                     told["specialist_ids"] = body.specialist_ids
                 case RunCompleted() as body:
@@ -253,6 +255,10 @@ class RunQuery:
     """The one that it belongs to; a run that belongs to none is one by itself, of the same id."""
     owner: str = ""
     """Whose: `user:ada`, `key:ci`, `local`, or the name alone."""
+    trials: bool = True
+    """Whether trials of evaluations are listed, too."""
+    trial_of: str = ""
+    """Only the trials of this evaluation."""
     viewer: Viewer = EVERYTHING
     """Who asks; what they may not see is left out."""
     older_than: int | None = None
@@ -268,6 +274,8 @@ class RunQuery:
             and (not self.specialist_id or self.specialist_id in record.specialist_ids)
             and self.conversation in ("", record.conversation or record.run_id)
             and (not self.owner or is_owner(self.owner, record.owner))
+            and (self.trials or not record.trial_of)
+            and self.trial_of in ("", record.trial_of)
             and self.viewer.sees(record.owner, record.visibility)
             and (not self.words or all(word in record.text for word in self.words.lower().split()))
         )
@@ -327,7 +335,7 @@ class RunListing(RunCatalogue, Protocol):
     """RunCatalogue that lists all runs page by page."""
 
     async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
-        """Return the run that was created last, of those that the viewer may see; children are left out.
+        """Return the run that was created last, of those that the viewer may see; children and trials are left out.
 
         An `owner` restricts it to the runs of that owner.
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.backup import StoreCopies
     from agent_fabric.application.ports.embeddings import RunVectors
     from agent_fabric.application.ports.encryption import RunEncryption
+    from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
     from agent_fabric.application.ports.events import LogMirrors
     from agent_fabric.application.ports.idempotency import IdempotencyStore
     from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
@@ -99,6 +100,16 @@ class Storage(Protocol):
     @property
     def deliveries(self) -> "DeliveryStore":
         """Webhook deliveries."""
+        ...
+
+    @property
+    def evals(self) -> "EvalRepository":
+        """Evaluations."""
+        ...
+
+    @property
+    def trials(self) -> "TrialOutcomes":
+        """What came of their trials."""
         ...
 
     def counters(self) -> "Counters":

@@ -159,6 +159,7 @@ class ExecuteTask:
                 untrusted=tuple(filter(None, (self._untrusted(run_id, task),))),
                 conversation=task.conversation,
                 continues=task.continues,
+                trial_of=task.trial_of,
                 quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
+from agent_fabric.application.approvals.refuse_questions import refuse_questions
 from agent_fabric.application.packs.recruit import RecruitSpecialists
 from agent_fabric.application.ports.llm import ModelChooser, Notice
 from agent_fabric.application.ports.packs import SpecialistPack, SpecialistRegistry
@@ -78,7 +79,8 @@ class Perform:
                 return self._call_tool(action, state, packs)
             case AskWhatHappened():
                 site = _site(state, state.lanes[action.lane])
-                return Prepared((self.invoke_tool.ask_what_happened(action.call, site=site),))
+                asked = Prepared((self.invoke_tool.ask_what_happened(action.call, site=site),))
+                return refuse_questions(asked) if site.unattended else asked
             case Recruit():
                 return self._recruit(state, notice)
             case OpenLane():
@@ -171,15 +173,17 @@ class Perform:
             agent=lane.specialist_id,
             working_dir=state.workspace,
         )
-        return self.invoke_tool(
+        site = _site(state, lane)
+        prepared = self.invoke_tool(
             action.call,
-            site=_site(state, lane),
+            site=site,
             tools=lane.tools,
             pack=pack,
             attempt=action.attempt,
             context=context,
             limit_chars=output_limit(lane.model, self.invoke_tool.max_output_chars),
         )
+        return refuse_questions(prepared) if site.unattended else prepared
 
     def _recruit(self, state: RunState, notice: Notice) -> Prepared:
         assert state.task is not None
@@ -240,6 +244,7 @@ def _site(state: RunState, lane: Lane) -> CallSite:
         agent=lane.specialist_id,
         target=state.workspace,
         outside_allowed=state.task is None or state.task.outside_allowed,
+        unattended=state.task is not None and bool(state.task.trial_of),
         scopes=user_scopes(state),
         limits=own_limits(state),
         flow=flow_of(state),

@@ -39,6 +39,8 @@ class CallSite:
     """What the call would do outside the box; None: it would run in the box."""
     outside_allowed: bool = True
     """Whether a command that a person agrees to may run outside the box."""
+    unattended: bool = False
+    """Nobody can be asked: what needs a person is refused."""
     scopes: frozenset[str]
     """Scopes of the user behind the run; empty: not limited."""
     limits: tuple[Allowlists, ...] = ()

@@ -192,6 +192,8 @@ class Task:
     """What the prompt quotes of it; None: nothing."""
     continues: RunId | None = None
     """The run that it follows up, in the same workspace; None: it begins by itself."""
+    trial_of: str = ""
+    """The evaluation that it is a trial of; empty: none. Nobody is asked during one: what needs a person is refused."""
     project: bool | None = None
     """Whether `workspace` has files of its owner; None: if it is set."""
 

@@ -90,13 +90,14 @@ def add_run(
         DriverConflict: there is one with this id.
     """
     query = (
-        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, continues)"
-        " VALUES (?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
+        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, continues)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
     owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
     continues = created.continues if isinstance(created, RunCreated) else None
-    values = (run_id, RunStatus.RUNNING, created_at, parent, storable(owner), visibility, continues)
+    trial_of = created.trial_of if isinstance(created, RunCreated) else ""
+    values = (run_id, RunStatus.RUNNING, created_at, parent, storable(owner), visibility, storable(trial_of), continues)
     rows = connection.execute(query, values).fetchall()
     if not rows:
         raise DriverConflict(f"There is a run {run_id} already")

@@ -66,13 +66,13 @@ class Projection:
             "SELECT runs.status, runs.wake_at, runs.created_at, runs.owner, runs.visibility,"
             " CASE WHEN runs.parent IS NOT NULL THEN"
             " coalesce(parents.run_id, (SELECT run_id FROM audit_chain WHERE run = runs.parent LIMIT 1), '?') END,"
-            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?)"
+            " runs.continues, (SELECT number FROM runs AS earlier WHERE earlier.run_id = ?), runs.trial_of"
             " FROM runs LEFT JOIN runs AS parents ON parents.number = runs.parent WHERE runs.number = ?"
         )
         continues = None if self._created is None else self._created.continues
-        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier),) = connection.execute(
-            query, (continues, number)
-        ).fetchall()
+        ((status, wake_at, created_at, owner, visibility, parent, earlier, recorded_earlier, trial_of),) = (
+            connection.execute(query, (continues, number)).fetchall()
+        )
         if status != self._status:
             yield f"the store says that the run is {status}, but its log ends as {self._status.value}"
         if wake_at != self._wake_at:
@@ -86,6 +86,8 @@ class Projection:
             yield f"the table of runs says that it works for {parent}, and its log for {recorded}"
         if earlier != recorded_earlier:
             yield "the table of runs names another run that it follows up than its log"
+        if self._created is not None and trial_of != self._created.trial_of:
+            yield "the table of runs names another evaluation that it is a trial of than its log"
 
     def _is_late_answer(self, card: ApprovalCard) -> bool:
         """Tell whether 0.5 may have left an answer there when the run was cancelled without having read it."""

@@ -143,7 +143,7 @@ class SqlRunCatalogue:
 
     async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> RunId:
         visible = visible_to(viewer)
-        where = f"parent IS NULL AND (? = '' OR owner IN (?, ?)) AND {visible.sql}"
+        where = f"parent IS NULL AND trial_of = '' AND (? = '' OR owner IN (?, ?)) AND {visible.sql}"
         query = f"SELECT run_id FROM runs WHERE {where} ORDER BY number DESC LIMIT 1"  # noqa: S608 - ours
         also = "" if owner == LOCAL_OWNER else owner  # stores before 0.6 have no owners
         values = (owner, owner, also, *visible.values)
@@ -235,14 +235,15 @@ class SqlRunCatalogue:
 
 
 def _wanted(wanted: RunQuery) -> Condition:
-    """Return the condition under which a run may fit: its time, and its status as far as it is stored."""
+    """Return the condition under which a run may fit: time, status as far as it is stored, trials."""
     # A run whose driver died is stored as running and counts as interrupted.
     unsettled = wanted.status in (RunStatus.RUNNING, RunStatus.INTERRUPTED)
     statuses = (RunStatus.RUNNING, RunStatus.INTERRUPTED) if unsettled else (wanted.status, wanted.status)
     since, until = -inf if wanted.since is None else wanted.since, inf if wanted.until is None else wanted.until
     return Condition(
-        "created_at >= ? AND created_at < ? AND (? OR status IN (?, ?))",
-        (since, until, wanted.status is None, *statuses),
+        "created_at >= ? AND created_at < ? AND (? OR status IN (?, ?))"
+        " AND (? OR trial_of = '') AND (? = '' OR trial_of = ?)",
+        (since, until, wanted.status is None, *statuses, wanted.trials, wanted.trial_of, wanted.trial_of),
     )
 
 

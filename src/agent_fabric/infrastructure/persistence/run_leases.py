@@ -39,6 +39,9 @@ class FileLocks:
     def release(self, name: str) -> None:
         self.locks.release(_number(name))
 
+    def is_held(self, name: str) -> bool:
+        return not self.locks.is_free(_number(name))
+
 
 def _number(name: str) -> int:
     return 1 + zlib.crc32(name.encode())

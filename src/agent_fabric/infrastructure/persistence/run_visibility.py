@@ -7,16 +7,17 @@ from agent_fabric.infrastructure.persistence.sql import marks
 
 
 class Condition(NamedTuple):
-    """A condition on the table `runs`, and the values for its question marks."""
+    """A condition on a table, and the values for its question marks."""
 
     sql: str
     values: tuple[Any, ...]
 
 
-def visible_to(viewer: Viewer) -> Condition:
-    """Return the condition under which a run exists for a viewer; see `Viewer.sees`."""
+def visible_to(viewer: Viewer, table: str = "runs") -> Condition:
+    """Return the condition under which a run, or what a table has instead, exists for a viewer; see `Viewer.sees`."""
     if viewer.sees_all:
         return Condition("1 = 1", ())
     return Condition(
-        f"(runs.visibility = ? OR runs.owner IN ({marks(viewer.owners)}))", (Visibility.TEAM.value, *viewer.owners)
+        f"({table}.visibility = ? OR {table}.owner IN ({marks(viewer.owners)}))",
+        (Visibility.TEAM.value, *viewer.owners),
     )

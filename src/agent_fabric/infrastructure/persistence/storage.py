@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
     from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
     from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
+    from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
+    from agent_fabric.infrastructure.persistence.evals import SqlEvalRepository
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
@@ -87,6 +89,8 @@ class _SqliteStorage:
     api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
+    evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
+    trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")
     chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _chain")
     logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")

@@ -1,11 +1,8 @@
 """What `run` and `resume` share: drive something in the foreground and present how it ended."""
 
 import asyncio
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,11 +17,9 @@ from agent_fabric.interfaces.cli.ask_approval import ask_person, is_interactive
 from agent_fabric.interfaces.cli.foreground import Foreground, Job, OnCreated, Ready
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED, WAITING
 from agent_fabric.interfaces.cli.output import print_error, print_json
+from agent_fabric.interfaces.cli.stopping import StopSignals
 from agent_fabric.interfaces.cli.view import LiveView, summary
 from agent_fabric.wire.results import error_object, result_object
-
-_CLEANUP_TIMEOUT_S = 1.0
-"""How long the cleaning up may take before another press of Ctrl-C ends the process on the spot."""
 
 EXIT_CODES = {
     RunStatus.COMPLETED: COMPLETED,
@@ -45,7 +40,7 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
     view = LiveView(sys.stderr, verbose=verbose, explain_routing=explain_routing) if shown else None
 
     seen: list[RunId] = []
-    stop = _Stop()
+    stop = StopSignals()
 
     async def go() -> _Outcome:
         async with job(view, not as_json and is_interactive()) as ready:
@@ -172,48 +167,3 @@ def _present(outcome: _Outcome, *, as_json: bool) -> None:
         sys.stdout.write(summary(outcome.result, outcome.in_doubt, served=outcome.served, who_may=outcome.who_may))
     sys.stdout.write(outcome.changes)
     sys.stdout.flush()
-
-
-class _Stop:
-    """Lets Ctrl-C and SIGTERM stop the work, from here to the end of the process.
-
-    More presses do not stop the cleaning up; one that comes a second later ends us. The loop's own handlers would not
-    do: they go when the loop does, and a press between that and the end of the process would end with a traceback.
-    """
-
-    _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self) -> None:
-        self.was_obeyed = False
-        """Whether a signal has stopped the work."""
-        self._first_press: float | None = None
-        self._cancel: Callable[[], object] | None = None
-
-    def __enter__(self) -> None:
-        for number in self._SIGNALS:
-            signal.signal(number, self._pressed)
-
-    def __exit__(self, *_: object) -> None:
-        for number in self._SIGNALS:
-            signal.signal(number, signal.SIG_IGN)  # all is said: nothing is left to be stopped
-
-    def cancels(self, task: "asyncio.Future[RunResult]") -> None:
-        """Cancel this task at the first press, which may have been made already."""
-        loop = asyncio.get_running_loop()
-
-        def cancel() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(task.cancel)
-
-        self._cancel = cancel
-        if self._first_press is not None:
-            cancel()
-
-    def _pressed(self, _number: int, _frame: object) -> None:
-        now = time.monotonic()
-        if self._first_press is None:
-            self._first_press = now
-            if self._cancel is not None:
-                self._cancel()
-        elif now - self._first_press > _CLEANUP_TIMEOUT_S:
-            os._exit(INTERRUPTED)  # a pack that does not close; the run can be resumed all the same

@@ -49,24 +49,33 @@ def local_job(root: Path, loaded: Loaded, work: Callable[[LocalFabric, OnCreated
 
     @asynccontextmanager
     async def opened(sink: EventSink | None, asks: bool) -> AsyncIterator[Ready]:
-        observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
-        fabric = build_local(
-            root,
-            loaded.config,
-            sink=observers.sink,
-            left_out=loaded.left_out,
-            origins=loaded.origins,
-            asks_here=asks,
-        )
-        observers.redact_runs(fabric.records.storage.encryption.driven)
-        try:
-            await fabric.records.storage.mirrors.catch_up()
+        async with open_fabric(root, loaded, sink, asks_here=asks) as fabric:
             yield Ready(LocalForeground(fabric), lambda on_created: work(fabric, on_created))
-        finally:
-            await fabric.aclose()
-            await observers.aclose()
 
     return opened
+
+
+@asynccontextmanager
+async def open_fabric(
+    root: Path, loaded: Loaded, sink: EventSink | None, *, asks_here: bool
+) -> AsyncIterator[LocalFabric]:
+    """Open what drives runs in this process; the sink is shown what happens."""
+    observers = build_observers(loaded.config, () if sink is None else (sink,), log_to_stderr=False)
+    fabric = build_local(
+        root,
+        loaded.config,
+        sink=observers.sink,
+        left_out=loaded.left_out,
+        origins=loaded.origins,
+        asks_here=asks_here,
+    )
+    observers.redact_runs(fabric.records.storage.encryption.driven)
+    try:
+        await fabric.records.storage.mirrors.catch_up()
+        yield fabric
+    finally:
+        await fabric.aclose()
+        await observers.aclose()
 
 
 class LocalForeground:

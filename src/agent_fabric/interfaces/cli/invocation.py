@@ -13,6 +13,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.domain.errors import (
     ConfigError,
     DefinitionNotFound,
+    EvalNotFound,
     FabricError,
     InvalidDefinition,
     InvalidInputs,
@@ -27,6 +28,7 @@ from agent_fabric.interfaces.cli.output import print_error
 USAGE_ERRORS = (
     ConfigError,
     DefinitionNotFound,
+    EvalNotFound,
     InvalidDefinition,
     InvalidInputs,
     RecruitError,

@@ -58,6 +58,7 @@ def list_runs(
     limit: Limit = 20,
     owner: Owner = "",
     status: Annotated[RunStatus | None, typer.Option(help="Only runs with this status.")] = None,
+    trials: Annotated[bool, typer.Option(help="Whether trials of evaluations are listed, too.")] = True,
     as_json: AsJson = False,
 ) -> int:
     """List the newest runs, with their owners.
@@ -66,7 +67,7 @@ def list_runs(
     """
 
     async def go(place: RunAccess) -> Sequence[RunRecord]:
-        return await place.recent(limit=limit, owner=owner, status=status)
+        return await place.recent(limit=limit, owner=owner, status=status, trials=trials)
 
     found: Sequence[RunRecord] = at_place(workspace, server, go, without=[])
     _print_runs(found, as_json=as_json)
@@ -306,5 +307,6 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "owner": run.owner,
         "visibility": run.visibility.value,
         "continues": run.continues,
+        "trial_of": run.trial_of or None,
         **unreadable,
     }

@@ -70,10 +70,12 @@ class LocalRuns:
         self.events = records.runs.read
         self.questions, self.question = records.approvals.list, records.approvals.find
 
-    async def recent(self, *, limit: int, owner: str = "", status: RunStatus | None = None) -> Sequence[RunRecord]:
-        if not owner and status is None:
+    async def recent(
+        self, *, limit: int, owner: str = "", status: RunStatus | None = None, trials: bool = True
+    ) -> Sequence[RunRecord]:
+        if not owner and status is None and trials:
             return await self.records.catalogue.recent(limit=limit)
-        query, found = RunQuery(limit=limit, owner=owner, status=status), list[RunRecord]()
+        query, found = RunQuery(limit=limit, owner=owner, status=status, trials=trials), list[RunRecord]()
         while len(found) < limit:
             page = await self.records.catalogue.page(query)
             found += page.records

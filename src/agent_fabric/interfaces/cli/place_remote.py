@@ -54,8 +54,11 @@ class ServerRuns:
     ) -> AsyncGenerator[Sequence[Event], None]:
         return self.client.runs.pages(run_id)
 
-    async def recent(self, *, limit: int, owner: str = "", status: RunStatus | None = None) -> Sequence[RunRecord]:
-        return await self.client.runs.list(limit=EVERYTHING if limit < 0 else limit, owner=owner, status=status)
+    async def recent(
+        self, *, limit: int, owner: str = "", status: RunStatus | None = None, trials: bool = True
+    ) -> Sequence[RunRecord]:
+        wanted = EVERYTHING if limit < 0 else limit
+        return await self.client.runs.list(limit=wanted, owner=owner, status=status, trials=trials)
 
     async def answer(self, approval_id: str, answer: Answer) -> Answered:
         card = await self.client.approvals.answer(

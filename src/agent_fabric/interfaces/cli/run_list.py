@@ -36,13 +36,13 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
         owner = f"{_owner(run):<{owners}}  " if shows_owner else ""
         before, behind = f"{score}{run.run_id[:length]}  {_when(run)}  ", f"  {who}{owner}"
         room = max(_SHORTEST_TASK, columns - len(before) - len(f"{run.status.value:<11}") - len(behind))
-        yield f"{before}{status}{behind}{shortened(_continued(run) + newest_words(run.prompt), room)}"
+        yield f"{before}{status}{behind}{shortened(_belongs_to(run) + newest_words(run.prompt), room)}"
 
 
 def _whole(run: RunRecord, stream: TextIO) -> str:
     created = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created_at))
     owner = plain(run.owner) + " (private)" * (run.visibility is Visibility.PRIVATE)
-    line = f"{run.run_id}  {created}  {run.status.value:<11}  {_specialists(run):<12}  {owner:<12}  {_continued(run)}"
+    line = f"{run.run_id}  {created}  {run.status.value:<11}  {_specialists(run):<12}  {owner:<12}  {_belongs_to(run)}"
     return line + fitted(newest_words(run.prompt), _PIPED_TASK, stream)
 
 
@@ -68,5 +68,7 @@ def _specialists(run: RunRecord) -> str:
     return ",".join(run.specialist_ids) or "-"
 
 
-def _continued(run: RunRecord) -> str:
-    return f"(continues {run.continues[:_SHORT_ID]}) " if run.continues else ""
+def _belongs_to(run: RunRecord) -> str:
+    """Return which run it continues, or which evaluation it is a trial of."""
+    continues = f"(continues {run.continues[:_SHORT_ID]}) " if run.continues else ""
+    return continues + (f"(trial of {plain(run.trial_of[:_SHORT_ID])}) " if run.trial_of else "")

@@ -16,6 +16,8 @@ UntilFilter = Annotated[Time | SkipJsonSchema[None], Query(description="Only run
 OwnerFilter = Annotated[
     str, Query(max_length=300, description="Only runs of this owner: `user:ada`, `key:ci`, `local`, or a name.")
 ]
+TrialFilter = Annotated[bool, Query(description="Whether trials of evaluations are listed, too.")]
+TrialOfFilter = Annotated[str, Query(max_length=100, description="Only the trials of this evaluation.")]
 
 
 def seconds_of(time: float | datetime | None) -> float | None:

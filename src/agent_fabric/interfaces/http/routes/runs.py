@@ -24,7 +24,15 @@ from agent_fabric.interfaces.http.locks import needs, who_asks
 from agent_fabric.interfaces.http.openapi import STREAM, gives, operation, problems, takes
 from agent_fabric.interfaces.http.outcomes import about, awaited
 from agent_fabric.interfaces.http.plain_route import PlainRoute
-from agent_fabric.interfaces.http.run_filters import OwnerFilter, SinceFilter, StatusFilter, UntilFilter, seconds_of
+from agent_fabric.interfaces.http.run_filters import (
+    OwnerFilter,
+    SinceFilter,
+    StatusFilter,
+    TrialFilter,
+    TrialOfFilter,
+    UntilFilter,
+    seconds_of,
+)
 from agent_fabric.interfaces.http.schemas import CancelRequest, ResumeRequest, RunRequest
 from agent_fabric.interfaces.http.sse import EventStream, Reader
 from agent_fabric.interfaces.http.starting import begun, resumed
@@ -171,6 +179,8 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         until: UntilFilter = None,
         q: Annotated[str, Query(description="Only runs with all these words in their task or summary.")] = "",
         owner: OwnerFilter = "",
+        trials: TrialFilter = True,
+        trial_of: TrialOfFilter = "",
     ) -> Response:
         """One's own runs and those shared with the team. Filters can be combined.
 
@@ -184,6 +194,8 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
                 until=seconds_of(until),
                 words=q,
                 owner=owner,
+                trials=trials,
+                trial_of=trial_of,
                 viewer=Viewer.of(who_asks(request)),
                 older_than=int(after, 16) if after else None,
                 limit=limit,

@@ -1,0 +1,85 @@
+"""Works through the trials of an evaluation."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agent_fabric.application.evals.find_eval import lock_of
+from agent_fabric.application.evals.run_trial import RunTrial
+from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
+from agent_fabric.application.ports.leases import NamedLocks
+from agent_fabric.domain.errors import EvalHeld
+from agent_fabric.domain.evals.summary import Eval
+from agent_fabric.domain.evals.trials import Trial, TrialOutcome, pending
+from agent_fabric.domain.runs.task import RunStatus
+
+OnOutcome = Callable[[TrialOutcome], None]
+"""Told what came of a trial as soon as that is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEval:
+    """Use case: try everything that has no outcome yet, a bounded number at once. Called again, it goes on."""
+
+    evals: EvalRepository
+    trials: TrialOutcomes
+    locks: NamedLocks
+    run_trial: RunTrial
+    marks_interruption: bool = True
+    """Whether one that is stopped is left for a person to resume. A server leaves it for its successor."""
+
+    async def __call__(self, evaluation: Eval, *, on_outcome: OnOutcome = lambda _: None) -> RunStatus:
+        """Return how it stands when nothing is left to try, or somebody has cancelled it.
+
+        Raises:
+            EvalHeld: another process works on it.
+            StoreFull, StoreUnavailable, ServerStopping: it can be resumed later.
+        """
+        eval_id, lock = evaluation.eval_id, lock_of(evaluation.eval_id)
+        if not self.locks.acquire(lock):
+            raise EvalHeld(
+                f"Another process works on evaluation {eval_id}",
+                hint=f"See how far it is: fabric eval show {eval_id}. It can be ended: fabric eval cancel {eval_id}",
+            )
+        try:
+            return await self._settle(evaluation, on_outcome)
+        except asyncio.CancelledError:
+            if self.marks_interruption:
+                await asyncio.shield(self.evals.mark(eval_id, RunStatus.INTERRUPTED))
+            raise
+        finally:
+            self.locks.release(lock)
+
+    async def _settle(self, evaluation: Eval, on_outcome: OnOutcome) -> RunStatus:
+        if not await self.evals.mark(evaluation.eval_id, RunStatus.RUNNING):
+            return RunStatus.CANCELLED
+        await self._work_through(evaluation, on_outcome)
+        completed = await self.evals.mark(evaluation.eval_id, RunStatus.COMPLETED)
+        return RunStatus.COMPLETED if completed else RunStatus.CANCELLED
+
+    async def _work_through(self, evaluation: Eval, on_outcome: OnOutcome) -> None:
+        """Try what is left, unless somebody cancels it."""
+        eval_id = evaluation.eval_id
+        ahead = iter(pending(evaluation.definition, await self.trials.read(eval_id)))
+        retries = await self.trials.retries(eval_id)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(evaluation.definition.at_once):
+                    group.create_task(self._work(evaluation, ahead, retries, on_outcome))
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+
+    async def _work(
+        self, evaluation: Eval, ahead: Iterator[Trial], retries: Mapping[Trial, int], on_outcome: OnOutcome
+    ) -> None:
+        for trial in ahead:
+            if await self._is_cancelled(evaluation):
+                return
+            outcome = await self.run_trial(evaluation, trial, retry=retries.get(trial, 0))
+            if await self._is_cancelled(evaluation):
+                return  # which has ended the run, so that its outcome says nothing
+            if await self.trials.record(evaluation.eval_id, outcome):
+                on_outcome(outcome)
+
+    async def _is_cancelled(self, evaluation: Eval) -> bool:
+        return await self.evals.status(evaluation.eval_id) is RunStatus.CANCELLED

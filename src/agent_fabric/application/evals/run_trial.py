@@ -1,0 +1,66 @@
+"""One trial from its beginning to its outcome."""
+
+from dataclasses import dataclass, replace
+
+from agent_fabric.application.evals.check_trial import CheckTrial
+from agent_fabric.application.evals.drive_trial import DriveTrial
+from agent_fabric.application.evals.start_eval import MakeTask
+from agent_fabric.domain.errors import FabricError, ServerStopping, StoreUnavailable
+from agent_fabric.domain.evals.definition import EvalCase
+from agent_fabric.domain.evals.summary import Eval
+from agent_fabric.domain.evals.trials import (
+    Trial,
+    TrialOutcome,
+    Verdict,
+    never_run,
+    outcome_of,
+    trial_run_id,
+    why_not_tried,
+)
+from agent_fabric.domain.runs.task import Priority, Task
+
+
+@dataclass(frozen=True, slots=True)
+class RunTrial:
+    """Use case: let a run do a case, then check what it left behind."""
+
+    drive: DriveTrial
+    check: CheckTrial
+    make_task: MakeTask
+
+    async def __call__(self, evaluation: Eval, trial: Trial, *, retry: int = 0) -> TrialOutcome:
+        """Return the outcome. Begun again after a crash, it goes on with the same run.
+
+        Raises:
+            StoreFull, StoreUnavailable, ServerStopping: nothing can be tried here at this time.
+        """
+        definition = evaluation.definition
+        case, run_id = definition.case(trial.case_id), trial_run_id(evaluation.eval_id, trial, retry)
+        try:
+            result = await self.drive(run_id, self._task(evaluation, trial, case), case.files)
+        except (StoreUnavailable, ServerStopping):
+            raise
+        except FabricError as problem:
+            return never_run(trial, run_id, f"{problem.code}: {problem.message}", retry=retry)
+        if why := why_not_tried(result):
+            return outcome_of(trial, result, Verdict.FAILED, reason=why, retry=retry)
+        checked = await self.check(run_id, result.workspace, case, timeout_s=definition.check_timeout_s)
+        return outcome_of(trial, result, checked.verdict, reason=checked.reason, retry=retry)
+
+    def _task(self, evaluation: Eval, trial: Trial, case: EvalCase) -> Task:
+        """Return the task of a trial: its owner's, without a person to ask."""
+        definition = evaluation.definition
+        task = self.make_task(case.prompt, trial.arm)
+        steps = definition.max_steps
+        return replace(
+            task,
+            budget=task.budget if steps is None else replace(task.budget, max_steps=steps),
+            network_allowed=definition.network,
+            outside_allowed=False,
+            priority=Priority.BATCH,
+            trial_of=evaluation.eval_id,
+            owner=evaluation.owner,
+            visibility=evaluation.visibility,
+            requested_by=evaluation.requested_by,
+            user_scopes=evaluation.scopes,
+        )

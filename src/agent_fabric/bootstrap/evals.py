@@ -1,0 +1,54 @@
+"""Joins what is needed to run evaluations: everything that drives runs."""
+
+from dataclasses import dataclass
+
+from agent_fabric.application.evals.check_trial import CheckTrial
+from agent_fabric.application.evals.drive_trial import DriveTrial, SeeThrough, drive_here
+from agent_fabric.application.evals.find_eval import FindEval
+from agent_fabric.application.evals.run_eval import RunEval
+from agent_fabric.application.evals.run_trial import RunTrial
+from agent_fabric.application.evals.start_eval import StartEval
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.evals_reading import find_eval
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.evals.trials import Arm
+from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.runs.task import Task
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders
+
+
+@dataclass(frozen=True, slots=True)
+class Evals:
+    """What a process needs to run evaluations."""
+
+    start: StartEval
+    run: RunEval
+    find: FindEval
+
+
+def open_evals(
+    fabric: LocalFabric, config: FabricConfig, *, see_through: SeeThrough | None = None, served: bool = False
+) -> Evals:
+    """Join the parts; runs are driven by this very process unless `see_through` says otherwise."""
+    records, clock = fabric.records, SystemClock()
+    storage, execute_task = records.storage, fabric.execute_task
+    folders = RunCaseFolders(records.layout)
+
+    def make_task(prompt: str, arm: Arm) -> Task:
+        return task_from(config, prompt, pack=arm.pack or None, model_key=arm.model)
+
+    drive = DriveTrial(execute_task, fabric.resume_run, folders, clock, see_through or drive_here(execute_task.drive))
+    trial = RunTrial(drive, CheckTrial(folders, fabric.sandboxes), make_task)
+    start = StartEval(
+        evals=storage.evals,
+        recruit=execute_task.recruit,
+        make_task=make_task,
+        default_model=config.default_model_key,
+        visibility=Visibility(config.identity.visibility),
+        clock=clock,
+        ids=RandomIds(),
+    )
+    run = RunEval(storage.evals, storage.trials, storage.agent_locks, trial, marks_interruption=not served)
+    return Evals(start, run, find_eval(records))

@@ -1,0 +1,19 @@
+"""Joins what is needed to see and end evaluations: no model, no network, no configuration."""
+
+from agent_fabric.application.evals.cancel_eval import CancelEval
+from agent_fabric.application.evals.find_eval import FindEval
+from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.bootstrap.records import Records
+from agent_fabric.infrastructure.clock import SystemClock
+
+
+def find_eval(records: Records) -> FindEval:
+    """Return the use case that finds evaluations."""
+    storage = records.storage
+    return FindEval(storage.evals, storage.trials, storage.agent_locks)
+
+
+def cancel_eval(records: Records) -> CancelEval:
+    """Return the use case that ends evaluations."""
+    storage = records.storage
+    return CancelEval(storage.evals, storage.trials, CancelRun(records.runs, SystemClock()))

@@ -1,0 +1,60 @@
+"""Evaluations in the foreground of a command."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agent_fabric.bootstrap.evals import Evals, open_evals
+from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.evals.summary import Eval, EvalSummary
+from agent_fabric.domain.plural import counted
+from agent_fabric.interfaces.cli.eval_places import Compared, LocalEvals, Old, compare_with, find_old
+from agent_fabric.interfaces.cli.eval_progress import EvalProgress
+from agent_fabric.interfaces.cli.foreground import open_fabric
+from agent_fabric.interfaces.cli.nearby_server import mention_server
+from agent_fabric.interfaces.cli.stopping import StopSignals
+
+Begin = Callable[[Evals], Awaitable[Eval]]
+"""Starts an evaluation, or finds the one to go on with."""
+
+
+def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: bool) -> Compared:
+    """Work through an evaluation in this process, and return what it has shown, also after Ctrl-C."""
+    mention_server(root)
+    stop = StopSignals()
+    shown = not quiet or sys.stderr.isatty()
+    progress = EvalProgress(shown=shown)
+
+    async def go() -> Compared:
+        async with open_fabric(root, loaded, progress, asks_here=False) as fabric:
+            evals, reading = open_evals(fabric, loaded.config), LocalEvals(fabric.records)
+            before = await find_old(reading, old)  # a wrong name is told before hours of work, not after
+            evaluation = await begin(evals)
+            _tell_beginning(await reading.summary(evaluation.eval_id), progress, shown=shown)
+            work = asyncio.ensure_future(evals.run(evaluation, on_outcome=progress.outcome))
+            stop.cancels(work)
+            try:
+                await work
+            except asyncio.CancelledError:
+                stop.was_obeyed = True
+            finally:
+                progress.finish()
+            return compare_with(await reading.summary(evaluation.eval_id), before)
+
+    with stop:
+        return asyncio.run(go())
+
+
+def _tell_beginning(summary: EvalSummary, progress: EvalProgress, *, shown: bool) -> None:
+    progress.begin(total=summary.total, done=summary.done, right=summary.right)
+    if not shown:
+        return
+    facts = summary.facts
+    already = f", {summary.done} of them done" if summary.done else ""
+    sys.stderr.write(
+        f"evaluation {facts.eval_id[:8]}: {counted(summary.total, 'trial')}{already}. "
+        f"Ctrl-C stops it; to go on: fabric eval resume {facts.eval_id[:8]}\n"
+    )
+    sys.stderr.flush()
+    progress.tell()

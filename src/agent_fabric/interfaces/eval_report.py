@@ -1,0 +1,166 @@
+"""An evaluation as a Markdown report."""
+
+from collections.abc import Iterator, Sequence
+
+from agent_fabric.domain.evals.comparison import Comparison, Judgement
+from agent_fabric.domain.evals.intervals import Estimate, Tally
+from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
+from agent_fabric.domain.evals.trials import TrialOutcome, Verdict
+from agent_fabric.domain.plural import counted
+
+MAX_LISTED = 50
+"""Trials that a list names; more are counted."""
+
+
+def markdown_report(summary: EvalSummary, compared: Sequence[Comparison] | None = None) -> str:
+    """Return the report; `compared` is how the evaluation differs from an older one."""
+    return "\n".join(_lines(summary, compared)) + "\n"
+
+
+def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Iterator[str]:
+    facts = summary.facts
+    yield f"# {_cell(facts.name)}"
+    yield ""
+    if facts.description:
+        yield from (facts.description, "")
+    yield (
+        f"{facts.status.value}: {summary.done} of {counted(summary.total, 'trial')}, k = {facts.k}; evaluation "
+        f"`{facts.eval_id}`."
+    )
+    yield ""
+    yield "| model | right | 95 % interval | right, proven | right, unproven | **wrong, proven** | wrong, unproven |"
+    yield "|---|--:|--:|--:|--:|--:|--:|"
+    for arm in summary.arms:
+        shares = (f"{arm.right} of {arm.tried}", interval_words(arm.share))
+        yield _row(arm.arm.label, *shares, *map(str, arm.table))
+    yield ""
+    yield "| model | not tried | at least once (pass@k) | every time (pass^k) | s per trial | tokens in | out | cost |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for arm in summary.arms:
+        yield _row(arm.arm.label, *_figures(arm))
+    yield ""
+    for each in summary.between:
+        yield from (comparison_words(each), "")
+    if compared is not None:
+        yield from _comparisons(compared)
+    yield from _cases(summary)
+    yield from _named("Wrong, but proven", wrong_but_proven(summary))
+    yield from _named("Could not be tried", summary.failures)
+    yield "The share is over cases, each counting alike; the interval is for tasks like these, with cases as its unit."
+
+
+def _figures(arm: ArmResult) -> tuple[str, ...]:
+    return (
+        str(arm.failed),
+        percent(arm.any_right),
+        percent(arm.all_right),
+        f"{arm.seconds:.1f}",
+        f"{arm.prompt_tokens:,}",
+        f"{arm.completion_tokens:,}",
+        "" if arm.cost is None else f"{arm.cost:.4f}",
+    )
+
+
+def _comparisons(compared: Sequence[Comparison]) -> Iterator[str]:
+    yield "## Compared"
+    yield ""
+    if not compared:
+        yield from ("The two have no model in common.", "")
+    for each in compared:
+        yield from (comparison_words(each), "")
+        if each.changes:
+            yield "| case | before | after |"
+            yield "|---|--:|--:|"
+            for change in each.changes:
+                yield _row(change.case_id, tally_words(change.before), tally_words(change.after))
+            yield ""
+
+
+def _cases(summary: EvalSummary) -> Iterator[str]:
+    yield "## Cases"
+    yield ""
+    yield _row("case", *(arm.arm.label for arm in summary.arms))
+    yield "|---|" + "--:|" * len(summary.arms)
+    for nth, case in enumerate(summary.arms[0].cases):
+        yield _row(case.case_id, *(tally_words(arm.cases[nth].tally) for arm in summary.arms))
+    yield ""
+
+
+def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
+    if not trials:
+        return
+    yield f"## {title}"
+    yield ""
+    for each in trials[:MAX_LISTED]:
+        reason = f": {_cell(' '.join(each.reason.split()))}" if each.reason else ""
+        yield f"- {_cell(each.trial.case_id)}, {_cell(each.trial.arm.label)}, run `{each.run_id}`{reason}"
+    if len(trials) > MAX_LISTED:
+        yield f"- and {len(trials) - MAX_LISTED} more"
+    yield ""
+
+
+def wrong_but_proven(summary: EvalSummary) -> tuple[TrialOutcome, ...]:
+    """Return the trials that claimed a proof and were wrong all the same."""
+    return tuple(each for each in summary.trials if each.verdict is Verdict.WRONG and each.proven)
+
+
+def comparison_words(comparison: Comparison) -> str:
+    """Say how two series differ, and whether that is noise."""
+    about = f"{comparison.after} against {comparison.before}"
+    left = [
+        words
+        for number, words in (
+            (len(comparison.altered), "changed since and left out"),
+            (len(comparison.unmatched), "tried by only one and left out"),
+        )
+        if number
+        for words in [f"{counted(number, 'case')} {words}"]
+    ]
+    found = comparison.difference
+    if found is None:
+        told = "nothing to compare, they have no case in common"
+    elif comparison.judgement is Judgement.SAME:
+        told = f"no difference in {counted(comparison.cases, 'case')}"
+    else:
+        told = (
+            f"{comparison.judgement.value}: {signed(found.value)} right ({signed(found.low)} to {signed(found.high)}), "
+            f"p = {_p_value(comparison.p_value)}, {counted(comparison.ups, 'case')} up, {comparison.downs} down "
+            f"of {comparison.cases}"
+        )
+    return f"{about}: {'; '.join([told, *left])}."
+
+
+def _p_value(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in per cent; a dash where there is none."""
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def signed(share: float) -> str:
+    """Return a difference in per cent, with its sign."""
+    return f"{100 * share:+.0f} %"
+
+
+def interval_words(estimate: Estimate | None) -> str:
+    """Return a share with its interval."""
+    if estimate is None:
+        return "-"
+    return f"{percent(estimate.value)} ({100 * estimate.low:.0f} to {100 * estimate.high:.0f} %)"
+
+
+def tally_words(tally: Tally) -> str:
+    """Return how often a case was right."""
+    return f"{tally.right} of {tally.of}" if tally.of else "-"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """Return text that stays in its cell: no line breaks, nothing that Markdown takes for a column or HTML."""
+    plain = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return plain.replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,231 @@
+"""`fabric eval` with a scripted model: the real program as a process, killed, stopped and started twice."""
+
+import asyncio
+import json
+import signal
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
+from e2e.fabric_process import Ended, Fabric, settings, until
+
+PROOF = Call("shell", {"command": "python3 -c 'print(1)'"})
+
+
+def writes(text: str) -> tuple[Any, ...]:
+    return (Call("write_file", {"path": "out.txt", "content": text}), PROOF, Finish(summary=f"wrote {text}"))
+
+
+SCRIPT = Script(
+    turns=writes("right"),
+    named={
+        "wrong": writes("wrong"),
+        "unproven": (Call("read_file", {"path": "in.txt"}), Finish(summary="it says so"), Finish(summary="it says so")),
+        "hang": (Hang(times=99),),
+        "asks": (Call("shell", {"command": "make deploy"}), *writes("right")),
+        "cheats": (
+            Call("write_file", {"path": "test_out.py", "content": "pass\n"}),
+            Call("shell", {"command": "ln -s /etc hidden; python3 -c 'print(1)'"}),
+            Finish(summary="made the test pass"),
+        ),
+    },
+)
+CHECK = 'test "$(cat out.txt)" = right'
+
+
+def case(case_id: str, script: str = "", **more: Any) -> dict[str, Any]:
+    prompt = f"[[script={script}]] do it" if script else "do it"
+    return {"id": case_id, "prompt": prompt, "check": CHECK, "files": {"in.txt": "given\n"}, **more}
+
+
+def write(folder: Path, *cases: dict[str, Any], **more: Any) -> str:
+    path = folder / "tasks.json"
+    path.write_text(json.dumps({"packs": ["engineering"], "cases": list(cases), **more}))
+    return str(path)
+
+
+def result(ended: Ended) -> dict[str, Any]:
+    assert ended.code == 0, ended.err + ended.out
+    return ended.json
+
+
+def _has_asked(model: ScriptedModel, times: int) -> bool:
+    return len(model.requests) >= times
+
+
+def verdicts(shown: dict[str, Any]) -> dict[str, str]:
+    return {each["case_id"]: each["verdict"] for each in shown["trials"]}
+
+
+async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        file = write(tmp_path, case("good"), case("bad", "wrong"), case("lazy", "unproven", check="test -f in.txt"))
+        ended = await fabric("eval", "run", file, "--report", str(tmp_path / "report.md"))
+        shown = (await fabric("eval", "show", "--last", "--json")).json
+        listed = await fabric("eval", "list")
+        runs = (await fabric("logs", "list", "--json")).json["runs"]
+    assert ended.code == 0, ended.err
+    assert "tasks: completed, 3 of 3 trials done" in ended.out
+    assert "wrong but proven: 1" in ended.out
+    assert "[3/3]" in ended.err
+    assert "fabric eval resume" in ended.err
+    (arm,) = shown["results"]
+    assert arm["table"] == {"right_proven": 1, "right_unproven": 1, "wrong_proven": 1, "wrong_unproven": 0}
+    assert verdicts(shown) == {"good": "right", "bad": "wrong", "lazy": "right"}
+    assert 0 < arm["share"]["low"] < arm["share"]["value"] < arm["share"]["high"] < 1
+    assert "completed" in listed.out
+    assert {run["trial_of"] for run in runs} == {shown["eval_id"]}
+    report = (tmp_path / "report.md").read_text()
+    assert "| quality · engineering | 2 of 3 |" in report
+    assert "## Wrong, but proven" in report
+
+
+async def test_a_question_is_refused_and_nobody_waits(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        shown = result(await fabric("eval", "run", write(tmp_path, case("asks", "asks")), "--json"))
+        approvals = await fabric("approvals", "list")
+    assert verdicts(shown) == {"asks": "right"}
+    assert "make deploy" not in approvals.out
+
+
+async def test_the_check_cannot_be_changed_by_the_trial(tmp_path: Path) -> None:
+    hidden = {"test_out.py": "assert open('out.txt').read() == 'right'\n", "hidden/deep/x.txt": "x"}
+    check = "python3 test_out.py && test -f hidden/deep/x.txt"
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        file = write(
+            tmp_path,
+            case("cheat", "cheats", check=check, check_files=hidden),
+            case("honest", check=check, check_files=hidden),
+        )
+        shown = result(await fabric("eval", "run", file, "--json"))
+        left = [sorted(path.name for path in (each / "workspace").iterdir()) for each in fabric.run_dirs()]
+        extra = [path.name for each in fabric.run_dirs() for path in each.iterdir()]
+    assert verdicts(shown) == {"cheat": "wrong", "honest": "right"}
+    assert ["in.txt", "out.txt"] in left  # the workspace is as the trial left it
+    assert not {"check", "start"} & set(extra)
+    assert not Path("/etc/deep").exists()
+
+
+async def test_a_hostile_check_ends_in_time_and_leaves_nothing(tmp_path: Path) -> None:
+    forks = "for i in 1 2 3; do (sleep 300 &) ; done; yes | head -c 50000000; sleep 300"
+    file = write(tmp_path, case("forks", check=forks), case("loud", check="yes | head -c 50000000; exit 1"))
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        path = Path(file)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "check_timeout_s": 2}))
+        shown = result(await fabric("eval", "run", file, "--json"))
+    assert verdicts(shown) == {"forks": "wrong", "loud": "wrong"}
+    reasons = {each["case_id"]: each["reason"] for each in shown["trials"]}
+    assert "longer than 2 seconds" in reasons["forks"]
+    assert len(reasons["loud"]) <= 2_000
+
+
+async def test_killed_in_the_middle_it_goes_on_and_counts_nothing_twice(tmp_path: Path) -> None:
+    slow = Script(turns=tuple(Slow(turn, 0.3) for turn in writes("right")))
+    async with ScriptedModel(slow) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        file = write(tmp_path, *(case(f"c{n}") for n in range(4)), k=2, at_once=2)
+        for asked in (3, 9):
+            started = await fabric.start("eval", *(("run", file) if asked == 3 else ("resume", "--last")))
+            await until(partial(_has_asked, model, asked), "asks the model")
+            started.process.kill()
+            await started.ended()
+        interrupted = (await fabric("eval", "show", "--last", "--json")).json
+        resumed = result(await fabric("eval", "resume", "--last", "--json", timeout_s=60))
+    assert interrupted["status"] == "interrupted"
+    assert 0 < interrupted["done"] < 8
+    assert resumed["status"] == "completed"
+    assert (resumed["done"], resumed["right"]) == (8, 8)
+    keys = Counter((each["case_id"], each["attempt"]) for each in resumed["trials"])
+    assert set(keys.values()) == {1}
+    assert len(keys) == 8
+    assert len(fabric.run_dirs()) == 8  # no trial was begun with a second run
+    before = {each["run_id"]: each for each in interrupted["trials"]}
+    assert all(each == before.get(each["run_id"], each) for each in resumed["trials"])
+
+
+async def test_ctrl_c_leaves_it_resumable_and_says_how(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        started = await fabric.start("eval", "run", write(tmp_path, case("good"), case("stuck", "hang")))
+        await until(lambda: len(model.requests) >= 4, "asks the model that hangs")
+        started.process.send_signal(signal.SIGINT)
+        ended = await started.ended()
+        cancelled = await fabric("eval", "cancel", "--last", "--json")
+        again = await fabric("eval", "resume", "--last", "--json")
+    assert ended.code == 130
+    assert "To go on: fabric eval resume" in ended.out
+    assert "interrupted, 1 of 2 trials done" in ended.out
+    assert cancelled.json["status"] == "cancelled"
+    assert (again.code, again.json["status"], again.json["done"]) == (1, "cancelled", 1)
+
+
+async def test_only_one_process_works_on_an_evaluation_at_a_time(tmp_path: Path) -> None:
+    slow = Script(turns=tuple(Slow(turn, 0.5) for turn in writes("right")))
+    async with ScriptedModel(slow) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        first = await fabric.start("eval", "run", write(tmp_path, case("a"), case("b")), "--json")
+        await until(lambda: len(model.requests) >= 1, "asks the model")
+        both = await asyncio.gather(*(fabric("eval", "resume", "--last") for _ in range(2)))
+        shown = (await fabric("eval", "show", "--last", "--json")).json
+        ended = result(await first.ended())
+    assert [each.code for each in both] == [1, 1]
+    assert all("Another process works on" in each.err for each in both)
+    assert shown["status"] == "running"
+    assert (ended["done"], ended["right"]) == (2, 2)
+    assert len(fabric.run_dirs()) == 2
+
+
+async def test_two_models_are_compared_and_an_older_evaluation_too(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        one = settings(model.base_url)
+        other = settings(model.base_url, model={"model": "other"})["models"]["quality"]
+        fabric = Fabric(tmp_path, {**one, "models": {**one["models"], "other": other}})
+        cases = [case(f"c{n}") for n in range(6)]
+        old = await fabric("eval", "run", write(tmp_path, *cases), "--json", "--models", "quality,other")
+        (tmp_path / "old.json").write_text(old.out)
+        worse = [case(f"c{n}", "wrong") for n in range(6)]
+        text = await fabric("eval", "run", write(tmp_path, *worse), "--compare", str(tmp_path / "old.json"))
+        same = await fabric("eval", "run", write(tmp_path, *cases), "--compare", "tasks", "--min-right", "0.9")
+        failed = await fabric("eval", "run", write(tmp_path, *worse), "--min-right", "0.9", "--json")
+    (between,) = result(old)["between"]
+    assert (between["judgement"], between["cases"]) == ("no difference", 6)
+    assert "6 cases changed since and left out" in text.out
+    assert same.code == 0
+    assert failed.code == 1
+    assert failed.json["results"][0]["share"]["value"] == 0
+
+
+async def test_what_cannot_be_tried_is_no_result_and_can_be_tried_again(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1", model={"timeout_s": 1.0}))
+        ended = await fabric("eval", "run", write(tmp_path, case("good")), "--json", timeout_s=60)
+        fabric.configured = settings(model.base_url)
+        again = await fabric("eval", "resume", "--last", "--retry-failed", "--json")
+    assert ended.code == 1
+    (arm,) = ended.json["results"]
+    assert (arm["failed"], arm["share"]) == (1, None)
+    assert "model_unreachable" in ended.json["trials"][0]["reason"]
+    assert verdicts(result(again)) == {"good": "right"}
+
+
+async def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
+    fabric = Fabric(tmp_path, {})
+    path = tmp_path / "bad.yaml"
+    path.write_text("cases:\n- id: a\n  prompt: x\n  chekc: 'true'\n  files: {../a: x, /b: y}\n- id: a\n  check: x\n")
+    ended = await fabric("eval", "run", str(path))
+    assert ended.code == 2
+    for said in (
+        "bad.yaml:4:",
+        "Did you mean 'check'?",
+        "bad.yaml:5:",
+        "must be a file name inside the workspace",
+        "bad.yaml:6:",
+        "used twice (see line 2)",
+    ):
+        assert said in ended.err, ended.err
