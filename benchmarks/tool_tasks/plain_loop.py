@@ -1,9 +1,9 @@
 """The floor for the evaluation: the same tasks in the plainest loop that works, with nothing of agent-fabric in it.
 
 Constrained decoding, a short system prompt with three examples, tools in the server's own format; an exact repeat of
-the last call forces the finish.
+the last call forces the finish. Only the cases are read with agent-fabric's own reader, so that they are the same.
 
-    cd benchmarks; python -m tool_tasks.plain_loop --base-url http://127.0.0.1:8080/v1
+    python benchmarks/tool_tasks/plain_loop.py everyday --base-url http://127.0.0.1:8080/v1
 """
 
 import argparse
@@ -12,12 +12,14 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tool_tasks.sets import SETS
-from tool_tasks.table import Outcome, chosen, show
-from tool_tasks.tasks import ToolTask
+from agent_fabric.domain.evals.definition import EvalCase
+from agent_fabric.domain.evals.intervals import Tally, share_right
+from agent_fabric.infrastructure.evals.eval_files import read_eval
 
 MAX_STEPS = 10
 SYSTEM = """\
@@ -33,6 +35,28 @@ Task: Delete b.txt.
 The task is done:
 {"name": "finish_task", "arguments": {"summary": "Deleted b.txt."}}
 """
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one task."""
+
+    task: str
+    ok: bool = False
+    steps: int = 0
+    """Answers of the model."""
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    """Of the prompt tokens, those that the server had kept from before."""
+    completion_tokens: int = 0
+
+    def count(self, usage: Mapping[str, Any]) -> None:
+        """Add what one answer took, as an OpenAI-compatible server reports it."""
+        self.steps += 1
+        self.prompt_tokens += usage["prompt_tokens"]
+        self.completion_tokens += usage["completion_tokens"]
+        self.reused_tokens += (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
 
 
 def _tool(name: str, description: str, **properties: int) -> dict[str, Any]:
@@ -116,65 +140,103 @@ def run_tool(name: str, arguments: dict[str, str], folder: Path) -> str:
     return "written"
 
 
-def do(task: ToolTask, base_url: str, *, verbose: bool) -> Outcome:
+def do(case: EvalCase, base_url: str, *, check_timeout_s: float, verbose: bool) -> Outcome:
     """Do one task."""
-    outcome = Outcome(task.name)
+    outcome = Outcome(case.case_id)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        task.lay_out(folder)
-        messages: list[dict[str, Any]] = [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": task.prompt},
-        ]
-        last, only = None, None
-        while outcome.steps < MAX_STEPS:
-            answer = ask(base_url, messages, only)
-            outcome.count(answer["usage"])
-            text = answer["choices"][0]["message"]["content"]
-            try:
-                call = json.loads(text)
-            except ValueError:
-                break  # cut off by max_tokens
-            if verbose:
-                print("   ", text)
-            if call["name"] == "finish_task":
-                break
-            result = run_tool(call["name"], call["arguments"], folder)
-            if verbose:
-                print("      ", result[:300])
-            only = "finish_task" if call == last else None
-            last = call
-            call_id = f"call{outcome.steps}"
-            function = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
-            messages += [
-                {
-                    "role": "assistant",
-                    "content": "",
-                    "tool_calls": [{"id": call_id, "type": "function", "function": function}],
-                },
-                {"role": "tool", "tool_call_id": call_id, "content": result},
-            ]
-        outcome.ok = task.done_in(folder)
-    outcome.seconds = time.monotonic() - started
+        for path, file in case.files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(file.data)
+        _loop(case.prompt, folder, base_url, outcome, verbose=verbose)
+        outcome.seconds = time.monotonic() - started
+        outcome.ok = _is_right(case.check, folder, check_timeout_s)
     return outcome
+
+
+def _loop(prompt: str, folder: Path, base_url: str, outcome: Outcome, *, verbose: bool) -> None:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
+    last, only = None, None
+    while outcome.steps < MAX_STEPS:
+        answer = ask(base_url, messages, only)
+        outcome.count(answer["usage"])
+        text = answer["choices"][0]["message"]["content"]
+        try:
+            call = json.loads(text)
+        except ValueError:
+            return  # cut off by max_tokens
+        if verbose:
+            print("   ", text)
+        if call["name"] == "finish_task":
+            return
+        result = run_tool(call["name"], call["arguments"], folder)
+        if verbose:
+            print("      ", result[:300])
+        only = "finish_task" if call == last else None
+        last = call
+        call_id = f"call{outcome.steps}"
+        function = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+        messages += [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": call_id, "content": result},
+        ]
+
+
+def _is_right(check: str, folder: Path, timeout_s: float) -> bool:
+    try:
+        ran = subprocess.run(["bash", "-c", check], cwd=folder, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return ran.returncode == 0
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    """Print the sums."""
+    right = sum(each.ok for each in outcomes)
+    share = share_right([Tally(int(each.ok), 1) for each in outcomes])
+    assert share is not None
+    print(
+        f"{right} of {len(outcomes)} right ({100 * share.low:.0f} to {100 * share.high:.0f} %), "
+        f"{sum(each.steps for each in outcomes)} answers, {sum(each.seconds for each in outcomes):.0f} s, "
+        f"tokens in {sum(each.prompt_tokens for each in outcomes)}, "
+        f"reused {sum(each.reused_tokens for each in outcomes)}, "
+        f"out {sum(each.completion_tokens for each in outcomes)}"
+    )
 
 
 def main() -> None:
     """Run the tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("set", help="everyday, hard, heldout, or the path of an eval file")
     parser.add_argument("--base-url", required=True)
-    parser.add_argument("--set", choices=list(SETS), default="everyday", help="which tasks")
-    parser.add_argument("--only", default="", help="names of tasks, with commas")
+    parser.add_argument("--case", action="append", default=[], help="only this one; can be repeated")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    named = Path(__file__).with_name(f"{arguments.set}.yaml")
+    definition = read_eval(named if named.exists() else Path(arguments.set))
     outcomes = []
-    for task in chosen(SETS[arguments.set], arguments.only):
-        outcomes.append(do(task, arguments.base_url, verbose=arguments.verbose))
+    for case in definition.cases:
+        if arguments.case and case.case_id not in arguments.case:
+            continue
+        outcomes.append(
+            do(case, arguments.base_url, check_timeout_s=definition.check_timeout_s, verbose=arguments.verbose)
+        )
         if not arguments.json:
-            show(outcomes[-1:])
-    show(outcomes, as_json=arguments.json, whole=True)
+            each = outcomes[-1]
+            print(
+                f"{'right' if each.ok else 'wrong'}  {each.task}, {each.seconds:.1f} s, {each.steps} answers",
+                flush=True,
+            )
+    if arguments.json:
+        print(json.dumps([asdict(each) for each in outcomes], indent=1))
+    else:
+        show(outcomes)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,9 @@ _MODE: Final = 0o777
 class RunCaseFolders:
     """CaseFolders below the folders of runs."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, *, max_bytes: int = MAX_COPIED_BYTES) -> None:
         self._layout = layout
+        self._max_bytes = max_bytes
 
     async def stage(self, run_id: RunId, files: Mapping[str, CaseFile]) -> str:
         return await asyncio.to_thread(self._stage, run_id, files)
@@ -58,7 +59,7 @@ class RunCaseFolders:
         remove_tree(folder)  # of a check that was killed
         try:
             folder.mkdir(parents=True)
-            _copy_tree(workspace, folder)
+            _copy_tree(workspace, folder, self._max_bytes)
             for name, file in files.items():
                 _make_way(folder, name)
                 _write(folder / name, file)
@@ -105,7 +106,7 @@ def _make_way(folder: Path, name: str) -> None:
         path.unlink(missing_ok=True)
 
 
-def _copy_tree(source: str, target: Path) -> None:
+def _copy_tree(source: str, target: Path, max_bytes: int) -> None:
     """Copy files, folders and links; no link is followed.
 
     Raises:
@@ -115,9 +116,10 @@ def _copy_tree(source: str, target: Path) -> None:
     size = entries = 0
     modes: list[tuple[Path, int]] = []
     for entry in walk_tree(source):
-        entries, size = entries + 1, size + entry.status.st_size
-        if entries > MAX_COPIED_ENTRIES or size > MAX_COPIED_BYTES:
-            limit = f"{MAX_COPIED_ENTRIES:,} files or {MAX_COPIED_BYTES:,} bytes"
+        entries += 1
+        size += entry.status.st_size if stat.S_ISREG(entry.status.st_mode) else 0
+        if entries > MAX_COPIED_ENTRIES or size > max_bytes:
+            limit = f"{MAX_COPIED_ENTRIES:,} files or {max_bytes:,} bytes"
             raise WorkspaceUncheckable(f"it has more than {limit}")
         _copy_entry(entry, target / entry.path, modes)
     for path, mode in reversed(modes):

@@ -30,9 +30,9 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load_config.cache_clear()
 
 
-def test_fourteen_commands_are_groups() -> None:
-    assert len(GROUPS) == 14
-    assert {"models", "approvals", "logs", "config", "policy", "db"} <= set(GROUPS)
+def test_fifteen_commands_are_groups() -> None:
+    assert len(GROUPS) == 15
+    assert {"models", "approvals", "eval", "logs", "config", "policy", "db"} <= set(GROUPS)
 
 
 @pytest.mark.parametrize("name", GROUPS)
