@@ -113,10 +113,9 @@ def _copy_tree(source: str, target: Path, max_bytes: int) -> None:
         WorkspaceUncheckable: there is too much.
         OSError: it cannot be read or written.
     """
-    size = entries = 0
+    size = 0
     modes: list[tuple[Path, int]] = []
-    for entry in walk_tree(source):
-        entries += 1
+    for entries, entry in enumerate(walk_tree(source), 1):
         size += entry.status.st_size if stat.S_ISREG(entry.status.st_mode) else 0
         if entries > MAX_COPIED_ENTRIES or size > max_bytes:
             limit = f"{MAX_COPIED_ENTRIES:,} files or {max_bytes:,} bytes"

@@ -75,7 +75,7 @@ async def test_a_file_of_the_check_takes_its_place_whatever_lies_there(
             (tests / "hidden.py" / "deep").mkdir(parents=True)
         case "dangling":
             tests.symlink_to("nowhere")
-        case "closed":
+        case _:
             tests.mkdir()
             (tests / "hidden.py").write_text("theirs")
             tests.chmod(0o555)
