@@ -1,6 +1,7 @@
 """Runs as they happen at a server, whatever becomes of the connection."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ PATIENCE_S: Final = 60.0
 """How long a server may be away, for example while it is started anew, before whoever follows a run gives up."""
 PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 3.0
+_QUIET_S: Final = 5.0
+"""A connection that lasted longer was one, also if nothing happened meanwhile."""
+_SAID_AFTER_S: Final = 1.0
+"""How long a server may be away before a person is told."""
 _DONE, _ERROR = "_run_done_", "_run_error_"
 
 
@@ -58,6 +63,8 @@ class Follower:
         self._patience_s = patience_s
         self.after = after
         """Sequence number of the newest event that was given."""
+        self._opened_at = math.inf
+        """When the server answered that the stream begins; infinity: it has not."""
 
     async def happenings(self) -> AsyncGenerator[Happening, None]:
         """Yield what happens, and at last the result.
@@ -66,12 +73,13 @@ class Follower:
             FabricError: what the server said, or why it said nothing for too long.
         """
         loop = asyncio.get_running_loop()
-        seen_at, connected, pause_s = loop.time(), False, PAUSE_S
+        away_since, connected, pause_s = loop.time(), False, PAUSE_S
         while True:
+            self._opened_at, was_there = math.inf, False
             try:
                 async with aclosing(self._connection()) as happenings:
                     async for each in happenings:
-                        seen_at, connected, pause_s = loop.time(), True, PAUSE_S
+                        connected = was_there = True
                         yield each
                         if isinstance(each, RunResult):
                             return
@@ -83,8 +91,14 @@ class Follower:
                 broken = problem
                 if not connected and not isinstance(problem, ServerStopping | Broken):
                     raise  # it never worked: there is nothing to wait for
-            if loop.time() - seen_at > self._patience_s:
+            now = loop.time()
+            if was_there or now - self._opened_at > _QUIET_S:  # patience begins now, however quiet the run was before
+                away_since, pause_s = now, PAUSE_S
+            if now - away_since > self._patience_s:
                 raise broken
+            if now - away_since > _SAID_AFTER_S:
+                where = self._transport.address
+                yield Notice(f"waiting for {where}, which does not answer … {now - away_since:.0f} s", progress=True)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -93,6 +107,7 @@ class Follower:
         query: Query = {"full": True, "deltas": self._deltas or None}
         headers = {"Last-Event-ID": str(self.after)} if self.after >= 0 else {}
         async with self._transport.stream(self._path, query, headers) as content:
+            self._opened_at = asyncio.get_running_loop().time()
             async for frame in frames(content):
                 happening = self._understood(frame)
                 if isinstance(happening, Event):

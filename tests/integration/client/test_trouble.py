@@ -3,16 +3,19 @@
 import asyncio
 import json
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
-from agent_fabric.client import AnswerUnusable, FabricClient, ServerTimedOut, ServerUnreachable, TaskRequest
+from agent_fabric.client import AnswerUnusable, FabricClient, Notice, ServerTimedOut, ServerUnreachable, TaskRequest
 from agent_fabric.domain.errors import RunNotFound, ServerBusy
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.runs.task import RunResult, RunStatus
+from agent_fabric.wire.results import result_object
 from integration.client.stand_ins import answer, bridge, listening, standing_in
 from integration.http.served import served
+from unit.interfaces.test_presentation import outcome
 
 WISH = TaskRequest(prompt="do it", pack="engineering")
 BROKEN = b""
@@ -169,6 +172,36 @@ async def test_a_run_that_is_gone_in_between_ends_the_stream_with_an_error(tmp_p
         with pytest.raises(RunNotFound):
             async for _ in client.runs.follow("nothing"):
                 pass
+
+
+@pytest.mark.proves("DU-10")
+async def test_patience_begins_when_the_server_is_gone_and_not_with_the_last_event() -> None:
+    payload = result_object(outcome(), "/runs/1234")
+    done = json.dumps({"kind": "_run_done_", "run_id": "1234", "payload": payload})
+    connections, back_at = 0, 0.0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections, back_at
+        connections += 1
+        await reader.readuntil(b"\r\n\r\n")
+        if time.monotonic() < back_at:
+            return  # it is being started anew
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        writer.write(
+            b'event: notice\ndata: {"text": "begun"}\n\n' if connections == 1 else f"data: {done}\n\n".encode()
+        )
+        await writer.drain()
+        if connections == 1:
+            await asyncio.sleep(4.3)  # longer than the patience: a model that thinks
+            back_at = time.monotonic() + 1.8
+
+    async with listening(serve) as port, FabricClient(f"http://127.0.0.1:{port}", token="t") as client:
+        seen = [each async for each in client.runs.follow("1234", patience_s=4.0)]
+    begun, *waited, result = seen
+    assert begun == Notice("begun")
+    assert waited
+    assert all(isinstance(each, Notice) and each.progress and "does not answer" in each.text for each in waited)
+    assert isinstance(result, RunResult)
 
 
 async def _direct(port: int, token: str, prompt: str) -> RunResult:
