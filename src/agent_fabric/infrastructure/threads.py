@@ -38,6 +38,16 @@ def short_turns() -> Iterator[None]:
                 sys.setswitchinterval(USUAL_TURN_S)
 
 
+async def politely(work: Callable[[], T]) -> T:
+    """Run what computes for long on a thread, so that the event loop keeps its turns."""
+
+    def with_short_turns() -> T:
+        with short_turns():
+            return work()
+
+    return await asyncio.to_thread(with_short_turns)
+
+
 async def on_own_thread(work: Callable[[], T]) -> T:
     """Run blocking work on a thread of its own.
 

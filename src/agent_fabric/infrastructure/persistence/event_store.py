@@ -48,6 +48,7 @@ from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
 from agent_fabric.infrastructure.persistence.sealing import event_place, sealed_json
 from agent_fabric.infrastructure.persistence.sql import SqlConnection, UniqueViolation
 from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.threads import politely
 
 TAKE_PATIENCE_S = 0.5
 """A process that only brings a log file up to date holds a lock for a moment."""
@@ -138,10 +139,13 @@ class SqliteRunRepository:
             await asyncio.sleep(0.02)
         held = self._hold(run_id, number, cipher)
         try:
-            events, head = await self._store.read(
-                lambda connection: (load_events(connection, number, cipher), head_of(connection, number))
-            )
-            held.continue_from(events, head)
+
+            def load(connection: SqlConnection) -> tuple[list[Event], list[Event], bytes]:
+                events = load_events(connection, number, cipher)
+                return events, _outline_of(events), head_of(connection, number)
+
+            events, outline, head = await self._store.read(load)
+            held.continue_from(len(events), outline, head)
             await held.mirror(events)
             since = held.since = self._clock.now()
             await self._store.writer.write(lambda connection: note_driver(connection, number, since))
@@ -247,11 +251,9 @@ class _SqliteHeldRun:
         self.on_leaving: Callable[[], None] | None = None
         """Called when this process stops driving it."""
 
-    def continue_from(self, events: Sequence[Event], head: bytes) -> None:
+    def continue_from(self, next_seq: int, outline: list[Event], head: bytes) -> None:
         """Go on behind the last event of an existing log."""
-        self._next_seq = len(events)
-        self._outline = _outline_of(events)
-        self._head = head
+        self._next_seq, self._outline, self._head = next_seq, outline, head
 
     async def append(
         self,
@@ -372,7 +374,7 @@ class _SqliteHeldRun:
         """Bring all mirrors to the state of the whole log."""
         try:
             for follower in self._followers:
-                await asyncio.to_thread(follower.catch_up, self.run_id, events)
+                await politely(partial(follower.catch_up, self.run_id, events))
             self.lagging = False
         except OSError:
             self.lagging = True  # as above
@@ -450,5 +452,8 @@ _INSERT_EVENT = (
 )
 
 
+_OUTLINE = (RunCreated, SpecialistsRecruited)  # not a union: those take ten times as long to look into
+
+
 def _outline_of(events: Sequence[Event]) -> list[Event]:
-    return [event for event in events if isinstance(event.body, RunCreated | SpecialistsRecruited)]
+    return [event for event in events if isinstance(event.body, _OUTLINE)]

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
-from agent_fabric.infrastructure.threads import short_turns
+from agent_fabric.infrastructure.threads import politely
 
 T = TypeVar("T")
 
@@ -77,12 +77,7 @@ class Store:
 
     async def read(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` on a thread; it sees all that is durable."""
-
-        def politely() -> T:
-            with short_turns():
-                return self.read_now(read)
-
-        return await asyncio.to_thread(politely)
+        return await politely(partial(self.read_now, read))
 
     def read_now(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` here and now; for what takes microseconds."""
