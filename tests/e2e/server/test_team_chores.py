@@ -108,3 +108,13 @@ async def test_a_command_whose_key_is_revoked_says_that_the_run_is_kept(tmp_path
         (run,) = (await server.client.get("/runs")).json()["runs"]
         assert ended.code == 1
         assert f"Run {run['run_id']} is kept at {server.url}: fabric logs show {run['run_id']} --follow" in ended.err
+
+
+async def test_a_bad_password_is_refused_before_it_is_typed_again(tmp_path: Path) -> None:
+    async with ada_at_a_server(tmp_path) as (ada, server):
+        await server.client.patch("/api/v1/users/ada", json={"role": "admin"})
+        await ada("login", "--user", "ada", "--password-stdin", sends=PASSWORD + "\n")
+        said = await ada.types(("short",), "users", "add", "bea")
+        assert said.code != 0
+        assert "shorter than 12 characters" in said.out + said.err
+        assert "Once more" not in said.out + said.err

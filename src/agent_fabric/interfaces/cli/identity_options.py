@@ -13,7 +13,7 @@ import typer
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
-from agent_fabric.domain.accounts import LONGEST_PASSWORD
+from agent_fabric.domain.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
@@ -77,6 +77,7 @@ def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
 
     Raises:
         ConfigError: there is no terminal, or the two entries differ.
+        InvalidInputs: a new password is too easily guessed.
     """
     if from_stdin:
         return sys.stdin.readline(LONGEST_PASSWORD + 2).rstrip("\r\n")
@@ -85,6 +86,8 @@ def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
             "There is no terminal to ask for a password", hint="Send it on standard input, with --password-stdin."
         )
     password = getpass.getpass(f"Password for {name}: ")
+    if twice:
+        password_for(name, password)  # a bad one is not asked for a second time
     if twice and getpass.getpass("Once more: ") != password:
         raise ConfigError("The two passwords are not the same", hint="Try again; nothing was changed.")
     return password
