@@ -27,7 +27,7 @@ def missing_record(root: Path) -> ChainReport | None:
     if kept is None or not kept.position:
         return None
     said = (
-        f"the store is gone: {kept.position} entries of its chain were recorded outside of it; bring it back with "
+        f"the store is gone: {kept.position} entries of its chain were recorded outside of it; restore it with "
         "`fabric db restore`"
     )
     return ChainReport(entries=0, runs=0, removed=0, head="", damage=(said,), kept_head=kept.hash.hex())

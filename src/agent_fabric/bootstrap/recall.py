@@ -42,7 +42,7 @@ def embedder_for(config: FabricConfig, resolve: Resolve | None = None) -> Embedd
     if model is None or base_url is None:
         missing = "embedding_model" if model is None else "embedding_base_url"
         raise ConfigError(
-            f"`run_index.{missing}` is not set, but a server shall be asked",
+            f"`run_index.{missing}` is not set, but a server is to be asked",
             hint="Set both `run_index.embedding_model` and `run_index.embedding_base_url`, or neither.",
         )
     if config.offline and not is_local_url(base_url):

@@ -119,7 +119,7 @@ async def _sealed_anew(secrets: Secrets, storage: Storage, *, new_key: bool) -> 
 
 
 async def _record(storage: Storage, by: Principal, deed: Deed, done: Rotation) -> None:
-    detail = f"{done.secrets} secrets and {done.runs} runs sealed anew" + ("; a new key" if done.new_key else "")
+    detail = f"{done.secrets} secrets and {done.runs} runs sealed again" + ("; a new key" if done.new_key else "")
     act = Act.of(by, deed, at=SystemClock().now(), about=f"key {done.generation}", detail=detail)
     await storage.acts.record(act)
 

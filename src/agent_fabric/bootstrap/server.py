@@ -193,7 +193,7 @@ class ServerFabric:
         if "visibility" not in identity.model_fields_set and await self.identity.has_people():
             operations_log("server").warning(
                 "runs_shared",
-                problem="Everybody with `runs:read` sees all runs, because `identity.visibility` is not set",
+                problem="Everyone with `runs:read` sees all runs, because `identity.visibility` is not set",
                 hint="Set it to `team` or `private`; in the next release it counts as `private`.",
             )
 
@@ -204,7 +204,7 @@ class ServerFabric:
         try:
             record_server(self.records.layout.root, url)
         except FabricError as problem:
-            _log.warning("Commands in this folder will not find the server: %s", problem.message)
+            _log.warning("Commands in this folder cannot find the server: %s", problem.message)
 
     async def stop(self) -> None:
         """Stop every run where it stands; the next server goes on with it."""

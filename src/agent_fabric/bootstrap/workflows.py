@@ -78,7 +78,7 @@ class Workflows:
         if other := [name for name, value in new.items() if name in kept and kept[name] != value]:
             raise InvalidInputs(
                 f"The earlier run was given another value for {', '.join(other)}, and what it did was done with that",
-                hint="Start anew with other inputs: fabric workflow run.",
+                hint="Start a new run with other inputs: fabric workflow run.",
             )
         return self.tasks.of_workflow(workflow, {**kept, **new}, replace(like, workflow=None))
 
@@ -148,7 +148,7 @@ def require_by_hand(definition: WorkflowDefinition) -> None:
     """
     if not definition.triggers.manual:
         raise ConfigError(
-            f"The workflow {definition.name!r} is not to be started by hand: triggers.manual is false",
+            f"The workflow {definition.name!r} cannot be started by hand: triggers.manual is false",
             hint="Nothing else starts workflows yet. Set triggers.manual to true, or leave it out.",
         )
 

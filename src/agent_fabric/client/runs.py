@@ -156,7 +156,7 @@ class Runs(Resource):
     ) -> AsyncGenerator[Happening, None]:
         """Yield the events of a run as they happen, each once and in order, and at last its result.
 
-        A connection that breaks is made again, and a server that is started anew is waited for, up to `patience_s`.
+        A connection that breaks is made again, and a server that restarts is waited for, up to `patience_s`.
         With `deltas` there are also pieces of answers as they are written.
         """
         return Follower(

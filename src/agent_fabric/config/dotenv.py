@@ -102,7 +102,7 @@ def _value(name: str, equals: str, rest: str) -> str:
     if not equals:
         raise ValueError(f"{name} has no value")
     if name in RESERVED:
-        raise ValueError(f"{name} counts in the environment only, not in {NAME}")
+        raise ValueError(f"{name} works only in the environment, not in {NAME}")
     quote = rest[:1]
     if quote not in {'"', "'"}:
         return re.split(r"(?:^|\s)#", rest, maxsplit=1)[0].strip()

@@ -83,7 +83,7 @@ def _only_file(folder: Path) -> Path | None:
     if len(found) > 1:
         raise ConfigProblem(
             f"{folder} has more than one configuration file: {', '.join(path.name for path in found)}",
-            hint="Keep one of them; which one holds would be a guess.",
+            hint="Keep only one of them.",
         )
     return found[0] if found else None
 

@@ -31,7 +31,7 @@ def with_packages(layers: Layers, offers: Sequence[Offer]) -> Layers:
             if offer.specialist_id in built_in:
                 raise ConfigProblem("a pack of this name is built in")
             if len(packages[offer.specialist_id]) > 1:
-                raise ConfigProblem("more than one brings a pack of this name, and which one holds would be a guess")
+                raise ConfigProblem("more than one package brings a pack of this name")
             layers = _with(layers, offer)
         except ConfigProblem as problem:
             brought_by = " and ".join(packages[offer.specialist_id])

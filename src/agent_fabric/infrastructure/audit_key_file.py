@@ -37,13 +37,13 @@ def _read(path: Path) -> AuditKey | None:
         if not path.exists():
             raise  # the home is somebody else's, so there is no key of ours in it
         raise ConfigError(
-            f"{path} cannot be read", hint="Make it yours again: it may have been made with sudo."
+            f"{path} cannot be read", hint="Change its owner to you: it may have been made with sudo."
         ) from None
     if len(value) != _BYTES:
         raise ConfigError(
             f"{path} is damaged: it has {len(value)} bytes instead of {_BYTES}",
-            hint="Bring it back from a backup. Without one, remove it: a new one is made, and what was recorded "
-            "before cannot be checked any more.",
+            hint="Restore it from a backup. Without one, remove it: a new one is made, and what was recorded "
+            "before can no longer be checked.",
         )
     return AuditKey.of(value)
 

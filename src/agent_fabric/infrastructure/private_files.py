@@ -45,7 +45,7 @@ def read_private(path: Path) -> bytes | None:
             raise NotPrivate(f"{path} is a link") from None
         raise ConfigError(
             f"{path} cannot be read: {problem.strerror or problem}",
-            hint="Make it yours again: it may have been made with sudo.",
+            hint="Change its owner to you: it may have been made with sudo.",
         ) from None
     try:
         found = os.fstat(descriptor)
@@ -115,7 +115,7 @@ class PrivateFile:
             )
         if len(data) > MAX_BYTES:
             raise StoreUnavailable(
-                f"{self.path} is larger than {MAX_BYTES} bytes, so it is not ours", hint="Bring it back from a backup."
+                f"{self.path} is larger than {MAX_BYTES} bytes, so it is not ours", hint="Restore it from a backup."
             )
         return data
 

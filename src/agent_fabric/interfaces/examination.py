@@ -38,7 +38,7 @@ def encryption_finding(root: Path, config: FabricConfig) -> HealthFinding:
         return _lost_keys(contents, keyring.place)
     state = "off" if config.encryption == "off" else "on"
     older = f" and {len(keys) - 1} older" if len(keys) > 1 else ""
-    key = f"key generation {keys[0]}{older}," if keys else "the first need makes a key in"
+    key = f"key generation {keys[0]}{older}," if keys else "a key is made when first needed, in"
     return HealthFinding(about=about, level=Level.OK, text=f"{state}: {runs} ({key} {keyring.place})")
 
 
@@ -53,7 +53,7 @@ def _lost_keys(contents: SealedContents, place: str) -> HealthFinding:
         about="encryption",
         level=Level.WARN,
         text=f"{lost} cannot be opened: the key is not in {place}",
-        fix="Bring the key file back from a backup, or put the key last in ENCRYPTION_KEY. They need it.",
+        fix="Restore the key file from a backup, or put the key last in ENCRYPTION_KEY. They need it.",
     )
 
 

@@ -15,7 +15,7 @@ META_KEYS = (
     "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof"
     " approvals=waiting_for continues"
 )
-META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, beside its result.", also=_DIR)
+META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, besides its result.", also=_DIR)
 ERROR = Shape(RunError, name="ErrorInfo")
 
 
@@ -77,7 +77,7 @@ RUN_DETAILS = Shape(
     RunResult,
     "*payload",
     name="RunDetails",
-    about="A run as it stands: its result as far as there is one.",
+    about="The current state of a run, with its result so far.",
     also={"_meta": _DETAILS_META, "error?": ERROR},
 )
 

@@ -52,7 +52,7 @@ WORKFLOW_META = Shape(
     RunResult,
     META_KEYS,
     name="WorkflowMeta",
-    about="What is known about a workflow's run, beside its result.",
+    about="What is known about a workflow's run, besides its result.",
     also={
         **META.also,
         "workflow": WorkflowName,

@@ -97,7 +97,7 @@ async def test_a_folder_that_was_sealed_anew_or_is_gone_is_told_apart(tmp_path: 
     c.folder.rename(tmp_path / "moved")
     asked = await a("secrets", "rotate", "--drop-old")
     assert f"folder  {c.root}: " in asked.err
-    assert "it is not there any more, or was moved" in asked.err
+    assert "it no longer exists, or was moved" in asked.err
     assert str(b.root) not in asked.err, "its own rotation made the newest key"
 
 

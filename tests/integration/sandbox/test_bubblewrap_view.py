@@ -133,7 +133,7 @@ async def test_a_repository_can_be_made_but_brings_nothing_that_git_would_execut
         outcome = await sandbox.run_command("echo evil > .git/config; git log --format=%s", timeout_s=30)
         assert outcome.stdout == b"first\n"
         assert b".git/config: Read-only file system" in outcome.stderr
-        assert b"[the box was made anew" in outcome.stderr
+        assert b"[the box was replaced" in outcome.stderr
 
 
 async def test_settings_of_a_new_repository_that_start_something_are_put_aside(workspace: Path) -> None:

@@ -146,7 +146,7 @@ def _require_filled_in(card: ApprovalCard, answer: Answer) -> None:
         return
     if not form:
         if answer.args:
-            raise ApprovalRefused("There is no form to be filled in here", hint="Only approve or deny.")
+            raise ApprovalRefused("There is no form to fill in here", hint="Only approve or deny.")
         return
     filled = dict(answer.args or {})
     problems = problems_with(filled, form) or unusable_numbers(filled, "it")

@@ -44,5 +44,5 @@ class WakeAnsweredRuns:
         try:
             return [run_id for run_id in await self.queue.due() if run_id not in self.dispatch]
         except StoreUnavailable as problem:
-            _log.warning("Answers cannot be looked up: %s", problem.message)
+            _log.warning("Answers could not be read: %s", problem.message)
             return []

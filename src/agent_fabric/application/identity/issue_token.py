@@ -23,7 +23,7 @@ from agent_fabric.domain.identity import AnyScope, Principal, narrow_scopes, wid
 LONGEST_LIFETIME_S = 365 * 86_400.0
 LONGEST_REFRESH_TOKEN = 4_096
 LOGIN_ID_BYTES = 16
-_WRONG = "The name or the password is not right, or the user is disabled. An admin can help: fabric users password NAME"
+_WRONG = "The name or the password is wrong, or the user is disabled. An admin can help: fabric users password NAME"
 """The same whatever is wrong: who guesses learns nothing from it."""
 
 

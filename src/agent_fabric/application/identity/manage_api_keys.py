@@ -61,7 +61,7 @@ class ManageApiKeys:
         """
         wanted = frozenset(scopes)
         if not wanted:
-            raise InvalidInputs("A key without a scope opens nothing", hint="Give it at least runs:read.")
+            raise InvalidInputs("A key needs at least one scope", hint="Give it at least runs:read.")
         if wanted == tool_scopes(wanted):
             raise InvalidInputs(
                 "A tool scope only narrows what runs may use; a key needs a scope to start them, too",

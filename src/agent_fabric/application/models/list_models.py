@@ -189,7 +189,7 @@ class ListModels:
                 return _State(ModelAvailability.BLOCKED, note, pull)
             return _State(ModelAvailability.LATER, f"downloaded at first use ({size}{begun})", pull)
         if why != "configured" and any([(await self.survey.ollama(url)).startable for url in self.ollama_urls]):
-            note = "Ollama is installed but does not run: a run starts it first, and takes a model of it if one fits"
+            note = "Ollama is installed but not running: a run starts it first, and uses one of its models if one fits"
             return _State(ModelAvailability.LATER, note, f"fabric models use {settings.model} --key {settings.key}")
         return _State(ModelAvailability.READY)
 
@@ -197,7 +197,7 @@ class ListModels:
         found = await self.survey.ollama(settings.base_url)
         if not found.running:
             if self.ensure and found.startable:
-                return _State(ModelAvailability.LATER, "Ollama does not run; a run starts it", "ollama serve")
+                return _State(ModelAvailability.LATER, "Ollama is not running; a run starts it", "ollama serve")
             note = f"no Ollama answers at {settings.base_url}"
             return _State(ModelAvailability.BLOCKED, note, "ollama serve")
         card = find_model(found.models, settings.model)

@@ -66,7 +66,7 @@ class AskRoutingModel:
             if isinstance(answer, ModelFailed):
                 return answer, None, f"the routing model failed: {answer.error_message}"
             choice = by_model(evidence, _names_in(answer, evidence))
-            return answer, choice, "the routing model named nobody that there is"
+            return answer, choice, "the routing model named no known specialist"
 
         return RoutingQuestion(called, effect)
 

@@ -75,7 +75,7 @@ class RecruitSpecialists:
         unknown = [str(who) for who in needed if who not in known]
         for name in unknown:
             if name in self.left_out:
-                raise RecruitError(self.left_out[name], hint="Mend that package, or uninstall it.")
+                raise RecruitError(self.left_out[name], hint="Repair that package, or uninstall it.")
         if unknown:
             raise RecruitError(
                 f"There is no pack {', '.join(map(repr, unknown))}",

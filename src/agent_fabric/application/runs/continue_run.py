@@ -49,14 +49,14 @@ class ContinueRun:
         events = await self.runs.read(run_id)
         state, created = await fold_log(run_id, events), events[0].body
         if not isinstance(created, RunCreated) or state.task is None:
-            raise RunUndrivable(f"The beginning of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
+            raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
         before = state.task
         self._require_continuable(run_id, state, await self.reader.status(run_id))
         project = created.project and created.workspace != self.workspaces.workspace(run_id)
         if project and (before.owner != task.owner or task.started_by):
             raise Forbidden(
                 f"Run {run_id} worked in a project folder of {before.owner}",
-                hint="Only its owner can follow it up, and no run.",
+                hint="Only its owner can follow it up, not a run.",
             )
         if not self.workspaces.usable(created.workspace):
             raise RunUndrivable(

@@ -83,7 +83,7 @@ class ResumeRun:
         if not self.workspaces.usable(state.workspace):
             raise RunUndrivable(
                 f"The workspace of run {state.run_id} cannot be opened: {state.workspace}",
-                hint="Resume on the machine that has it, or bring the folder back.",
+                hint="Resume on the machine that has it, or restore the folder.",
             )
         agent = state.task.agent if state.task else None  # frozen in the run: its file may be gone
         needed = state.specialist_ids if agent is None else tuple(filter(None, [SpecialistId(agent.pack)]))

@@ -29,7 +29,7 @@ class RunQuota:
         """
         if self._under_way[who] >= self.most:
             raise TooManyRequests(
-                f"You already have {counted(self._under_way[who], 'run')} under way, the most that are allowed",
+                f"You already have {counted(self._under_way[who], 'run')} under way, which is the limit",
                 hint="Wait until one has ended, or cancel one. The limit is `limits.concurrent_runs`.",
                 retry_after_s=RETRY_AFTER_S,
             )

@@ -123,7 +123,7 @@ def _undone(
     left: Sequence[str] = (),
     record: int | None = None,
 ) -> Undone:
-    late = [UndoRefusal(path, "it was changed at this very moment, or cannot be kept", final=False) for path in left]
+    late = [UndoRefusal(path, "it was being changed, or cannot be kept", final=False) for path in left]
     return Undone(
         run_id=found.run_id,
         folder=found.folder,
@@ -139,7 +139,7 @@ def _taken_back(found: RunDiff) -> list[FileChange]:
     """Return the last undo as changes, so that taking those back puts everything where it was."""
     if not found.undos or found.undos[-1].redo:
         raise ConfigError(
-            f"Nothing was taken back of run {found.run_id}", hint=f"See what it changed: fabric diff {found.run_id}"
+            f"Nothing of run {found.run_id} was undone", hint=f"See what it changed: fabric diff {found.run_id}"
         )
     return [
         FileChange(path=step.path, before=_kept(step.current), after=step.target)
@@ -158,5 +158,5 @@ def _require_known(found: RunDiff, changes: Sequence[FileChange], paths: Sequenc
         if not any(below_any(change.path, (path,)) for change in changes):
             raise ConfigError(
                 f"Run {found.run_id} did not change {path!r}",
-                hint=f"Name paths as they are from {found.folder} on: fabric diff {found.run_id} --name-only",
+                hint=f"Name paths relative to {found.folder}: fabric diff {found.run_id} --name-only",
             )

@@ -173,7 +173,7 @@ class InvokeTool:
         except CannotRunOutside as problem:
             return _refused(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
-            return _refused(call, asking.args, type(problem).__name__, f"it could not be made ready: {problem}").bodies
+            return _refused(call, asking.args, type(problem).__name__, f"it could not be prepared: {problem}").bodies
         site = replace(site, asked=None, decided=None, outside=planned)
         asked = self._seek(call, asking.args, site, ruling, asking.sandbox, Question.MAY_IT_RUN, asking.destination)
         assert isinstance(asked, ApprovalRequested)  # nobody has agreed to this yet

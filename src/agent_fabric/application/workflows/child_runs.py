@@ -72,7 +72,7 @@ class ChildRuns:
         )
         if parent.level > MAX_LEVELS:
             raise FabricError(
-                f"Workflows call each other {MAX_LEVELS} deep", hint="Does one of them call itself? Break the circle."
+                f"Workflows call each other {MAX_LEVELS} deep", hint="One of them may call itself. Break the cycle."
             )
         task = self.task_for(action.kind, action.name, action.inputs, state.task, action.state)
         given = task.prompt if task.workflow is None else task.workflow.inputs

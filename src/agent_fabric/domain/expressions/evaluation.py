@@ -106,7 +106,7 @@ def _bare_expression(text: str) -> Expression:
     only = TemplateReader(text.strip()).read().only
     if only is None:
         hint = "Write the whole condition in one {{ }}, or without braces."
-        raise unreadable(text, 0, "there is something beside the braces, so this would only be text", hint)
+        raise unreadable(text, 0, "there is text outside the braces, so this would only be text", hint)
     return only
 
 

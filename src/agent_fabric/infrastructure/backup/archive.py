@@ -211,7 +211,8 @@ def _require_whole(manifest: Manifest | None, digests: dict[str, str]) -> Manife
     if digests != dict(manifest.files):
         names = {name for name, _ in set(digests.items()) ^ set(manifest.files.items())}
         raise StoreUnavailable(
-            f"The backup is not as it was made: {', '.join(sorted(names)[:5])} differ", hint="Choose another backup."
+            f"The backup was changed: {', '.join(sorted(names)[:5])} differ",
+            hint="Choose another backup.",
         )
     return manifest
 
@@ -219,7 +220,7 @@ def _require_whole(manifest: Manifest | None, digests: dict[str, str]) -> Manife
 def harmful(name: str) -> StoreUnavailable:
     """Return the error for what no backup of ours holds."""
     return StoreUnavailable(
-        f"The backup holds {name!r}, which no backup of ours does",
+        f"The backup holds {name!r}, which agent-fabric never puts there",
         hint="Do not use it: it may have been made to harm you.",
     )
 

@@ -231,7 +231,7 @@ def _load(path: Path) -> FolderSnapshot:
     try:
         return load_snapshot(path.read_bytes())
     except (OSError, ValueError) as problem:
-        raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Bring the file back from a backup.") from None
+        raise StoreUnavailable(f"{path} cannot be read: {problem}", hint="Restore the file from a backup.") from None
 
 
 def _too_many(folder: Path) -> ConfigError:

@@ -90,7 +90,7 @@ class KeySet:
                 self._keys = _keys_in(await self._fetch())
                 self._fetched_at = self._clock.monotonic()
             except (OSError, ValueError, RecursionError) as problem:
-                _log.warning("The keys of the identity provider cannot be had: %s", problem)
+                _log.warning("The keys of the identity provider cannot be fetched: %s", problem)
                 if self._clock.monotonic() - self._fetched_at > STALE_S:
                     self._keys = ()
             finally:

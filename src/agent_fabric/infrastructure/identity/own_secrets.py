@@ -93,7 +93,7 @@ def _kept(root: Path, environ: Mapping[str, str], name: str) -> bytes:
     if value is None or len(value) != SHORTEST:
         raise ConfigError(
             f"{path} is damaged",
-            hint="Bring it back from a backup. Without one, remove it: a new one is made, and people and programs "
+            hint="Restore it from a backup. Without one, remove it: a new one is made, and people and programs "
             "need new tokens and keys.",
         )
     return value

@@ -168,7 +168,7 @@ class ConfiguredModels:
     async def _managed(self, key: str, config: ModelConfig) -> ChosenModel:
         if self.managed is None:
             raise ConfigError(
-                f"The model {key!r} has the backend `managed`, but fabric owns no llama-server",
+                f"The model {key!r} has the backend `managed`, but no llama-server is configured",
                 hint="Set `managed_llama.model` to the absolute path of a GGUF file.",
             )
         card = await self.managed.card()

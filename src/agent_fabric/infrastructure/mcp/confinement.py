@@ -49,7 +49,7 @@ class BubblewrapServers:
         if not self._bwrap:
             raise ToolServerUnavailable(
                 "there is no bubblewrap on this machine, so its program cannot be confined",
-                hint="Install bubblewrap, or set `trusted: true` for this server if it may do all that you may.",
+                hint="Install bubblewrap, or set `trusted: true` for this server if it may do everything that you may.",
             )
         as_root = os.getuid() == 0
         # Without a network there is no DNS either; whoever runs npx or uvx that way gets a clear error from them.

@@ -116,7 +116,7 @@ class ServerPool:
         found = shutil.which(name, path=self._environ.get("PATH", os.defpath))
         if found is None:
             raise ToolServerUnavailable(
-                f"there is no program {name!r}", hint="Install it, or correct `command` in its configuration."
+                f"there is no program {name!r}", hint="Install it, or fix `command` in its configuration."
             )
         return os.path.abspath(found)  # noqa: PTH100 - links stay: a virtual environment is known by them
 

@@ -182,7 +182,7 @@ class ConnectedTools:
             self._connection = connection
         if listed.name in self._other_now:
             raise ToolServerUnavailable(
-                f"the tool server {self._server.name!r} was started again, and {listed.name!r} is not what it was",
+                f"the tool server {self._server.name!r} was restarted, and {listed.name!r} has changed",
                 hint=f"A person must look: fabric mcp trust {self._server.name}",
             )
         return connection

@@ -52,5 +52,5 @@ class SharedJsonFile:
     def _unreadable(self, reason: object) -> ToolServerUnavailable:
         return ToolServerUnavailable(
             f"what is known about tool servers cannot be read or written: {self.path}: {reason}",
-            hint="Mend the file or its folder; removing the file means trusting every tool server anew.",
+            hint="Repair the file or its folder; removing the file means trusting every tool server again.",
         )

@@ -44,7 +44,7 @@ class UsersCommands:
             prepared = await _prepare(call, files, workspace, scratch)
             if prepared is None or prepared.outside != agreed:
                 raise CannotRunOutside(
-                    "It is not what the person has agreed to any more, so it was not run: the commits, the files or "
+                    "It is no longer what the person agreed to, so it was not run: the commits, the files or "
                     "the address have changed since. Make the call again; the person is asked again."
                 )
             # With the mark of the run, its processes cannot answer what runs ask.

@@ -84,7 +84,7 @@ def key_missing(run_id: str, why: str = "") -> RunKeyMissing:
     """Return the error that says that a run cannot be read."""
     return RunKeyMissing(
         f"Run {run_id} is encrypted and its key is not here" + (f": {why}" if why else ""),
-        hint="Bring the key file back from a backup, or set ENCRYPTION_KEY to the key that it was made with.",
+        hint="Restore the key file from a backup, or set ENCRYPTION_KEY to the key that it was made with.",
     )
 
 

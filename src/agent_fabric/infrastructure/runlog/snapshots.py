@@ -217,7 +217,7 @@ def _content(path: Path) -> bytes:
     with open(path, "rb", opener=_opened_as_it_is) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no file any more")
+            raise OSError(errno.EINVAL, "it is no longer a file")
         if status.st_size > _MAX_BYTES:
             raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than any page that is kept")
         return file.read(_MAX_BYTES)

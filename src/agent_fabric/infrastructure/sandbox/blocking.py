@@ -65,4 +65,4 @@ class BlockingSandbox:
 
     def _require_going_on(self) -> None:
         if self._ended:
-            raise RuntimeError("this tool's call has ended, so it has no sandbox any more")
+            raise RuntimeError("this tool's call has ended, so it no longer has a sandbox")

@@ -302,7 +302,7 @@ class BubblewrapSandbox(WorkspaceFiles):
         """Return what a command's output must be followed by, so that its reader knows what was done to it."""
         remarks = [f"undone: {name!r} is protected" for name in dict.fromkeys(undone)]
         if remade:
-            remarks.append("the box was made anew, to protect files that have appeared: /tmp and home are empty again")
+            remarks.append("the box was replaced, to protect files that have appeared: /tmp and home are empty again")
         if self._killed_for_memory() > killed_before:
             limit = f"{self._limits.total_memory_mb} MB of memory in all (sandbox.limits.total_memory_mb)"
             remarks.append(f"ended: the commands of this run used more than {limit}")

@@ -45,7 +45,7 @@ class SecretChain:
         try:
             value = (await source.get(found.name) or "").strip()
         except FabricError as problem:
-            raise ConfigError(f"{reference} cannot be had: {problem.message}", hint=problem.hint) from None
+            raise ConfigError(f"{reference} cannot be read: {problem.message}", hint=problem.hint) from None
         if not value:
             raise ConfigError(f"{reference} is not set", hint=source.how_to_set(found.name))
         self._learn({found.name: value})

@@ -166,7 +166,7 @@ class EncryptedFile:
     def _damaged(self, reason: str) -> StoreUnavailable:
         return StoreUnavailable(
             f"the secrets in {self.path} cannot be read: {reason}",
-            hint="Bring the file back from a backup; or move it away and set the secrets again.",
+            hint="Restore the file from a backup; or move it away and set the secrets again.",
         )
 
 

@@ -100,7 +100,7 @@ class EnvironmentKeys:
         if not set(self._keys) <= set(wanted):
             raise ConfigError(
                 f"the keys are given in {VARIABLE}, so old ones are yours to remove",
-                hint="Nothing is sealed with them any more: take them out of the variable and restart what runs.",
+                hint="Nothing needs them now: remove them from the variable and restart what runs.",
             )
 
 
@@ -177,5 +177,5 @@ def _checked(text: str, place: str) -> str:
         )
     raise StoreUnavailable(
         f"{place} is damaged: a line of it is no key",
-        hint="Bring it back from a backup. Without its keys, what was sealed with them cannot be read again.",
+        hint="Restore it from a backup. Without its keys, what was sealed with them cannot be read again.",
     )

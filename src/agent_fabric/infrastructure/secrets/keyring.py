@@ -146,7 +146,7 @@ class Keyring:
         if not keys:
             raise StoreUnavailable(
                 f"there is no key in {self.place}, but something was sealed with one",
-                hint="Bring the key file back from a backup, or set ENCRYPTION_KEY.",
+                hint="Restore the key file from a backup, or set ENCRYPTION_KEY.",
             )
         # Costs 20 ms, and most commands seal nothing.
         from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415
@@ -166,7 +166,7 @@ class Keyring:
         known = ", ".join(map(_id_of, keys))
         raise StoreUnavailable(
             f"no key in {self.place} opens this: it was sealed with another key, or is damaged (keys here: {known})",
-            hint="Bring the key file back from a backup, or put the key it was sealed with last in ENCRYPTION_KEY.",
+            hint="Restore the key file from a backup, or put the key it was sealed with last in ENCRYPTION_KEY.",
         )
 
 

@@ -26,7 +26,7 @@ EDIT_FILE = ToolSpec(
                 "type": "string",
                 "description": "What is there, exactly, with its indentation",
             },
-            "new_text": {"type": "string", "description": "What shall be there instead"},
+            "new_text": {"type": "string", "description": "The text to put there instead"},
             "replace_all": {"type": "boolean", "description": "Replace every occurrence", "default": False},
         },
         ["path", "old_text", "new_text"],
@@ -65,7 +65,7 @@ class EditFile:
 def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int]]:
     """Return the data with the text replaced, and the lines at which it was."""
     if not old:
-        raise ValueError("'old_text' is empty; say what shall be replaced, or use write_file for a new file")
+        raise ValueError("'old_text' is empty; say what to replace, or use write_file for a new file")
     try:
         text = data.decode()
         new.encode()

@@ -111,7 +111,7 @@ def validate(
 ) -> int:
     """Check files of agents: every problem with its line. Nothing is run.
 
-    With a server, files of this machine are checked beside the agents that the server has.
+    With a server, files of this machine are checked together with the server's agents.
 
     Exit codes: 0 all can be used, 2 something is wrong.
     """

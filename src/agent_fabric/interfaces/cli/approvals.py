@@ -25,14 +25,14 @@ from agent_fabric.wire.approvals import APPROVAL
 app = new_app("Answer approval requests: list, show, approve, deny, done.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="The approval, or the beginning of its id.")]
-Reason = Annotated[str, typer.Option(help="Why; the model is told when it is denied, the log always.")]
+Reason = Annotated[str, typer.Option(help="The reason; it is logged, and the model is told when you deny.")]
 
 
 @app.command("list")
 def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only those of one run.")] = None,
     last: Last = False,
-    everything: Annotated[bool, typer.Option("--all", help="Those that are settled, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include settled ones.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -167,7 +167,7 @@ def _filled_in(card: ApprovalCard, args: Mapping[str, Any] | None, fill_in: Sequ
     """
     fields = {field.name: field.parameter for field in fields_of(card)}
     if fill_in and not fields:
-        raise ConfigError("There is no form to be filled in here", hint="Leave out --set.")
+        raise ConfigError("There is no form to fill in here", hint="Leave out --set.")
     from agent_fabric.interfaces.cli.inputs import typed_inputs  # noqa: PLC0415 - only answers need it
 
     typed = typed_inputs(fill_in, fields, of="The form")

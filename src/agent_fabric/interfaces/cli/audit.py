@@ -61,11 +61,9 @@ class Kind(StrEnum):
 def list_(
     run_id: Annotated[str | None, typer.Option("--run", metavar="RUN_ID", help="Only one run.")] = None,
     last: Last = False,
-    kind: Annotated[
-        Kind | None, typer.Option(help="Only calls of tools, or only what people did to the folder itself.")
-    ] = None,
+    kind: Annotated[Kind | None, typer.Option(help="Only tool calls, or only admin actions.")] = None,
     limit: Annotated[
-        int, typer.Option(min=1, max=10_000, help="How many runs, and acts of people, to look at: the newest.")
+        int, typer.Option(min=1, max=10_000, help="How many of the newest runs and admin actions to look at.")
     ] = 20,
     workspace: Workspace = None,
     server: Server = None,
@@ -109,11 +107,11 @@ def verify(
         str, typer.Option("--expect", metavar="HASH", help="A head that was noted down before and must still be there.")
     ] = "",
     shared: Annotated[
-        bool, typer.Option("--shared", help="Others use this folder, too: do not mind entries with their keys.")
+        bool, typer.Option("--shared", help="Other users work in this folder too: accept entries made with their keys.")
     ] = False,
     accept: Annotated[
         bool,
-        typer.Option("--accept", help="You removed or replaced the record yourself: expect it as it is from now on."),
+        typer.Option("--accept", help="You removed or replaced the record yourself: accept it as it is now."),
     ] = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -121,7 +119,7 @@ def verify(
 ) -> int:
     """Check that no event was changed, no log cut, no run removed, and no status or approval changed beside its log.
 
-    Your data folder keeps the newest head, so removed newest runs are noticed. Note the head down on another machine:
+    Your data folder keeps the newest head, so missing newest runs are detected. Note the head down on another machine:
     with `--expect` a record that was rewritten as a whole, by someone with your rights, is detected, too.
 
     Exit codes: 0 all is as it was recorded, 1 it is not.
@@ -189,8 +187,8 @@ def _print_report(report: Json) -> None:
     sys.stdout.write(f"{mark} {counts}\nhead {report['head']}\n")
     if not report["kept_head"]:
         sys.stdout.write(
-            "No head of this folder was kept outside of the database yet: runs that were removed before now are not "
-            "noticed.\n"
+            "No head of this folder has been kept outside the database yet, so runs removed before now are not "
+            "detected.\n"
         )
     elif report["holds"]:
         sys.stdout.write(f"Later: fabric audit verify --expect {report['head']}\n")

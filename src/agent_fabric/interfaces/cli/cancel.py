@@ -25,7 +25,7 @@ def cancel(
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
-    """End a run from anywhere, also while its model or a tool hangs. What it has done stays."""
+    """End a run from anywhere, even while its model or a tool hangs. What it has done stays."""
     chosen = choose_run(run_id, last=last)
 
     async def go(place: RunAccess) -> tuple[RunResult, str]:

@@ -139,7 +139,7 @@ def restore_(
 
 
 def _back_up_at(url: str, target: str | None, *, workspaces: bool, as_json: bool) -> int:
-    refuse_if(target is not None, "A server puts backups into its own folder", hint="Name no file with --server.")
+    refuse_if(target is not None, "A server puts backups into its own folder", hint="Do not name a file with --server.")
     made = with_client(url, lambda client: client.store.back_up(workspaces=workspaces))
     if as_json:
         print_json(dict(made))

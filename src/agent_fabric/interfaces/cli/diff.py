@@ -39,7 +39,7 @@ def diff(
     Exit codes: 0 shown, 1 what was recorded cannot be read, 2 wrong usage or no such run.
     """
     if stat + name_only + as_json > 1:
-        raise ConfigError("--stat, --name-only and --json exclude each other", hint="Give one of them.")
+        raise ConfigError("--stat, --name-only and --json cannot be combined", hint="Give one of them.")
     chosen = choose_run(run_id, last=last)
 
     async def go(place: RunAccess) -> RunDiff:
@@ -89,7 +89,7 @@ def _remark(found: RunDiff) -> None:
     if not found.changes:
         sys.stderr.write("No changes.\n")
     if found.seen_now and not found.status.settled:
-        print_warning("The run has not ended in order: this is how its folder stands now.")
+        print_warning("The run did not end normally. This shows its folder as it is now.")
     if final := [change for change in found.changes if change.why_final]:
         print_warning(f"Cannot be undone: {_named([change.path for change in final])}")
     if told := [path for path in found.left_alone if path.rpartition("/")[2] not in REBUILDABLE]:

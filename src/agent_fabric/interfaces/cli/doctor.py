@@ -42,7 +42,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Check whether a task could run here, or at a server; for each problem, say what to do.
 
-    Looks only: nothing is started, downloaded, or sent to another machine. Exit codes: 0 a task could run, 1 not.
+    It only looks: nothing is started, downloaded, or sent to another machine. Exit codes: 0 a task could run, 1 not.
 
     Example: fabric doctor
     """
@@ -88,7 +88,7 @@ async def _examine_at(client: "FabricClient") -> list[HealthFinding]:
         findings += _health(client.url, await client.health())
         failing = ", ".join(await client.not_ready_because())
         findings.append(
-            HealthFinding(about="readiness", level=Level.FAIL, text=f"work is not welcome: {failing}", fix=_NOT_READY)
+            HealthFinding(about="readiness", level=Level.FAIL, text=f"not ready: {failing}", fix=_NOT_READY)
             if failing
             else HealthFinding(about="readiness", level=Level.OK, text="work is welcome")
         )
@@ -124,7 +124,7 @@ def _health(url: str, health: "Health") -> list[HealthFinding]:
 
 def _origins(loaded: Loaded) -> str:
     origins = [origin for origin in dict.fromkeys(loaded.origins.values()) if origin.startswith(("file ", "env "))]
-    return "valid; " + (f"set by {', '.join(origins)}" if origins else "nothing is set, so what is built in holds")
+    return "valid; " + (f"set by {', '.join(origins)}" if origins else "nothing is set, so the built-in defaults apply")
 
 
 def _show(findings: list[HealthFinding], *, good: bool) -> None:

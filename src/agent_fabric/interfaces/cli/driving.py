@@ -69,7 +69,7 @@ def drive_in_foreground(job: Job, *, verbose: bool, as_json: bool, explain_routi
             outcome = asyncio.run(go())
         except asyncio.CancelledError:
             if as_json:
-                print_json(error_object(Interrupted("Stopped before there was a run", hint="Nothing was done.")))
+                print_json(error_object(Interrupted("Stopped before a run was created", hint="Nothing was done.")))
             return INTERRUPTED
         except (StoreUnavailable, ServerUnreachable, ServerTimedOut) as problem:
             if not seen or not (as_json or stop.was_obeyed):

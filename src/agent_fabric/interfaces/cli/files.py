@@ -30,9 +30,9 @@ def files(
     ] = None,
     last: Last = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save it as this file; else it is printed.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save it to this file instead of printing it.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -41,7 +41,7 @@ def files(
 
     A file is printed as it is, but harmlessly into a terminal. Of a run in a project folder see `fabric diff`.
 
-    Exit codes: 0 done, 1 the files cannot be had, 2 wrong usage, or no such run.
+    Exit codes: 0 done, 1 the files cannot be fetched, 2 wrong usage, or no such run.
     """
     chosen, names = choose_run_and(run_id, name, last=last)
     refuse_if(len(names) > 1, "With --last there is no RUN_ID", hint="Leave out one of the two.")

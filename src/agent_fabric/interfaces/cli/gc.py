@@ -25,7 +25,7 @@ app = new_app("Delete old runs.")
 def gc(
     older_than: Annotated[str, typer.Option(metavar="AGE", help="Such as 30d, 12h or 2w.")] = "30d",
     keep: Annotated[int, typer.Option(min=0, help="Of these, keep the newest ones.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be deleted.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,

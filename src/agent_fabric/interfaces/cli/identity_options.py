@@ -89,5 +89,5 @@ def read_password(name: str, *, from_stdin: bool, twice: bool = True) -> str:
     if twice:
         password_for(name, password)  # a bad one is not asked for a second time
     if twice and getpass.getpass("Once more: ") != password:
-        raise ConfigError("The two passwords are not the same", hint="Try again; nothing was changed.")
+        raise ConfigError("The two passwords differ", hint="Try again; nothing was changed.")
     return password

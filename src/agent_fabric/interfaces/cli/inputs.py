@@ -53,7 +53,7 @@ def _content(name: str, path: Path) -> str:
         raise InvalidInputs(f"The file for {name!r} is not UTF-8 text: {path}") from None
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
-        hint = "Begin a value that starts with @ with @@."
+        hint = "To start a value with @, write @@."
         raise InvalidInputs(f"The file for {name!r} cannot be read: {why}: {path}", hint=hint) from None
     if len(data) > MAX_BYTES:
         raise InvalidInputs(f"The file for {name!r} is larger than 10 MiB: {path}", hint="Give the agent its path.")

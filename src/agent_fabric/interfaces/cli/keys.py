@@ -31,7 +31,7 @@ _SHORT_LIFE_S = 7 * 86_400.0
 
 @app.command("list")
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help="Those that count no more, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -50,8 +50,7 @@ def list_(
         sys.stdout.write("".join(_line(key) + "\n" for key in keys) or "There are no keys.\n")
         if any(key["status"] == "foreign" for key in keys):
             sys.stdout.write(
-                "foreign: made with another identity.key or API_KEY_PEPPER than the one here; bring that back, or "
-                "make new keys.\n"
+                "foreign: made with a different identity.key or API_KEY_PEPPER; restore that, or create new keys.\n"
             )
     return COMPLETED
 
@@ -60,7 +59,7 @@ def list_(
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for, such as ci.")],
     scopes: Scopes = None,
-    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it counts: 30d, 12h, 2w, or never.")] = "90d",
+    expires: Annotated[str, typer.Option(metavar="AGE", help="How long it is valid: 30d, 12h, 2w, or never.")] = "90d",
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
@@ -83,8 +82,8 @@ def create(
         print_json(made)
         return COMPLETED
     sys.stderr.write(
-        f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. It counts {_until(made)}.\n"
-        "Keep it now: it is shown this once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
+        f"The key {plain(made['name'])} may: {plain(', '.join(sorted(made['scopes'])))}. Valid {_until(made)}.\n"
+        "Store it now: it is shown only once. Send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.\n"
     )
     sys.stderr.flush()
     sys.stdout.write(f"{plain(made['key'])}\n")
@@ -120,7 +119,7 @@ def _line(key: Json) -> str:
 
 def _until(key: Json) -> str:
     if key["expires_at"] is None:
-        return "for ever"
+        return "without limit"
     life_s = key["expires_at"] - key["created_at"]
     how = "%Y-%m-%d %H:%M" if life_s < _SHORT_LIFE_S else "%Y-%m-%d"
     return f"until {time.strftime(how, time.localtime(key['expires_at']))}"

@@ -30,7 +30,7 @@ Url = Annotated[
 @app.command()
 def login(
     server: Url = None,
-    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Who; else it is asked for.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Your user name.")] = None,
     password_stdin: PasswordStdin = False,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Send the password over plain http, where others can read it.")
@@ -54,7 +54,7 @@ def login(
     given = with_client(address, lambda client: client.login(name, password))
     Logins(os.environ).keep(address, given)
     if stronger := next((each for each in ("FABRIC_TOKEN", "FABRIC_API_KEY") if os.environ.get(each)), None):
-        print_warning(f"{stronger} is set, and counts more than this login.")
+        print_warning(f"{stronger} is set and takes precedence over this login.")
     if as_json:
         told = {"server": address, "user": name, "expires_at": given.ends_at, "scopes": sorted(given.scopes)}
         print_json(told)

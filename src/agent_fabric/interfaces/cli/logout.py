@@ -23,7 +23,7 @@ app = new_app("Log out of a server.")
 def logout(
     server: Url = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Let all of your tokens count no more, wherever they are.")
+        bool, typer.Option("--everywhere", help="Revoke all of your tokens, on every machine.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
@@ -59,7 +59,7 @@ async def _end(address: str, kept: Login) -> None:
         return  # it has ended already
     except FabricError as problem:
         until = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.ends_at))
-        print_warning(f"The server could not be told: {problem.message}. Copies of the login count until {until}.")
+        print_warning(f"The server was not informed: {problem.message}. Copies of the login stay valid until {until}.")
 
 
 async def _everywhere(address: str, kept: Login) -> None:

@@ -48,7 +48,7 @@ Limit = Annotated[int, typer.Option(min=1, help="Most runs to show.")]
 
 @app.callback()
 def logs() -> None:
-    """Inspect runs. Everything is read from the store, whatever happened to the log files."""
+    """Inspect runs. Everything is read from the store, not from the log files."""
 
 
 @app.command("list")
@@ -109,7 +109,7 @@ def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     last: Last = False,
     kinds: Annotated[str, typer.Option(help="Only these kinds of event, separated by commas.")] = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run settles.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Fold no prompts, and cut no long texts.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not fold prompts or shorten long texts.")] = False,
     as_lines: Annotated[
         bool, typer.Option("--jsonl", help="Print one JSON object for each event, as in runlog.jsonl.")
     ] = False,
@@ -127,7 +127,7 @@ def show(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 all of it can be read, 1 some events are damaged; these are marked as unreadable.
     """
     refuse_if(follow and as_json, "--json gives one object, so it cannot follow", hint="--jsonl --follow can.")
-    refuse_if(as_lines and as_json, "--json and --jsonl exclude each other", hint="Leave one of the two away.")
+    refuse_if(as_lines and as_json, "--json and --jsonl cannot be combined", hint="Use one of the two.")
     chosen = choose_run(run_id, last=last)
     wanted = frozenset(kind.strip() for kind in kinds.split(",") if kind.strip())
     reading = _Reading(chosen, wanted, follow=follow, whole=full)
@@ -211,7 +211,7 @@ def export(
     workspace: Workspace = None,
     server: Server = None,
 ) -> None:
-    """Write runlog.jsonl, and for all runs run_index.jsonl, anew from the store.
+    """Write runlog.jsonl, and for all runs run_index.jsonl, again from the store.
 
     Those of a server's runs are written below fabric-export in the current folder. An encrypted run is written in the
     clear only if it is named.

@@ -141,8 +141,8 @@ def _server(arguments: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _homeless(*, as_json: bool) -> int:
-    """Say that the current folder is gone. Some versions of Python cannot even import modules there."""
-    message, hint = "the current folder is gone", "Change to one that exists."
+    """Say that the current folder no longer exists. Some versions of Python cannot even import modules there."""
+    message, hint = "the current folder no longer exists", "Change to one that exists."
     if as_json:
         error = f'{{"code": "config_invalid", "message": "{message}", "hint": "{hint}"}}'
         sys.stdout.write(f'{{"error": {error}, "_meta": {{"run_id": null, "status": null}}}}\n')

@@ -87,7 +87,7 @@ def _listed_here(workspace: str | None) -> Json:
 
 @app.command()
 def inspect(name: Name, workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
-    """Start or reach a server and show its tools, beside what was trusted. Trusts nothing.
+    """Start or reach a server and show its tools, next to what was trusted. Trusts nothing.
 
     Example: fabric mcp inspect time
     """

@@ -50,13 +50,13 @@ def probed_text(probed: Json, key: str, stream: TextIO) -> str:
     if dialect is None:
         lines += [
             "It calls tools in none of these ways, so it cannot do tasks.",
-            "Take another one, for example: fabric models pull qwen2.5:7b, then fabric models use qwen2.5:7b",
+            "Choose another one, for example: fabric models pull qwen2.5:7b, then fabric models use qwen2.5:7b",
         ]
     else:
         lines.append(f"Tool calls are {_DIALECTS[dialect]}.")
     window = probed["context_window"]
     lines.append(f"Window: {_tokens(window)}." if window else "Window: unknown, the server does not report it.")
-    lines.append(f"Speed: {_speed(probed) or 'it answers in one piece, so that reading and writing look the same'}.")
+    lines.append(f"Speed: {_speed(probed) or 'it answers in one piece, so reading and writing cannot be told apart'}.")
     rate = probed["tokens_per_s"]
     if rate is not None and rate < _SLOW_TOKENS_PER_S:
         lines.append(

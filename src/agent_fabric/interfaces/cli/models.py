@@ -58,7 +58,7 @@ def models() -> None:
 
 @app.command("list")
 def list_models(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> None:
-    """Show which model each key means today and why, and what else is at hand. Starts and downloads nothing."""
+    """Show which model each key means today and why, and what else is available. Starts and downloads nothing."""
     url = server_of(workspace, server)
     if url is None:
         found: Json = MODELS.dump(_with_models(workspace, lambda here: here.list_models()))
@@ -120,7 +120,7 @@ def use(
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a model from now on: written to your own configuration file, whose comments stay.
+    """Use a model from now on. This is written to your own configuration file; its comments stay.
 
     \b
     Examples:

@@ -22,20 +22,20 @@ Workspace = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value to standard output.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what the model says and what tools print.")]
-Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, whatever `encryption` says.")]
+Encrypt = Annotated[bool, typer.Option("--encrypt", help="Store the run encrypted, regardless of `encryption`.")]
 Here = Annotated[bool, typer.Option("--here", help="Work on the project in this folder; `fabric undo` reverts it.")]
 NetworkAllowed = Annotated[bool, typer.Option(help="Whether tools may use the network.")]
 NoOutside = Annotated[
     bool,
-    typer.Option("--no-outside", help="Run nothing outside the box, also if a person agrees: a `git push` then fails."),
+    typer.Option("--no-outside", help="Run nothing outside the box, even if a person agrees: a `git push` then fails."),
 ]
 Untrusted = Annotated[
     bool,
-    typer.Option("--untrusted", help="With --here: the project is a stranger's, so what a run there sends out asks."),
+    typer.Option("--untrusted", help="With --here: the project is not yours, so sending anything out asks."),
 ]
 SeenBy = Annotated[
     Visibility | None,
-    typer.Option("--visibility", help="Who sees the run beside its owner; by default as `identity.visibility` says."),
+    typer.Option("--visibility", help="Who besides its owner sees the run; by default `identity.visibility` decides."),
 ]
 RunIdArgument = Annotated[
     str | None, typer.Argument(metavar="RUN_ID", help="The run, or the beginning of its id; else --last.")
@@ -73,7 +73,7 @@ def fabric_root(workspace: str | None) -> Path:
     """Return the fabric folder that a command works on.
 
     Raises:
-        ConfigError: it has no name, or the current folder is gone.
+        ConfigError: it has no name, or the current folder no longer exists.
     """
     if workspace == "":
         raise ConfigError("--workspace needs the name of a folder", hint="For example: --workspace .fabric")

@@ -48,7 +48,7 @@ def from_here(path: str | Path) -> str:
     """Return a path as it is called in the current folder, if it lies below it; any other as it is."""
     try:
         return str(Path(path).relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, or the current folder is gone
+    except (ValueError, OSError):  # elsewhere, or the current folder no longer exists
         return str(path)
 
 

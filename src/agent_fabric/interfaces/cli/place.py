@@ -102,7 +102,7 @@ def server_of(
         ConfigError: a server and a folder are named.
     """
     if server is not None and workspace is not None:
-        raise ConfigError("--server and --workspace exclude each other", hint="A server has a folder of its own.")
+        raise ConfigError("--server and --workspace cannot be combined", hint="A server has a folder of its own.")
     if workspace is not None:
         return None
     if server == "":

@@ -96,7 +96,7 @@ class LocalRuns:
     ) -> Sequence[RunRecord]:
         catalogue = self.records.catalogue
         if (events := await catalogue.unindexed()) > MANY_EVENTS:
-            sys.stderr.write(f"Indexing {events:,} events once; Ctrl-C loses nothing of it …\n")
+            sys.stderr.write(f"Indexing {events:,} events once; you can stop with Ctrl-C, nothing is lost …\n")
             sys.stderr.flush()
         await catalogue.update_index()
         only = RunQuery(owner=owner, status=status, since=since, until=until)

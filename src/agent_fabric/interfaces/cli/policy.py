@@ -45,9 +45,9 @@ _STYLES = {Verdict.ALLOW: "green", Verdict.ASK: "yellow", Verdict.BLOCK: "red"}
 _CODES = {Verdict.ALLOW: COMPLETED, Verdict.ASK: WAITING, Verdict.BLOCK: FAILED}
 MAX_SHOWN = 50
 _WITHOUT_RULE = {
-    Profile.WORKSPACE: "Where no rule fits: {programs} programs run without a question in a box; what leaves it asks.",
-    Profile.NODE: "Where no rule fits: what surely only reads runs without a question; everything else asks.",
-    Profile.OPEN: "Where no rule fits: everything runs, except catastrophes; what may be one asks.",
+    Profile.WORKSPACE: "If no rule matches: {programs} programs run without a question in a box; what leaves it asks.",
+    Profile.NODE: "If no rule matches: what certainly only reads runs without a question; everything else asks.",
+    Profile.OPEN: "If no rule matches: everything runs except destructive commands; what may be destructive asks.",
 }
 _FACTS = frozenset({"id", "verdict", "reason", "origin"})
 """What a rule has beside its conditions."""
@@ -118,7 +118,7 @@ def show(workspace: Workspace = None, server: Server = None, as_json: AsJson = F
             f"      {fitted(conditions, 200, sys.stdout)}\n"
         )
     if not shown["rules"]:
-        sys.stdout.write("No rules beside the built-in ones.\n")
+        sys.stdout.write("No rules besides the built-in ones.\n")
     sys.stdout.write(_WITHOUT_RULE[Profile(shown["profile"])].format(programs=len(shown["allowed_commands"])) + "\n")
 
 
@@ -130,7 +130,7 @@ def simulate(
     server: Server = None,
     as_json: AsJson = False,
 ) -> None:
-    """Decide about past calls once more, with the rules of a file added, and show what would change. Nothing is run.
+    """Judge past calls again, with the rules of a file added, and show what would change. Nothing is run.
 
     Example: fabric policy simulate stricter.yaml --since 30d
     """
@@ -154,14 +154,12 @@ def simulate(
     if len(changes) > most:
         sys.stdout.write(f"… and {len(changes) - most} more; --json shows all\n")
     calls, runs = counted(result["calls"], "call"), counted(result["runs"], "run")
-    sys.stdout.write(f"{len(changes)} of {calls} in {runs} would be decided otherwise.\n")
+    sys.stdout.write(f"{len(changes)} of {calls} in {runs} would be decided differently.\n")
 
 
 @app.command()
 def vouch(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH…", help="Files, or folders with all in them; `.` is all.")
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files or folders; `.` is everything.")],
     workspace: Workspace = None,
     as_json: AsJson = False,
 ) -> None:

@@ -212,7 +212,7 @@ def _typed(name: str) -> str:
     except EOFError:
         raise typer.Abort from None
     if value != again:
-        raise ConfigError("the two are not the same", hint="Nothing was changed. Try again.")
+        raise ConfigError("the two values differ", hint="Nothing was changed. Try again.")
     return value
 
 
@@ -221,7 +221,7 @@ def _from_stdin() -> str:
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        raise ConfigError("what came is not text", hint="Encode it, for example in base64.") from None
+        raise ConfigError("the value is not text", hint="Encode it, for example in base64.") from None
     return text.removesuffix("\n").removesuffix("\r")
 
 
@@ -253,12 +253,12 @@ def _what_is_lost(place: LostPlace) -> str:
     parts = ((place.runs, "encrypted run"), (place.secrets, "secret"))
     counted = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in parts if count]
     what = " and ".join(counted) or "encrypted runs or secrets"
-    return f"{made}{what}" + ("; it is not there any more, or was moved" if place.state == "missing" else "")
+    return f"{made}{what}" + ("; it no longer exists, or was moved" if place.state == "missing" else "")
 
 
 def _agreed() -> bool:
     if not sys.stdin.isatty():
-        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if nothing of this is needed.")
+        raise ConfigError("This needs confirmation; add --yes.", hint="Add it if you need none of this.")
     return typer.confirm("Forget the older keys?", err=True)
 
 

@@ -52,7 +52,7 @@ def show(
 
 @app.command()
 def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
-    """Put a new token in the place of this folder's old one, which counts no more, at once."""
+    """Replace this folder's token; the old one stops working at once."""
     require_a_person()
     root = fabric_root(workspace)
     require_ours(root, audit_key(os.environ))
@@ -63,7 +63,7 @@ def rotate(workspace: Workspace = None, as_json: AsJson = False) -> int:
     if as_json:
         print_json({"path": str(token_file(root)), "rotated": True})
     else:
-        sys.stdout.write(f"{from_here(token_file(root))} is new; what used the old one needs it.\n")
+        sys.stdout.write(f"{from_here(token_file(root))} is new; whatever used the old one needs it.\n")
     return COMPLETED
 
 
@@ -73,7 +73,7 @@ def issue(
     scopes: Scopes = None,
     lifetime: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="How long it counts, such as 12h; by default `identity.token_lifetime_s`."),
+        typer.Option(metavar="AGE", help="How long it is valid, such as 12h; by default `identity.token_lifetime_s`."),
     ] = None,
     workspace: Workspace = None,
     server: Server = None,
@@ -95,7 +95,7 @@ def issue(
         print_json(issued)
         return COMPLETED
     until = time.strftime("%Y-%m-%d %H:%M", time.localtime(time.time() + issued["expires_in"]))
-    sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. It counts until {until}.\n")
+    sys.stderr.write(f"For {user}, who may: {', '.join(sorted(issued['scopes']))}. Valid until {until}.\n")
     sys.stderr.flush()
     sys.stdout.write(f"{plain(issued['access_token'])}\n")
     return COMPLETED

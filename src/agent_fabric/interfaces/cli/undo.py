@@ -25,7 +25,7 @@ def undo(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         list[str] | None, typer.Argument(metavar="[PATHS]...", help="Only these files and folders of the project.")
     ] = None,
     last: Last = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would happen.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what was changed since; it is kept.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Put back what the last undo of the run took away.")] = False,
     workspace: Workspace = None,
@@ -57,15 +57,15 @@ def _report(undone: Undone, *, redo: bool) -> str:
         what = styled("not restored" if one.final else "left alone", "yellow", sys.stdout)
         lines.append(f"{what} {quoted(one.path)}: {plain(one.reason)}")
     if not undone.done and not undone.refused:
-        lines.append("Nothing to do: everything is back already.")
+        lines.append("Nothing to do: everything is already back.")
     elif not undone.done and all(one.final for one in undone.refused):
-        lines.append("Nothing was touched: what is listed cannot be restored, all else is as before the run.")
+        lines.append("Nothing was touched: what is listed cannot be restored, everything else is as before the run.")
     elif not undone.done:
         lines.append("Nothing was touched. Name the paths that you want back, or overwrite with --force: it is kept.")
     elif undone.dry:
         lines.append("Nothing was touched.")
     elif not redo:
-        lines.append(f"To have it again: fabric undo {undone.run_id} --redo")
+        lines.append(f"To restore the changes: fabric undo {undone.run_id} --redo")
     return "\n".join(lines) + "\n"
 
 

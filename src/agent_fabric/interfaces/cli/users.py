@@ -52,7 +52,7 @@ def add(
     scopes: Scopes = None,
     password_stdin: PasswordStdin = False,
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="They cannot log in, only use tokens of `fabric token issue`.")
+        bool, typer.Option("--no-password", help="The user cannot log in, only use tokens of `fabric token issue`.")
     ] = False,
     workspace: Workspace = None,
     server: Server = None,
@@ -61,7 +61,7 @@ def add(
     """Add a user; the password is asked for. --scope adds scopes to those of the role."""
     require_a_person()
     if no_password and password_stdin:
-        raise ConfigError("--no-password and --password-stdin exclude each other", hint="Use one of the two.")
+        raise ConfigError("--no-password and --password-stdin cannot be combined", hint="Use one of the two.")
     extra = read_scopes(scopes) or ()
     password = None if no_password else read_password(name, from_stdin=password_stdin)
 
@@ -80,18 +80,18 @@ def set_(
     role: Annotated[Role | None, typer.Option(help=f"What they may. {_ROLES}.")] = None,
     scopes: Scopes = None,
     no_scopes: Annotated[bool, typer.Option("--no-scopes", help="Nothing beyond their role.")] = False,
-    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Whether they are kept out.")] = None,
+    disabled: Annotated[bool | None, typer.Option("--disable/--enable", help="Whether the user is locked out.")] = None,
     workspace: Workspace = None,
     server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Change the role or scopes of a user, with immediate effect; the user logs in again.
 
-    --scope says which scopes they have beside those of the role; --scope +SCOPE adds one to those that they have.
+    --scope says which scopes they have in addition to those of the role; --scope +SCOPE adds one more.
     """
     require_a_person()
     if scopes and no_scopes:
-        raise ConfigError("--scope and --no-scopes exclude each other", hint="Use one of the two.")
+        raise ConfigError("--scope and --no-scopes cannot be combined", hint="Use one of the two.")
     added, extra = _added_and_set(scopes, no_scopes=no_scopes)
     if role is None and extra is None and not added and disabled is None:
         raise ConfigError(
@@ -207,7 +207,7 @@ async def _list_users(identity: Identity) -> list[Json]:
 
 def _warn_if_it_was_the_last_admin(before: Json, users: Sequence[Json]) -> None:
     if _is_admin(before) and not any(map(_is_admin, users)):
-        print_warning("No user is an admin any more. The machine itself still is one, with the token of the folder.")
+        print_warning("No user is an admin now. The machine itself still is one, with the token of the folder.")
 
 
 def _is_admin(user: Json) -> bool:

@@ -51,7 +51,7 @@ def list_workflows(workspace: Workspace = None, server: Server = None, as_json: 
 @app.command()
 def validate(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME|FILE]...", help="Which; without any, all of them.")
+        list[str] | None, typer.Argument(metavar="[NAME|FILE]...", help="Which ones; by default all of them.")
     ] = None,
     workspace: Workspace = None,
     server: Server = None,
@@ -59,7 +59,7 @@ def validate(
 ) -> int:
     """Say everything that is wrong with workflows, with file and line. Nothing is run.
 
-    With a server, files of this machine are checked beside the agents and workflows that the server has.
+    With a server, files of this machine are checked together with the server's agents and workflows.
 
     Exit codes: 0 all can be run, 2 something is wrong.
     """

@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         str | None,
         typer.Option("--inputs", metavar="FILE", help="Inputs as one JSON object; `-` is standard input."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="The configured model that agents use.")] = None,
     network_allowed: NetworkAllowed = True,
     here: Here = False,
@@ -140,11 +140,11 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
     run_id: RunIdArgument = None,
     last: Last = False,
     from_step: Annotated[
-        str | None, typer.Option("--from", metavar="STEP", help="Do this step and all behind it again, in a new run.")
+        str | None, typer.Option("--from", metavar="STEP", help="Repeat this step and all after it, in a new run.")
     ] = None,
     current: Annotated[
         bool,
-        typer.Option("--current", help="Take the file as it is now; steps that have changed are done again, too."),
+        typer.Option("--current", help="Use the current file; steps that have changed are repeated too."),
     ] = False,
     inputs: Inputs = None,
     verbose: Verbose = False,
@@ -238,7 +238,7 @@ def cancel(
 def signal(
     run_id: RunIdArgument = None,
     signal_name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The signal, as the step that waits for it calls it.")
+        str | None, typer.Argument(metavar="NAME", help="The name of the signal, as in the step that waits for it.")
     ] = None,
     last: Last = False,
     data: Annotated[str | None, typer.Option("--data", metavar="JSON", help="Data for the step.")] = None,

@@ -21,7 +21,7 @@ def listed(found: Sequence[Json]) -> str:
     """Return one line for each workflow of a list, and why a file cannot be used."""
     if not found:
         return (
-            "There are no workflows here. Put a file into workflow-definitions/, beside the .fabric folder, "
+            "There are no workflows here. Put a file into workflow-definitions/, next to the .fabric folder, "
             "then: fabric workflow validate\n"
         )
     width = max(len(each["name"]) for each in found)

@@ -163,7 +163,7 @@ class Gate:
             return refusal(
                 403,
                 f"Pages of {_named(origins)} may not use this server",
-                hint="Only pages that this server itself delivered may.",
+                hint="Only pages from this server itself may use it.",
             )
         return None
 
@@ -280,7 +280,7 @@ def _body_refusal(asked: _Asked, most: int, *, any_type: bool) -> Response | Non
     if any_type:
         return None
     if essence != b"application/json" and not (essence.startswith(b"application/") and essence.endswith(b"+json")):
-        return refusal(415, f"{essence.decode('latin-1') or 'A body without a type'} is not understood here")
+        return refusal(415, f"{essence.decode('latin-1') or 'A body without a type'} is not supported here")
     return None
 
 

@@ -139,7 +139,7 @@ class Limiting:
         streams = most is not None and _wants_stream(scope)
         if streams and most is not None and self._streams[who] >= most:
             refused = TooManyRequests(
-                f"{most} streams of yours are open, and no more may be",
+                f"You have {most} open streams, which is the limit",
                 hint="Close one. The limit is `limits.streams`.",
                 retry_after_s=STREAM_RETRY_AFTER_S,
             )

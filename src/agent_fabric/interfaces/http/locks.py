@@ -72,7 +72,7 @@ def must_be_allowed(principal: Principal, right: Right) -> None:
         case Kind.USER:
             hint = f"An admin can allow it: fabric users set {principal.name} --scope +{right.value}, then log in again"
         case Kind.EXTERNAL:
-            hint = "What people of an identity provider may is said in `identity.provider.scopes`."
+            hint = "`identity.provider.scopes` says what users of the identity provider may do."
         case Kind.LOCAL:
             hint = "The local token is narrowed here."
         case _:

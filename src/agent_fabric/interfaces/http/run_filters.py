@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 from agent_fabric.domain.runs.task import RunStatus
 
 Time = Annotated[FiniteFloat | datetime, Field(union_mode="left_to_right")]
-StatusFilter = Annotated[RunStatus | SkipJsonSchema[None], Query(description="Only runs that stand so.")]
+StatusFilter = Annotated[RunStatus | SkipJsonSchema[None], Query(description="Only runs with this status.")]
 SinceFilter = Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created then or later.")]
 UntilFilter = Annotated[Time | SkipJsonSchema[None], Query(description="Only runs created before.")]
 OwnerFilter = Annotated[

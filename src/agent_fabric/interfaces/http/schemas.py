@@ -63,7 +63,7 @@ class UndoRequest(RequestBody, strict=False, json_schema_extra={"examples": [{"d
     paths: list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]] = Field(default=[], max_length=1_000)
     """Only these files and folders; none: everything."""
     dry_run: bool = False
-    """Only say what would happen."""
+    """Only show what would happen."""
     force: bool = False
     """Overwrite what was changed since; it is kept."""
     redo: bool = False

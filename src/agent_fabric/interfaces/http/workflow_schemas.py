@@ -27,7 +27,7 @@ class WorkflowResumeRequest(RequestBody, json_schema_extra={"examples": [{"from"
     """Where to continue."""
 
     from_step: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
-        default=None, alias="from", description="Do this step and all behind it again, in a new run."
+        default=None, alias="from", description="Repeat this step and all after it, in a new run."
     )
     current: bool = Field(
         default=False, description="Take the file as it is now; steps that have changed are done again, in a new run."

@@ -169,7 +169,7 @@ def _sparse(path: Path) -> None:
     ("replace", "told"),
     [
         (Path.mkdir, "Is a directory"),
-        (os.mkfifo, "it is no file any more"),
+        (os.mkfifo, "it is no longer a file"),
         (lambda path: path.symlink_to("/dev/zero"), "it is a link now"),
         (_sparse, "more than any page that is kept"),
     ],

@@ -63,7 +63,7 @@ async def test_a_reference_asks_the_place_that_it_names_and_no_other() -> None:
     ("reference", "message", "hint"),
     [
         ("file:NONE", "file:NONE is not set", "put NONE into file"),
-        ("file:BROKEN", "file:BROKEN cannot be had: it is sealed", "Unseal it."),
+        ("file:BROKEN", "file:BROKEN cannot be read: it is sealed", "Unseal it."),
         ("vault:a#b", "vault:a#b is in a vault, but none is configured", "Set `secrets.vault.url`."),
         ("sk-123", "'sk-123' refers to no secret", "Write env:NAME, file:NAME or vault:path#field."),
     ],

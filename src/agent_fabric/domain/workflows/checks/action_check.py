@@ -78,7 +78,7 @@ class ActionCheck:
         for part in ("inputs", "outputs"):
             for name in node.part(part):
                 if "{{" in str(name):
-                    hint = "Names stand fast, so that others can refer to them. Put what you compute one level deeper."
+                    hint = "Names are fixed, so that others can refer to them. Put what you compute one level deeper."
                     self._findings.add(node.place.below(part), f"{part}: {shown(name)} cannot be a name", hint)
 
     def _unknown_action(self, node: GraphNode) -> None:

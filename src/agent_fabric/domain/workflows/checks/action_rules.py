@@ -59,7 +59,7 @@ _RULES: Final[Mapping[BuiltIn, ActionRule]] = {
         inputs={
             "env": Given(doc="Environment variables by name.", type="object"),
             "cwd": Given(doc="The folder in which it runs.", type="string"),
-            "accept_exit_codes": Given(doc="Exit codes that are no failure, beside 0: `[1]` for grep.", type="array"),
+            "accept_exit_codes": Given(doc="Exit codes besides 0 that are no failure: `[1]` for grep.", type="array"),
         },
         gives={"exit_code": "integer", "stdout": "string", "stderr": "string", "truncated": "boolean"},
         again=True,

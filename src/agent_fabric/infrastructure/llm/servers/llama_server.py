@@ -201,7 +201,7 @@ class LlamaServer:
         if listening is None or before is None or listening.pid != before.pid:
             return
         said = "\n  ".join(self.files.log_tail(3))
-        self._note_failure(ModelError(f"{launch.name} ended unexpectedly. Its last words:\n  {said}"))
+        self._note_failure(ModelError(f"{launch.name} ended unexpectedly. Its last output:\n  {said}"))
         notice(f"{launch.name} has ended unexpectedly; starting it again")
 
     def _explain(self, launch: Launch, code: int | None) -> FabricError:

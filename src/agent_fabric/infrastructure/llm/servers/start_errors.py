@@ -17,7 +17,7 @@ _CAUSES = (
     (
         re.compile(r"unknown model architecture|unknown pre-tokenizer|unsupported model", re.IGNORECASE),
         "this llama.cpp does not know this kind of model",
-        'Bring it up to date: pip install --upgrade "agent-fabric[embedded]"',
+        'Upgrade it: pip install --upgrade "agent-fabric[embedded]"',
     ),
     (
         re.compile(
@@ -31,7 +31,7 @@ _CAUSES = (
     (
         re.compile(r"invalid argument|unknown argument|error while handling argument", re.IGNORECASE),
         "the server does not take one of its arguments",
-        "Check the options and `extra_args`, or bring the server up to date.",
+        "Check the options and `extra_args`, or upgrade the server.",
     ),
 )
 """What the log says, what it means, and what helps."""
@@ -63,7 +63,7 @@ def start_failure(name: str, model: Path, code: int | None, log: Sequence[str]) 
             hint="Use another server instead, such as Ollama: set `base_url` and `model` in the configuration.",
         )
     if code == -signal.SIGKILL or _NO_MEMORY.search(text):
-        why = "there is not enough memory" if _NO_MEMORY.search(text) else "it was killed, as for lack of memory"
+        why = "there is not enough memory" if _NO_MEMORY.search(text) else "it was killed, probably for lack of memory"
         return ModelError(
             f"{name} did not start: {why}{_memory(model)}{said}",
             hint="Close other programs, use a smaller model (fast) or a smaller context window.",

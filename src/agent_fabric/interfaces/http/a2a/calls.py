@@ -98,7 +98,7 @@ def call_in(body: Any, version: str = "") -> Call:
         RpcError: it is none, or nobody here knows the method.
     """
     if isinstance(body, list):
-        raise RpcError(INVALID_REQUEST, "Several calls in one request are not understood here", hint="Send each alone.")
+        raise RpcError(INVALID_REQUEST, "Several calls in one request are not supported", hint="Send each alone.")
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
         hint = 'It is one object: {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'
         raise RpcError(INVALID_REQUEST, "This is no call in JSON-RPC 2.0", hint=hint)
@@ -110,7 +110,7 @@ def call_in(body: Any, version: str = "") -> Call:
         raise RpcError(INVALID_REQUEST, "The method of the call is missing, or no text")
     if version.strip() and version.strip().partition(".")[0] not in ("0", "1"):
         shown = version.strip()[:20]
-        raise RpcError(VERSION_NOT_SUPPORTED, f"Version {shown!r} of A2A is not spoken here", hint="1.0 and 0.3 are.")
+        raise RpcError(VERSION_NOT_SUPPORTED, f"Version {shown!r} of A2A is not supported", hint="1.0 and 0.3 are.")
     if name not in METHODS:
         raise RpcError(METHOD_NOT_FOUND, f"There is no method {name[:100]!r}", hint=f"There are: {', '.join(METHODS)}.")
     if not isinstance(params, dict):

@@ -161,7 +161,7 @@ def checked_text(message: Message) -> str:
         RpcError: it says nothing, too much, or something else than text.
     """
     if any(each.raw is not None or each.url is not None or each.file is not None for each in message.parts):
-        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, "Only text and data are understood here, no files")
+        raise RpcError(CONTENT_TYPE_NOT_SUPPORTED, "Only text and data are supported, not files")
     text = message.text
     if not re.search(SAYS_SOMETHING, text):
         raise RpcError(INVALID_PARAMS, "The message says nothing", hint='Give parts such as {"text": "…"}.')

@@ -25,7 +25,7 @@ def _message(item: Any) -> Any:
     kind = item.get("type", "message") if isinstance(item, dict) else None
     if isinstance(kind, str) and kind != "message":
         raise PydanticCustomError(
-            "unsupported_content", "only messages are understood here, not {kind}", {"kind": repr(kind[:100])}
+            "unsupported_content", "only messages are supported, not {kind}", {"kind": repr(kind[:100])}
         )
     return item
 

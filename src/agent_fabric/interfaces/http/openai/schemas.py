@@ -56,7 +56,7 @@ def _text_part(part: Any) -> Any:
     kind = part.get("type") if isinstance(part, dict) else None
     if isinstance(kind, str) and kind not in _TEXT_PARTS:
         raise PydanticCustomError(
-            "unsupported_content", "only text is understood here, not {kind}", {"kind": repr(kind[:100])}
+            "unsupported_content", "only text is supported, not {kind}", {"kind": repr(kind[:100])}
         )
     return part
 
@@ -141,7 +141,7 @@ class RunMetadata(Taken):
     """What a request says of its run; what else it holds is left aside."""
 
     visibility: Literal["private", "team"] | None = None
-    """Who sees the run beside its owner; not set: as `identity.visibility` says."""
+    """Who besides its owner sees the run; not set: `identity.visibility` decides."""
 
 
 Metadata = Annotated[RunMetadata | None, BeforeValidator(lambda value: value if isinstance(value, dict) else None)]

@@ -25,7 +25,7 @@ def add_keys(app: FastAPI, identity: Identity) -> None:
 
     @app.get("/api/v1/keys", **operation("identity", Scope.ADMIN, "List API keys, the newest first", KEYS, fails=[401]))
     async def list_keys(
-        all: Annotated[bool, Query(description="Whether to list those that count no more, too.")] = False,  # noqa: A002
+        all: Annotated[bool, Query(description="Whether to include those that are no longer valid.")] = False,  # noqa: A002
     ) -> Response:
         """The keys themselves are not included: they cannot be shown again."""
         now, found = time.time(), await keys.list(also_dead=all)

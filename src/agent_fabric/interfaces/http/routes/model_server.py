@@ -58,7 +58,7 @@ def add_model_server(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.post(
         f"{PATH}/restart",
-        **operation("models", Scope.ADMIN, "Start our llama-server anew", MODEL_SERVER, fails=refusals),
+        **operation("models", Scope.ADMIN, "Restart the managed llama-server", MODEL_SERVER, fails=refusals),
     )
     async def restart() -> Response:
         """Wait for the answers that are being written, and start llama-server as it was; also when it does not run."""

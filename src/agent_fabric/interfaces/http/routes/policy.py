@@ -60,7 +60,7 @@ def add_policy(app: FastAPI, fabric: ServerFabric) -> None:
         **operation(
             "policy",
             Scope.RUNS_READ,
-            "Decide about past calls once more, with more rules",
+            "Judge past calls again, with more rules",
             SIMULATION,
             body=takes(RulesToTry),
             fails=[503],

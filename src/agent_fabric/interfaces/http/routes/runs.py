@@ -63,7 +63,7 @@ LastEvent = Annotated[
 """Also empty, as browsers send it before the first event."""
 SeenBy = Annotated[
     Visibility | SkipJsonSchema[None],
-    Query(description="Who sees the run beside its owner; not set: as `identity.visibility` says."),
+    Query(description="Who besides its owner sees the run; not set: `identity.visibility` decides."),
 ]
 
 
@@ -222,7 +222,8 @@ def _add_looking(app: FastAPI, fabric: ServerFabric, live: LiveRuns) -> None:
         return json_answer({"run_id": found, "status": await status_of(fabric, found)})
 
     @app.get(
-        "/runs/{run_id}", **operation("runs", Scope.RUNS_READ, "Show a run as it stands", RUN_DETAILS, fails=[404])
+        "/runs/{run_id}",
+        **operation("runs", Scope.RUNS_READ, "Show the current state of a run", RUN_DETAILS, fails=[404]),
     )
     async def show(request: Request, run_id: RunIdPath) -> Response:
         """Answer with its result as far as there is one, and what was asked for."""

@@ -160,7 +160,9 @@ def _task(workflows: Workflows, *, name: str, inputs: Mapping[str, Any], **optio
 def _add_runs(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get(
         f"{BASE}/runs/{{run_id}}",
-        **operation("workflows", Scope.RUNS_READ, "Show a workflow's run as it stands", WORKFLOW_RESULT, fails=[404]),
+        **operation(
+            "workflows", Scope.RUNS_READ, "Show the current state of a workflow's run", WORKFLOW_RESULT, fails=[404]
+        ),
     )
     async def show(run_id: RunIdPath, request: Request) -> Response:
         """Its result as far as there is one; `_meta.waiting_for` says what it waits for."""
