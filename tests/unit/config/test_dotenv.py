@@ -51,8 +51,8 @@ def test_a_line_is_read_and_nothing_is_expanded(line: str, value: str) -> None:
         ("export FABRIC_A", "line 1): FABRIC_A has no value"),
         ("FABRIC_A='open", "line 1): the quote of FABRIC_A is not closed"),
         ('X=1\nFABRIC_A="a" b', "line 2): there is text behind the closing quote of FABRIC_A"),
-        ("FABRIC_URL=http://elsewhere", "line 1): FABRIC_URL counts in the environment only"),
-        ("FABRIC_CONFIG_PATH=a.json", "FABRIC_CONFIG_PATH counts in the environment only"),
+        ("FABRIC_URL=http://elsewhere", "line 1): FABRIC_URL works only in the environment"),
+        ("FABRIC_CONFIG_PATH=a.json", "FABRIC_CONFIG_PATH works only in the environment"),
     ],
 )
 def test_a_line_that_cannot_be_understood_is_named(text: str, problem: str) -> None:

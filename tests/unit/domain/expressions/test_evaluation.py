@@ -254,7 +254,7 @@ def test_a_secret_is_its_place_whatever_the_surroundings_hold() -> None:
 
 
 def test_a_condition_that_is_only_partly_in_braces_is_refused() -> None:
-    with pytest.raises(ExpressionError, match="something beside the braces"):
+    with pytest.raises(ExpressionError, match="text outside the braces"):
         evaluate("{{ inputs.n }} > 3", SCOPE)
     assert evaluate("  {{ inputs.n > 3 }}\n", SCOPE) is True
 

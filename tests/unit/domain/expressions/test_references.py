@@ -159,4 +159,4 @@ def test_bare_expressions_are_checked_without_braces_or_with() -> None:
     assert check_syntax(["a > 1", "{{ a > 1 }}", True, 3], bare=True) == []
     assert check_syntax("a >", bare=True) == ["column 4: a value is expected here, but the expression ends"]
     assert check_syntax("", bare=True) == ["column 1: a value is expected here, but the expression ends"]
-    assert check_syntax("{{ a }} > 1", bare=True)[0].startswith("column 1: there is something beside the braces")
+    assert check_syntax("{{ a }} > 1", bare=True)[0].startswith("column 1: there is text outside the braces")

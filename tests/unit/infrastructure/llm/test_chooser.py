@@ -234,7 +234,7 @@ async def test_a_small_model_of_our_own_llama_server_is_held_to_a_schema_unless_
 
 
 async def test_without_a_llama_server_of_our_own_the_hint_says_how_to_have_one() -> None:
-    with pytest.raises(ConfigError, match="owns no llama-server") as caught:
+    with pytest.raises(ConfigError, match="no llama-server is configured") as caught:
         await Machine().choose(quality={"backend": "managed"})
     assert "managed_llama.model" in caught.value.hint
 
