@@ -129,7 +129,7 @@ async def test_past_calls_are_decided_once_more(tmp_path: Path) -> None:
     assert change["args"] == {"command": "ls && cat a.txt"}
     assert (change["before"]["verdict"], change["after"]["rule"]) == ("allow", "no-cat")
     shown = await command("policy", "simulate", str(tmp_path / "stricter.json"), "--since", "1h")
-    assert "1 of 3 calls in 1 run would be decided otherwise" in shown.out
+    assert "1 of 3 calls in 1 run would be decided differently" in shown.out
 
 
 async def test_a_person_vouches_for_files_that_an_exposed_run_wrote(tmp_path: Path) -> None:

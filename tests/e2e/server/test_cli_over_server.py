@@ -216,7 +216,7 @@ async def test_the_server_is_named_before_the_command_behind_it_or_in_the_enviro
             assert (listed.code, listed.json) == (0, {"runs": []}), listed.err
         both = await here("logs", "list", "--server", url, "--workspace", str(at.home.root))
         assert both.code == 2
-        assert "exclude each other" in both.err
+        assert "cannot be combined" in both.err
         assert (await at.fabric("config", "show", "--json")).code == 0  # which is about this machine
         for elsewhere in (("--server", url, "config", "show"), ("serve", "--server", url)):
             refused = await here(*elsewhere)

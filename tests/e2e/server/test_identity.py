@@ -77,7 +77,7 @@ async def test_three_people_and_a_key_for_ci_use_a_server_that_runs_already(tmp_
         made = await command("keys", "create", "ci", "--scope", "runs")
         assert made.out.startswith("a33_")
         assert made.out.count("\n") == 1, "so that a script can take it"
-        assert "shown this once" in made.err
+        assert "shown only once" in made.err
         async with httpx2.AsyncClient(base_url=address, timeout=30) as client:
 
             async def me(credential: str) -> Any:
@@ -93,7 +93,7 @@ async def test_three_people_and_a_key_for_ci_use_a_server_that_runs_already(tmp_
             assert json.loads(issued.out)["scopes"] == ["runs:read"]
             assert await me(json.loads(issued.out)["access_token"]) == "ada"
             wrong = await client.post("/api/v1/login", json={"username": "ada", "password": PASSWORD[:-1]})
-            assert (wrong.status_code, "password is not right" in wrong.json()["hint"]) == (401, True)
+            assert (wrong.status_code, "password is wrong" in wrong.json()["hint"]) == (401, True)
             refused = await client.get("/api/v1/users", headers={"X-API-Key": made.out.strip()})
             assert (refused.status_code, "fabric keys create" in refused.json()["hint"]) == (403, True)
             disabled = await command("users", "set", "ada", "--disable")
@@ -113,7 +113,7 @@ async def test_a_password_is_asked_for_twice_and_never_shown(tmp_path: Path) -> 
     assert (code, json.loads(out)["has_password"]) == (0, True)
     assert PASSWORD not in out + err
     code, out, err = await typed(tmp_path, (PASSWORD, "another phrase"), "users", "password", "ada")
-    assert (code, "not the same" in err) == (2, True)
+    assert (code, "passwords differ" in err) == (2, True)
 
 
 async def test_whoever_removes_somebody_is_told_which_of_their_keys_still_work(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ async def test_a_person_logs_in_works_and_logs_out(tmp_path: Path) -> None:
         assert (stranger.code, "fabric login" in stranger.err) == (1, True)
 
         wrong = await ada("login", "--user", "ada", "--password-stdin", sends=PASSWORD[:-1] + "\n")
-        assert (wrong.code, "password is not right" in wrong.err) == (1, True)
+        assert (wrong.code, "password is wrong" in wrong.err) == (1, True)
         assert "FABRIC_TOKEN" not in wrong.err
         assert (await ada("logs", "list")).code == 1
 

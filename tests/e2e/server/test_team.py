@@ -120,7 +120,7 @@ async def test_logging_out_ends_this_login_at_the_server_and_no_other(tmp_path: 
         assert (await laptop("logs", "list")).code == 0
         await server.kill()
         offline = await laptop("logout")
-        assert (offline.code, "The server could not be told" in offline.err) == (0, True)
+        assert (offline.code, "The server was not informed" in offline.err) == (0, True)
         assert json.loads(kept(laptop).read_text())["servers"] == {}
 
 

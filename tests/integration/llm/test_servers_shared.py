@@ -297,10 +297,10 @@ async def test_only_who_has_the_key_is_answered_and_nobody_can_read_it(tmp_path:
     [
         (("--exit", "72", "--say", "0.1 E invalid magic characters: 'hell'"), "damaged or not a GGUF", "again"),
         (("--exit", "72", "--say", "0.1 E mmap failed: Cannot allocate memory"), "not enough memory", "smaller"),
-        (("--signal", "9"), "killed, as for lack of memory", "smaller"),
+        (("--signal", "9"), "killed, probably for lack of memory", "smaller"),
         (("--signal", "4"), "AVX2", "Ollama"),
         (("--exit", "72", "--say", "0.1 E unknown model architecture: 'new'"), "does not know", "--upgrade"),
-        (("--exit", "3", "--say", "what a pity"), "exit code 3\nIts last words:\n  what a pity", "log"),
+        (("--exit", "3", "--say", "what a pity"), "exit code 3\nIts last output:\n  what a pity", "log"),
     ],
 )
 async def test_a_server_that_does_not_start_says_why_and_what_to_do(

@@ -228,8 +228,8 @@ async def test_a_tool_that_changed_when_the_server_was_started_again_is_not_call
         both[1]["description"] = "Adds, and more."
         file.write_text(json.dumps(both))
         os.kill(await ask(tools, "pid"), signal.SIGKILL)
-        with pytest.raises(ToolServerUnavailable, match=r"check before|not what it was"):
+        with pytest.raises(ToolServerUnavailable, match=r"check before|has changed"):
             await ask(tools, "add")  # the server may not be seen to be dead yet
-        with pytest.raises(ToolServerUnavailable, match="not what it was"):
+        with pytest.raises(ToolServerUnavailable, match="has changed"):
             await ask(tools, "add")
         assert await ask(tools, "steady") == "done"

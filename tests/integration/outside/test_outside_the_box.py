@@ -200,7 +200,7 @@ async def test_commits_made_after_the_agreement_are_not_pushed(project: Project)
         git(project.at, "commit", "-qm", "Another one", "--allow-empty")
         result = await runs.answer(result)
         erred = await runs.one(result.run_id, ToolErred)
-        assert "not what the person has agreed to" in erred.error_message
+        assert "no longer what the person agreed to" in erred.error_message
     assert not project.pushed
 
 
@@ -210,7 +210,7 @@ async def test_another_address_after_the_agreement_is_not_used(project: Project)
         result = await runs.start()
         git(project.at, "config", "remote.origin.url", str(project.folder / "evil.git"))
         result = await runs.answer(result)
-        assert "not what the person has agreed to" in (await runs.one(result.run_id, ToolErred)).error_message
+        assert "no longer what the person agreed to" in (await runs.one(result.run_id, ToolErred)).error_message
     assert not git(project.folder / "evil.git", "for-each-ref")
 
 
@@ -439,7 +439,7 @@ async def test_another_file_after_the_agreement_is_not_published(project: Projec
         result = await runs.start()
         (project.at / "a.whl").write_text("other")
         result = await runs.answer(result)
-        assert "not what the person has agreed to" in (await runs.one(result.run_id, ToolErred)).error_message
+        assert "no longer what the person agreed to" in (await runs.one(result.run_id, ToolErred)).error_message
     assert not publisher.exists()
 
 

@@ -295,7 +295,7 @@ HOSTILE: dict[str, tarfile.TarInfo] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_what_no_backup_holds_is_refused_and_leaves_nothing(case: str, tmp_path: Path) -> None:
     archive = packed(tmp_path / "b.tar.gz", {"fabric.db": b"x"}, HOSTILE[case])
-    with pytest.raises(StoreUnavailable, match="no backup of ours does"):
+    with pytest.raises(StoreUnavailable, match="agent-fabric never puts there"):
         restore_backup(archive, tmp_path / "root", KEY, copies_of(tmp_path / "root"), force=False)
     assert [path.name for path in tmp_path.iterdir()] == ["b.tar.gz"]
 

@@ -223,7 +223,7 @@ class Connection:
 
     def _sentence(self, reason: str) -> str:
         said = self._transport.last_words if isinstance(self._transport, ProgramTransport) else ""
-        words = f"\nIts last words were:\n{said}" if said and self._ended() else ""
+        words = f"\nIts last output:\n{said}" if said and self._ended() else ""
         return f"the tool server {self._name!r}: {clean_text(reason, _MAX_ERROR_CHARS)}{words}"
 
 

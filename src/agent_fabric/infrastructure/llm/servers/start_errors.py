@@ -91,7 +91,7 @@ def _worth_saying(log: Sequence[str]) -> str:
     lines = list(dict.fromkeys(re.sub(r"^[\d.]+ ", "", line)[:_MAX_LINE].strip() for line in errors or log))
     lines = [line for line in lines if line]
     lines = lines[:_TAIL_LINES] if errors else lines[-_TAIL_LINES:]  # the first error is the cause of the others
-    return "\nIts last words:\n  " + "\n  ".join(lines) if lines else ""
+    return "\nIts last output:\n  " + "\n  ".join(lines) if lines else ""
 
 
 def _memory(model: Path) -> str:
