@@ -7,6 +7,7 @@ import pytest
 from agent_fabric.application.runs.compare_workspace import MAX_LISTED, CompareWorkspace
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
+from agent_fabric.infrastructure.clock import RandomIds
 from changes_project import Project
 
 
@@ -68,6 +69,25 @@ async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(proj
     for kept in layout.changes_of(run_id).glob("*.z"):
         kept.unlink()
     assert await other(run_id, str(own)) == WorkspaceCompared(created=("test_it.py",), tests=("test_it.py",))
+
+
+async def test_what_was_put_into_a_workspace_before_the_run_is_not_the_run_s(project: Project) -> None:
+    layout = project.records.layout
+    run_id = RandomIds().new_run_id()
+    own = Path(layout.workspace(run_id))
+    own.mkdir(parents=True)
+    (own / "calc.py").write_text("x = 1\n")
+    (own / "data.csv").write_text("1,2\n")
+    held = await project.runs.create(run_id, (project.created(run_id, own),))
+    try:
+        look = comparison(project)
+        assert await look(run_id, str(own)) == WorkspaceCompared()
+        (own / "calc.py").write_text("x = 2\n")
+        (own / "total.txt").write_text("3\n")
+        assert await look(run_id, str(own)) == WorkspaceCompared(created=("total.txt",), modified=("calc.py",))
+        assert await project.changed(run_id) == {"calc.py": "modified", "total.txt": "created"}
+    finally:
+        await held.release()
 
 
 async def test_the_workspace_of_a_workflow_is_nobody_s(project: Project, tmp_path: Path) -> None:

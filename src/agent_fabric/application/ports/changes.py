@@ -28,6 +28,14 @@ class ChangeHistory(Protocol):
         """
         ...
 
+    def start_of(self, run_id: RunId) -> FolderSnapshot:
+        """Return what a run found in a workspace of its own: files of a case or of an earlier run; else nothing.
+
+        Raises:
+            StoreUnavailable: the picture is damaged.
+        """
+        ...
+
     def take_snapshot(self, folder: str) -> FolderSnapshot:
         """Return how a folder stands now; an empty picture if it is gone.
 

@@ -26,7 +26,7 @@ class CompareWorkspace:
     history: Callable[[], ChangeHistory]
     """Gives what was recorded of project folders, as soon as it is asked for."""
     own_workspace: Callable[[RunId], str]
-    """The folder that a run has to itself. It starts empty."""
+    """The folder that a run has to itself."""
 
     async def __call__(self, run_id: RunId, workspace: str) -> WorkspaceCompared:
         """Compare. What cannot be looked at is not known: a run must not end for that."""
@@ -41,7 +41,7 @@ class CompareWorkspace:
         if not drives and workspace != self.own_workspace(run_id):
             return NOT_KNOWN  # it belongs to a workflow, whose steps share it
         now = history.take_snapshot(workspace)
-        snapshots = [] if drives else [DriveSnapshots(FolderSnapshot(), now)]
+        snapshots = [] if drives else [DriveSnapshots(history.start_of(run_id), now)]
         for nth, drive in enumerate(drives):
             later = drives[nth + 1].before if nth + 1 < len(drives) else now
             snapshots.append(DriveSnapshots(drive.before, drive.after or later))

@@ -59,7 +59,7 @@ class DiffRun:
         drives = self.history.drives(run_id)
         seen_now = not drives or drives[-1].after is None
         now = self.history.take_snapshot(folder) if seen_now else FolderSnapshot()
-        snapshots = [] if drives else [DriveSnapshots(FolderSnapshot(), now, _nanoseconds(events[-1]))]
+        snapshots = [] if drives else [DriveSnapshots(self.history.start_of(run_id), now, _nanoseconds(events[-1]))]
         for nth, drive in enumerate(drives):
             after, sure_until = drive.after, None
             if after is None:

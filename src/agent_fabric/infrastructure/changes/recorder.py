@@ -32,6 +32,7 @@ from agent_fabric.infrastructure.changes.objects import Objects
 from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.links import require_workspace_unlinked
 
+_START = "start.z"
 _MAX_NAMED = 3
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 
@@ -113,6 +114,34 @@ class ChangeRecorder:
             return refused
         finally:
             drive.hold.release()
+
+    def keep_start(self, run_id: RunId, folder: Path) -> None:
+        """Keep what a run finds in a workspace of its own. Nobody else works there, so it is not locked.
+
+        Raises:
+            ConfigError: there are too many files.
+            StoreFull, StoreUnavailable: the picture cannot be kept.
+        """
+        self.require_unlinked(run_id, str(folder))
+        try:
+            data = dump_snapshot(SnapshotTaker(self.objects)(folder))
+            kept = self._layout.changes_of(run_id)
+            kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(kept / _START, data)
+        except TooManyFiles:
+            raise _too_many(folder) from None
+        except OSError as problem:
+            raise _explained(problem, folder) from None
+
+    def start_of(self, run_id: RunId) -> FolderSnapshot:
+        """Return what a run found in a workspace of its own; most find nothing.
+
+        Raises:
+            StoreUnavailable: the picture is damaged.
+        """
+        self.require_unlinked(run_id)
+        path = self._layout.changes_of(run_id) / _START
+        return _load(path) if path.exists() else FolderSnapshot()
 
     def abandon(self, drive: OpenDrive) -> None:
         """Forget a drive that did not come about."""

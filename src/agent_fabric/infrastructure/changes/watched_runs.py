@@ -4,6 +4,7 @@ The recorder is imported when a run works in a project folder: other runs do not
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ def say_nothing(run_id: RunId, text: str) -> None:
 class WatchedRuns:
     """RunRepository that keeps what a project folder holds while a run is held that works in it.
 
-    Runs with a workspace of their own, which starts empty, are passed through at no cost.
+    Runs with a workspace of their own, which nearly always starts empty, are passed through at no cost.
     """
 
     inner: RunRepository
@@ -48,6 +49,7 @@ class WatchedRuns:
         """
         drive = await self._begin(run_id, events)
         if drive is None:
+            await self._keep_start(run_id)
             return await self.inner.create(run_id, events)
         try:
             held = await self.inner.create(run_id, events)
@@ -112,6 +114,17 @@ class WatchedRuns:
         if text := said_of(drive.before):
             self.notice(run_id, text)
         return drive
+
+    async def _keep_start(self, run_id: RunId) -> None:
+        """Remember what was put into the run's own workspace before it begins."""
+        folder = self.layout.workspace(run_id)
+        try:
+            with os.scandir(folder) as entries:
+                empty = next(entries, None) is None
+        except OSError:
+            return  # there is none, or whoever drives the run says so, in better words
+        if not empty:
+            await on_own_thread(lambda: self._recorder.keep_start(run_id, Path(folder)))
 
     def _give_up(self, beginning: "asyncio.Future[OpenDrive]") -> None:
         if not beginning.cancelled() and beginning.exception() is None:
