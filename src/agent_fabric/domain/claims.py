@@ -12,7 +12,8 @@ from posixpath import basename, normpath
 from typing import Any
 
 from agent_fabric.domain.asked_for import AskedFor, asked_for
-from agent_fabric.domain.evidence import acts_elsewhere, assess
+from agent_fabric.domain.commands.names import names
+from agent_fabric.domain.evidence import acts_elsewhere, assess, git_actions
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
@@ -58,7 +59,8 @@ def false_claims(payload: Mapping[str, Any], deeds: Deeds) -> Sequence[FalseClai
     """Return what a result claims and the run has not done."""
     if deeds.nothing_changed and asked_for(deeds.prompt) is AskedFor.CHANGE:
         return (FalseClaim("", NOTHING_CHANGED),)  # whatever else is said follows from that
-    found = [*_about_files(payload, deeds), *_about_commands(payload, deeds), *_about_tests(payload, deeds)]
+    checks = (_about_files, _about_commands, _about_repository, _about_tests)
+    found = [claim for check in checks for claim in check(payload, deeds)]
     return tuple(dict.fromkeys(found))
 
 
@@ -102,8 +104,12 @@ def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
 def _named_as_changed(summary: str) -> Iterator[str]:
     for pattern in _SAID_TO_CHANGE:
         for match in pattern.finditer(summary):
-            if not _DENIED.search(summary[max(0, match.start() - 40) : match.start()]):
+            if not _is_denied(summary, match):
                 yield match["path"].rstrip(".")
+
+
+def _is_denied(summary: str, match: re.Match[str]) -> bool:
+    return _DENIED.search(summary[max(0, match.start() - 40) : match.start()]) is not None
 
 
 def _is_changed(claimed: str, compared: WorkspaceCompared) -> bool:
@@ -168,6 +174,25 @@ def _acted_elsewhere(run: CommandRun) -> bool:
     return run.succeeded and acts_elsewhere(run.command)
 
 
+_SAID_OF_GIT = (
+    (re.compile(r"\bcommitted\b|\bcommit\s+(?:was|has\s+been)\s+(?:made|created)\b", re.IGNORECASE), "commit"),
+    (re.compile(r"\bpushed\b", re.IGNORECASE), "push"),
+)
+_COMMITTING = names("commit merge cherry-pick revert am rebase pull")
+
+
+def _about_repository(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
+    """Compare "committed" and "pushed" with the git commands that have succeeded."""
+    summary = str(payload.get("summary") or "")
+    for pattern, action in _SAID_OF_GIT:
+        match = pattern.search(summary)
+        if match is None or _is_denied(summary, match) or deeds.elsewhere:
+            continue
+        done = {action} if action == "push" else _COMMITTING
+        if not any(run.succeeded and git_actions(run.command) & done for run in deeds.commands):
+            yield FalseClaim(f"the summary says that it was {match[0]}", f"no `git {action}` succeeded")
+
+
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _TESTS_PASSED = re.compile(
@@ -183,5 +208,5 @@ def _about_tests(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
         return
     summary = str(payload.get("summary") or "")
     match = _TESTS_PASSED.search(summary)
-    if match is not None and not _DENIED.search(summary[max(0, match.start() - 40) : match.start() + 1]):
+    if match is not None and not _is_denied(summary, match):
         yield FalseClaim("tests are said to have passed", "none was executed after the last change")

@@ -75,6 +75,15 @@ def acts_elsewhere(command: str) -> bool:
         return False
 
 
+def git_actions(command: str) -> frozenset[str]:
+    """Return what a command line asks git to do, such as `commit`."""
+    try:
+        inner = [each for invocation in parse_command(command) for each in unwrap(invocation) if each.name == "git"]
+    except UnparsableCommand:
+        return frozenset()
+    return frozenset(operands[0] for each in inner if (operands := _operands(each.words[1:])))
+
+
 def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) -> Assessment | None:
     """Find the last command that proves something and whose success the status of the whole implies."""
     top = [at for at, invocation in enumerate(invocations) if not invocation.nested]

@@ -157,6 +157,26 @@ def test_a_command_that_did_not_show_it_is_named(command: str, why: str) -> None
     assert said(deeds(commands=RUNS), checked=[command]) == [f"`{command}` is said to have succeeded, but {why}"]
 
 
+@pytest.mark.parametrize(
+    ("summary", "ran", "why"),
+    [
+        (
+            "The commit was made and pushed to origin main.",
+            (),
+            ["no `git commit` succeeded", "no `git push` succeeded"],
+        ),
+        ("Committed the fix.", (CommandRun("git commit -am fix", False, 7),), ["no `git commit` succeeded"]),
+        ("Committed the fix.", (CommandRun("git add . && git -c a=b commit -m fix", True, 7),), []),
+        ("Committed and pushed.", (CommandRun("git commit -m x && git push", True, 7),), []),
+        ("Nothing was pushed.", (), []),
+        ("The change has not been committed.", (), []),
+        ("Uncommitted changes are left.", (), []),
+    ],
+)
+def test_commits_and_pushes_are_looked_up(summary: str, ran: Sequence[CommandRun], why: list[str]) -> None:
+    assert [claim.why for claim in false_claims({"summary": summary}, deeds(commands=ran))] == why
+
+
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BOASTS = (
