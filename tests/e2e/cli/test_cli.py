@@ -42,7 +42,7 @@ PATIENCE_S = 30.0
 COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
-    *("login", "logout", "whoami", "files"),
+    *("login", "logout", "whoami", "files", "eval"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
