@@ -39,11 +39,13 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if tool is not None and tool.name == FINISH_TASK:
         return ""  # the engine has said what to do
     wanted = task if len(task) <= LONGEST_REMINDER else "it is said above."
+    result = _object(text) or {}
+    if "broken" in result:
+        return "A file is broken now. Mend it before you go on."
     if has_failed(text):
         if _MISSING in text:
             return "A file that it needs is not there. Make that file first, or find out its right name."
         return "That failed. Say why first, then do it another way."
-    result = _object(text) or {}
     if _first_time(result) is not None:
         return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
     if result.get("changed_files") == {} and not result.get("stdout"):
@@ -51,7 +53,11 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
             f"That changed the content of no file. The task is: {wanted}\n"
             f"If it is done all the same, call {FINISH_TASK}. If not, do it another way."
         )
-    if "replaced" in result:
+    if result.get("unchanged"):
+        return f"So do something else if the task is not done yet, or call {FINISH_TASK}. The task is: {wanted}"
+    if result.get("hint") and result.get("exit_code") == 0:
+        return f"Mind the hint: is the result right? If not, do it again. The task is: {wanted}"
+    if isinstance(result.get("replaced"), str):
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):
         return f"That printed nothing and changed nothing. If it should have, mend it. The task is: {wanted}"
@@ -72,7 +78,7 @@ def has_failed(text: str) -> bool:
     first = _first_time(result)
     if first is not None:
         return has_failed(first)
-    return "error" in result or result.get("exit_code", 0) != 0
+    return "error" in result or "broken" in result or result.get("exit_code", 0) != 0
 
 
 def was_repeated(text: str) -> bool:

@@ -25,6 +25,8 @@ class ShapedRequest:
     """The tool that the server should make the model choose; only with `tools`."""
     answer_schema: Mapping[str, Any] | None = None
     """JSON schema that the server must hold the answer to; None lets the model write freely."""
+    only_answer: str = ""
+    """The one answer that the schema leaves, which nobody has to be asked for; empty: there is a choice."""
 
 
 def shape_request(
@@ -41,18 +43,30 @@ def shape_request(
         case ToolDialect.SCHEMA:
             last = messages[-1] if messages else None
             failed = last is not None and last.role is Role.TOOL and has_failed(last.content)
-            schema = schema_of_calls(offered_tools(messages, tools), must_call, why_first=failed) if tools else None
+            offered = offered_tools(messages, tools)
+            schema = schema_of_calls(offered, must_call, why_first=failed) if tools else None
             return ShapedRequest(
                 messages=_told(messages, _SCHEMA_FORM, tools, _json_call, in_lines=True),
                 tools=(),
                 must_call=None,
                 answer_schema=schema,
+                only_answer=_only_answer(offered) if must_call is None and not failed else "",
             )
         case ToolDialect.TEXT:
             told = _told(messages, _TEXT_FORM, tools, _fenced_call)
             return ShapedRequest(messages=told, tools=(), must_call=None)
         case unknown:
             assert_never(unknown)
+
+
+def _only_answer(offered: Sequence[ToolSpec]) -> str:
+    """Return the call that is left when one tool is offered that takes no arguments.
+
+    A model takes seconds to write what it must write, and is at its slowest where it would rather write something else.
+    """
+    if len(offered) != 1 or offered[0].parameters.get("properties"):
+        return ""
+    return as_text({"name": offered[0].name, "arguments": {}})
 
 
 _SCHEMA_FORM = 'Answer with one call, as JSON: {"name": "<tool>", "arguments": {…}}'

@@ -13,7 +13,7 @@ from agent_fabric.domain.addresses import is_local_url
 from agent_fabric.domain.dialects.answer_parser import parse_answer
 from agent_fabric.domain.dialects.request_shape import shape_request
 from agent_fabric.domain.errors import ConfigError, ModelError
-from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect
+from agent_fabric.domain.messages import LLMResponse, Message, ModelSettings, ToolDialect, Usage
 from agent_fabric.domain.models import ModelCard
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.infrastructure.llm.model_http import (
@@ -113,8 +113,12 @@ class OpenAICompatibleClient:
         must_call: str | None = None,
         on_delta: OnDelta | None = None,
     ) -> LLMResponse:
+        shaped = shape_request(self._dialect, messages, tools, must_call)
+        if shaped.only_answer:
+            known = LLMResponse(content=shaped.only_answer, model=model, usage=Usage(0, 0))
+            return parse_answer(self._dialect, known, tools)
         data = encode_request(
-            shape_request(self._dialect, messages, tools, must_call),
+            shaped,
             model,
             temperature=temperature,
             top_p=top_p,

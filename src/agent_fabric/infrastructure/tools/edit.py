@@ -8,6 +8,7 @@ from typing import Any
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.files import MAX_WRITE_BYTES, text_argument
+from agent_fabric.infrastructure.tools.syntax import broken_files
 
 MAX_EDIT_BYTES = 5_000_000
 """Largest file that can be edited."""
@@ -54,16 +55,25 @@ class EditFile:
         data, size = await self.sandbox.read_file(path, max_bytes=self.max_bytes)
         if size > len(data):
             raise ValueError(f"{path!r} has {size} bytes; files of up to {self.max_bytes} can be edited")
-        edited, lines = await asyncio.to_thread(_replaced, data, old, new, bool(args.get("replace_all")))
+        edited, lines, now = await asyncio.to_thread(_replaced, data, old, new, bool(args.get("replace_all")))
         if len(edited) > MAX_WRITE_BYTES:
             raise ValueError(f"the file would have {len(edited)} bytes; one call may write {MAX_WRITE_BYTES}")
         await self.sandbox.write_file(path, edited)
-        output = {"path": path, "replaced": len(lines), "lines": lines[:_MAX_PLACES], "bytes": len(edited)}
+        output: dict[str, Any] = {
+            "path": path,
+            "replaced": len(lines),
+            "lines": lines[:_MAX_PLACES],
+            "bytes": len(edited),
+            "now": now,
+        }
+        broken = await broken_files(self.sandbox, [path])
+        if broken:
+            output["broken"] = broken
         return ToolResult(output=output, changed=True, wrote=(path,))
 
 
-def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int]]:
-    """Return the data with the text replaced, and the lines at which it was."""
+def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list[int], str]:
+    """Return the data with the text replaced, the lines at which it was, and how the first of them look now."""
     if not old:
         raise ValueError("'old_text' is empty; say what to replace, or use write_file for a new file")
     try:
@@ -77,9 +87,9 @@ def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list
         raise ValueError("the file is binary, so it cannot be edited")
     if "\r\n" in text and "\n" not in text.replace("\r\n", ""):
         old, new = _with_returns(old), _with_returns(new)
-    if old == new:
-        raise ValueError("'old_text' and 'new_text' are the same: nothing would change")
     count = text.count(old)
+    if old == new:
+        raise ValueError(f"'old_text' and 'new_text' are the same: nothing would change. {_as_it_is(text, old, count)}")
     if not count:
         raise ValueError(f"'old_text' does not occur in the file. {_nearest(text, old)}")
     lines = _lines_of(text, old, count if every else _MAX_PLACES)
@@ -89,7 +99,8 @@ def _replaced(data: bytes, old: str, new: str, every: bool) -> tuple[bytes, list
             f"'old_text' occurs {count} times, at lines {shown}. Add lines around it until it is the only one, or set "
             "replace_all"
         )
-    return text.replace(old, new).encode(), lines
+    edited = text.replace(old, new)
+    return edited.encode(), lines, _excerpt(edited.splitlines(), lines[0] - 1, new)
 
 
 def _with_returns(text: str) -> str:
@@ -107,6 +118,21 @@ def _lines_of(text: str, old: str, most: int) -> list[int]:
     return lines
 
 
+def _as_it_is(text: str, old: str, count: int) -> str:
+    """Return the lines that were meant, so that the model can say what shall be there instead."""
+    if not count:
+        return f"Nor does it occur in the file. {_nearest(text, old)}"
+    at = _lines_of(text, old, 1)[0]
+    shown, first = _excerpt(text.splitlines(), at - 1, old), max(1, at - _AROUND)
+    return f"Say in 'new_text' what shall be there instead. The lines as they are, from line {first}:\n{shown}"
+
+
+def _excerpt(lines: list[str], at: int, old: str) -> str:
+    first = max(0, at - _AROUND)
+    last = at + max(len(old.splitlines()), 1) + _AROUND
+    return "\n".join(line[:_MAX_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
+
+
 def _nearest(text: str, old: str) -> str:
     """Return what the model may have meant, so that it need not read the whole file again."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for those who miss
@@ -120,7 +146,5 @@ def _nearest(text: str, old: str) -> str:
     if not near:
         return "Nothing like its first line is there. Read the file, then copy the piece exactly"
     at = stripped.index(near[0])
-    first = max(0, at - _AROUND)
-    last = at + max(len(old.splitlines()), 1) + _AROUND
-    shown = "\n".join(line[:_MAX_COMPARED_CHARS] for line in lines[first : min(last, first + 40)])
-    return f"Spaces and every other character count. The nearest lines, from line {first + 1}:\n{shown}"
+    shown = _excerpt(lines, at, old)
+    return f"Spaces and every other character count. The nearest lines, from line {max(0, at - _AROUND) + 1}:\n{shown}"

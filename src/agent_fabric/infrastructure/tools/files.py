@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.infrastructure.tools.syntax import broken_files
 
 MAX_READ_BYTES = 256 * 1024
 """How much of a file one call returns."""
@@ -98,20 +99,30 @@ class WriteFile:
             raise ValueError(f"'content' is not valid text at character {error.start}") from None
         if len(data) > self.max_bytes:
             raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
-        before = await self._content(path)
+        before = await self._before(path, max(SHOWN_BEFORE, len(data) + 1))
+        if before == data:
+            same = {"path": path, "bytes": len(data), "created": False, "unchanged": True, "hint": _WRITTEN_BACK}
+            return ToolResult(output=same)
         created = await self.sandbox.write_file(path, data)
         output: dict[str, Any] = {"path": path, "bytes": len(data), "created": created}
-        if not created and before and before.strip() != content.strip():
-            output["replaced"] = before  # whoever has not looked before sees now what was there
+        shown = _text(before, whole=True) if before and len(before) <= SHOWN_BEFORE else ""
+        if not created and shown and shown.strip() != content.strip():
+            output["replaced"] = shown  # whoever has not looked before sees now what was there
+        broken = await broken_files(self.sandbox, [path])
+        if broken:
+            output["broken"] = broken
         return ToolResult(output=output, changed=True, wrote=(path,))
 
-    async def _content(self, path: str) -> str:
-        """Return the text of a small file that is there already."""
+    async def _before(self, path: str, max_bytes: int) -> bytes | None:
+        """Return what is in the file already; None when it is larger, or not there."""
         try:
-            data, size = await self.sandbox.read_file(path, max_bytes=SHOWN_BEFORE)
+            data, size = await self.sandbox.read_file(path, max_bytes=max_bytes)
         except OSError:
-            return ""
-        return _text(data, whole=True) or "" if size <= SHOWN_BEFORE else ""
+            return None
+        return data if size <= len(data) else None
+
+
+_WRITTEN_BACK = "The file has exactly this text already: nothing has changed."
 
 
 @dataclass(frozen=True, slots=True)

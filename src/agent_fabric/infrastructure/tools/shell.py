@@ -6,9 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
+from agent_fabric.domain.commands.grammar import parse_command
+from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
+from agent_fabric.domain.commands.overwriting import overwritten_input
 from agent_fabric.domain.evidence import Assessment, Shown, assess, shown_by
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.syntax import broken_files
+from agent_fabric.infrastructure.tools.table_hints import table_hint
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
 _LOOK_S = 10.0
@@ -36,9 +42,11 @@ class RunShell:
 
         Raises:
             OSError: the command cannot be started.
-            ValueError: an argument is wrong.
+            ValueError: an argument is wrong, or the command would empty a file before it reads it.
         """
         command = text_argument(args, "command")
+        invocations = _parsed(command)
+        await self._keep_input(invocations)
         assessment = assess(command)
         writes = assessment.changes or ">" in command
         before = await file_heads(self.sandbox) if writes else None
@@ -50,6 +58,12 @@ class RunShell:
         if before is not None and after is not None:
             output["changed_files"] = difference(before, after)
             wrote = written(before, after)
+        broken = await broken_files(self.sandbox, wrote)
+        if broken:
+            output["broken"] = broken
+        hint = await table_hint(self.sandbox, invocations)
+        if hint:
+            output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
         shown = shown_by(assessment, f"{output['stdout']}\n{output['stderr']}") if succeeded else Shown()
         if shown.missing:
@@ -62,6 +76,25 @@ class RunShell:
             tests=shown.tests,
             wrote=wrote,
         )
+
+    async def _keep_input(self, invocations: Sequence[Invocation]) -> None:
+        """Refuse a command such as `sort a > a`, which nobody wants: the file would be empty.
+
+        Raises:
+            ValueError: it is one.
+        """
+        path = overwritten_input(invocations)
+        if not path:
+            return
+        try:
+            _, size = await self.sandbox.read_file(path, max_bytes=1)
+        except OSError:
+            return  # there is nothing to lose
+        if size:
+            raise ValueError(
+                f"not run: > {path} empties {path} before the command reads it. "
+                f"Write to another file first, then move it: > {path}.new && mv {path}.new {path}"
+            )
 
     async def _how_to_test(self, shown: Shown, assessment: Assessment, context: ToolContext) -> str:
         """Say why a command that ended well is no proof, and what would be one in this box."""
@@ -77,13 +110,21 @@ class RunShell:
         return f"{said}: running {file} does not call its tests. Run them with: {how}"
 
 
+def _parsed(command: str) -> Sequence[Invocation]:
+    try:
+        return parse_command(command)
+    except UnparsableCommand:
+        return ()  # bash says what is wrong with it
+
+
 def command_output(outcome: CommandOutcome, timeout_s: float, secrets: Sequence[bytes] = ()) -> dict[str, Any]:
     """Return how a command ended, as the model is told."""
-    output: dict[str, Any] = {
-        "exit_code": outcome.exit_code,
-        "stdout": _shown(outcome.stdout, outcome.stdout_dropped, secrets),
-        "stderr": _shown(outcome.stderr, outcome.stderr_dropped, secrets),
-    }
+    stdout = _shown(outcome.stdout, outcome.stdout_dropped, secrets)
+    stderr = _shown(outcome.stderr, outcome.stderr_dropped, secrets)
+    output: dict[str, Any] = {"exit_code": outcome.exit_code}
+    if outcome.exit_code and (failures := failures_in(f"{stdout}\n{stderr}")):
+        output["failures"] = failures
+    output |= {"stdout": stdout, "stderr": stderr}
     if outcome.timed_out:
         output |= {"timed_out": True, "hint": f"Ended after {timeout_s:g} s."}
     if outcome.stdout_dropped:

@@ -1,6 +1,7 @@
 """Reports which files of a small workspace a command changed, so that the model sees its effect."""
 
 from collections.abc import Mapping
+from difflib import unified_diff
 
 from agent_fabric.application.ports.sandbox import Sandbox
 
@@ -44,9 +45,9 @@ def written(before: FileHeads, after: FileHeads) -> tuple[str, ...]:
 
 
 def difference(before: FileHeads, after: FileHeads) -> dict[str, str]:
-    """Return what is not as it was, with how it begins now."""
+    """Return what is not as it was: the lines that went and came, and how new files begin."""
     changed = {
-        name: begins(data[:SHOWN_BYTES], whole=len(data) <= SHOWN_BYTES)
+        name: _changed_lines(before[name], data) if name in before else _beginning(data)
         for name, data in after.items()
         if before.get(name) != data
     }
@@ -55,6 +56,20 @@ def difference(before: FileHeads, after: FileHeads) -> dict[str, str]:
         return dict(sorted(changed.items()))
     shown = dict(sorted(changed.items())[:MAX_SHOWN])
     return {**shown, "…": f"and {len(changed) - MAX_SHOWN} more"}
+
+
+def _beginning(data: bytes) -> str:
+    return begins(data[:SHOWN_BYTES], whole=len(data) <= SHOWN_BYTES)
+
+
+def _changed_lines(before: bytes, after: bytes) -> str:
+    """Return only what has changed: beside the rest, a model overlooks what it did not mean to change."""
+    if not after or b"\0" in before + after or max(len(before), len(after)) > COMPARED_BYTES:
+        return _beginning(after) or "(empty)"
+    old, new = (data.decode(errors="replace").splitlines() for data in (before, after))
+    lines = [line for line in unified_diff(old, new, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]
+    shown = "\n".join(lines) or "(only the end of the last line)"
+    return shown if len(shown) <= 2 * SHOWN_BYTES else f"{shown[: 2 * SHOWN_BYTES]}…"
 
 
 def begins(data: bytes, *, whole: bool) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.infrastructure.tools.table_shape import read_table
 from agent_fabric.infrastructure.tools.workspace_diff import begins
 
 MAX_NAMED = 60
@@ -47,4 +48,6 @@ class WorkspaceOverview:
             data, size = await self.sandbox.read_file(name, max_bytes=SHOWN_BYTES)
         except OSError as problem:
             return f"({problem.strerror or 'cannot be read'})"
-        return begins(data, whole=size <= len(data))
+        shown = begins(data, whole=size <= len(data))
+        table = await read_table(self.sandbox, name)
+        return f"({table})\n{shown}" if table else shown

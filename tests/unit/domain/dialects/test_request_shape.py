@@ -231,6 +231,37 @@ def test_the_first_call_looks_around_when_there_is_a_tool_for_it() -> None:
     assert open_with(tools, *called("look", {}, {"files": {}})) == {"shell", "search", "look", FINISH_TASK}
 
 
+def test_what_is_the_only_answer_left_need_not_be_asked_for() -> None:
+    tools = (*TOOLS, LOOK)
+    first = shape_request(SCHEMA, START, tools)
+    assert json.loads(first.only_answer) == {"name": "look", "arguments": {}}
+    assert not shape_request(SCHEMA, [*START, *called("look", {}, {"files": {}})], tools).only_answer
+    assert not shape_request(SCHEMA, START, tools, FINISH_TASK).only_answer
+    assert not shape_request(SCHEMA, START, TOOLS).only_answer
+    assert not shape_request(ToolDialect.NATIVE, START, (LOOK,)).only_answer
+
+
+def test_a_file_that_was_broken_is_mended_before_the_finish() -> None:
+    result = {"exit_code": 0, "stdout": "", "broken": {"a.py": "not valid Python, line 1"}}
+    broke = called("shell", {"command": "sed -i s/x/y/ a.py"}, result)
+    assert FINISH_TASK not in names_open_after(*broke)
+    assert "Mend it" in shape_request(SCHEMA, [*START, *broke], TOOLS).messages[-1].content
+
+
+def test_text_that_was_written_back_is_not_said_to_have_worked() -> None:
+    wrote = called("shell", {"command": "x"}, {"path": "a.txt", "created": False, "unchanged": True, "hint": "Same."})
+    seen = shape_request(SCHEMA, [*START, *wrote], TOOLS).messages[-1].content
+    assert "That worked" not in seen
+    assert "do something else" in seen
+
+
+def test_a_hint_is_pointed_at() -> None:
+    counted = called(
+        "shell", {"command": "wc -l a.csv"}, {"exit_code": 0, "stdout": "3\n", "hint": "a.csv is a table."}
+    )
+    assert "Mind the hint" in shape_request(SCHEMA, [*START, *counted], TOOLS).messages[-1].content
+
+
 def test_after_a_failure_the_task_cannot_be_called_done() -> None:
     failed = called("shell", {"command": "x"}, {"exit_code": 1, "stdout": "", "stderr": "no"})
     assert names_open_after(*failed) == {"shell", "search"}

@@ -30,7 +30,9 @@ async def test_one_piece_is_replaced_and_the_rest_stays_as_it_is(workspace: Path
     result = await edit(workspace, "two", "2\n2")
     assert (workspace / "file").read_bytes() == b"\xef\xbb\xbfone\n2\n2\r\nthree"
     assert result == ToolResult(
-        output={"path": "file", "replaced": 1, "lines": [2], "bytes": 17}, changed=True, wrote=("file",)
+        output={"path": "file", "replaced": 1, "lines": [2], "bytes": 17, "now": "\ufeffone\n2\n2\nthree"},
+        changed=True,
+        wrote=("file",),
     )
 
 
@@ -125,3 +127,20 @@ async def test_an_edit_is_a_replacement_of_the_only_match_or_nothing(
     else:
         assert before.count(old) == 1
         assert (tmp_path / "file").read_text() == before.replace(old, new)
+
+
+async def test_a_replacement_by_itself_is_refused_with_the_lines_that_are_there(workspace: Path) -> None:
+    (workspace / "file").write_text("name: shop\nport: 80\nlevel: info\n")
+    with pytest.raises(ValueError, match="are the same: nothing would change") as caught:
+        await edit(workspace, "port: 80", "port: 80")
+    assert str(caught.value).endswith("from line 1:\nname: shop\nport: 80\nlevel: info")
+    with pytest.raises(ValueError, match="Nor does it occur in the file"):
+        await edit(workspace, "port: 8O", "port: 8O")
+
+
+async def test_an_edit_that_breaks_a_file_says_where(workspace: Path) -> None:
+    (workspace / "a.json").write_text('{"a": 1,\n "b": 2}\n')
+    result = await edit(workspace, "1,", "1", path="a.json")
+    assert "not valid JSON" in result.output["broken"]["a.json"]
+    assert "line 2" in result.output["broken"]["a.json"]
+    assert "broken" not in (await edit(workspace, "1", "1,", path="a.json")).output

@@ -27,14 +27,14 @@ def sandbox(workspace: Path) -> UnconfinedSandbox:
 
 async def test_a_file_is_written_and_read_back(sandbox: UnconfinedSandbox) -> None:
     text = "grüße\r\n\ttabs and \N{PILE OF POO}\n"
-    written = await WriteFile(sandbox)({"path": "src/a.py", "content": text}, CONTEXT)
+    written = await WriteFile(sandbox)({"path": "src/a.txt", "content": text}, CONTEXT)
     assert written == ToolResult(
-        output={"path": "src/a.py", "bytes": len(text.encode()), "created": True}, changed=True, wrote=("src/a.py",)
+        output={"path": "src/a.txt", "bytes": len(text.encode()), "created": True}, changed=True, wrote=("src/a.txt",)
     )
-    again = await WriteFile(sandbox)({"path": "src/a.py", "content": text}, CONTEXT)
+    again = await WriteFile(sandbox)({"path": "src/a.txt", "content": text}, CONTEXT)
     assert again.output["created"] is False
-    read = await ReadFile(sandbox)({"path": "src/a.py"}, CONTEXT)
-    assert read == ToolResult(output={"path": "src/a.py", "content": text, "size": len(text.encode())})
+    read = await ReadFile(sandbox)({"path": "src/a.txt"}, CONTEXT)
+    assert read == ToolResult(output={"path": "src/a.txt", "content": text, "size": len(text.encode())})
 
 
 async def test_a_long_file_is_cut_between_characters_and_says_so(sandbox: UnconfinedSandbox, workspace: Path) -> None:
@@ -114,3 +114,23 @@ def test_what_each_tool_does_to_the_world_is_declared() -> None:
         "list_files": Effect.READS,
     }
     assert len(json.dumps([[spec.description, spec.parameters] for spec in specs])) < 900
+
+
+async def test_writing_back_what_is_there_changes_nothing_and_says_so(sandbox: UnconfinedSandbox) -> None:
+    text = "x = 1\n" * 300
+    await WriteFile(sandbox)({"path": "a.txt", "content": text}, CONTEXT)
+    again = await WriteFile(sandbox)({"path": "a.txt", "content": text}, CONTEXT)
+    assert again.output["unchanged"] is True
+    assert "exactly this text already" in again.output["hint"]
+    assert not again.changed
+    assert again.wrote == ()
+    other = await WriteFile(sandbox)({"path": "a.txt", "content": f"{text}#"}, CONTEXT)
+    assert "unchanged" not in other.output
+    assert other.changed
+
+
+async def test_a_program_that_is_not_valid_is_reported_with_its_line(sandbox: UnconfinedSandbox) -> None:
+    broken = await WriteFile(sandbox)({"path": "a b.py", "content": "x = 1\ndef f(:\n"}, CONTEXT)
+    assert broken.output["broken"]["a b.py"].startswith("not valid Python, line 2: ")
+    assert "broken" not in (await WriteFile(sandbox)({"path": "a b.py", "content": "x = 1\n"}, CONTEXT)).output
+    assert "broken" not in (await WriteFile(sandbox)({"path": "notes.txt", "content": "def f(:"}, CONTEXT)).output

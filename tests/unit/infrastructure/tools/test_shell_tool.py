@@ -126,3 +126,59 @@ def test_what_the_tool_does_to_the_world_is_declared() -> None:
     assert (SHELL.name, SHELL.effect, SHELL.timeout_s) == ("shell", Effect.CHANGES_WORKSPACE, 120)
     assert SHELL.command_argument in SHELL.parameters["properties"]
     assert len(json.dumps([SHELL.description, SHELL.parameters])) < 250
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort a.txt > a.txt",
+        "sort < a.txt > ./a.txt",
+        "sort a.txt | uniq > a.txt",
+        "cp a.txt b; sed s/x/y/ a.txt > a.txt",
+    ],
+)
+async def test_a_command_that_would_empty_what_it_reads_is_not_run(tmp_path: Path, command: str) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    with pytest.raises(ValueError, match=r"empties .*a\.txt before the command reads it.*&& mv .*a\.txt\.new"):
+        await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": command}, CONTEXT)
+    assert (tmp_path / "a.txt").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo a.txt > a.txt", "sort a.txt > b.txt", "sort a.txt >> a.txt", "sort -o a.txt a.txt", "cat new.txt > new.txt"],
+)
+async def test_other_commands_that_write_are_run(tmp_path: Path, command: str) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    assert "exit_code" in (await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": command}, CONTEXT)).output
+
+
+async def test_a_command_that_breaks_a_file_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f():\n    return 1\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    result = await shell({"command": "sed -i 's/ /-/g' a.py"}, CONTEXT)
+    assert list(result.output["broken"]) == ["a.py"]
+
+
+async def test_what_failed_is_said_before_the_output(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import unittest\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_sum(self):\n        self.assertEqual(1 + 1, 3)\n"
+    )
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    result = await shell({"command": "python3 -m unittest test_a"}, CONTEXT)
+    assert result.output["failures"] == ["self.assertEqual(1 + 1, 3) -> AssertionError: 2 != 3"]
+    assert list(result.output)[:2] == ["exit_code", "failures"]
+
+
+async def test_a_count_of_lines_says_that_a_table_has_a_line_of_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,age\nAda,36\nKim,20\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    for command in ("wc -l a.csv", "wc -l < a.csv", "cat a.csv && grep -c '' a.csv"):
+        hint = (await shell({"command": command}, CONTEXT)).output["hint"]
+        assert (
+            hint == "a.csv is a table of 2 rows below line 1, which names the columns name, age; ',' divides columns."
+        )
+    assert "','" in (await shell({"command": "awk '{s += $2} END {print s}' a.csv"}, CONTEXT)).output["hint"]
+    for command in ("awk -F, 'NR > 1 {s += $2} END {print s}' a.csv", "cat a.csv", "cut -d, -f1 a.csv"):
+        assert "hint" not in (await shell({"command": command}, CONTEXT)).output

@@ -17,7 +17,17 @@ async def changed_by(command: str, workspace: Path) -> object:
 async def test_a_command_that_writes_shows_what_the_files_contain_now(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     assert await changed_by("wc -l a.txt > n.txt", tmp_path) == {"n.txt": "2 a.txt\n"}
-    assert await changed_by("sed -i s/two/three/ a.txt", tmp_path) == {"a.txt": "one\nthree\n"}
+
+
+async def test_of_a_file_that_was_there_only_the_lines_that_went_and_came_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("size: 2\nport: 80\nlimit: 25\n")
+    changed = await changed_by("sed -i s/2/5/ a.txt", tmp_path)
+    assert changed == {"a.txt": "-size: 2\n+size: 5\n-limit: 25\n+limit: 55"}
+    assert await changed_by("echo end >> a.txt", tmp_path) == {"a.txt": "+end"}
+    assert await changed_by("printf 'size: 5\nport: 80\nlimit: 55\nend' > a.txt", tmp_path) == {
+        "a.txt": "(only the end of the last line)"
+    }
+    assert await changed_by(": > a.txt", tmp_path) == {"a.txt": "(empty)"}
 
 
 async def test_a_command_that_changed_nothing_is_seen_to_have_changed_nothing(tmp_path: Path) -> None:

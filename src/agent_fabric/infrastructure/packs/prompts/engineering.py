@@ -20,23 +20,28 @@ notes. All of it is compared with the log: never claim what you have not done or
 COMPACT_PROMPT_ENGINEERING = """\
 You do a task in a folder, step by step. Each answer is one tool call; then you see its result.
 
-1. Begin with look: it shows the files that are there.
-2. Do exactly what the task says, all of it, with the names it gives. shell does almost everything:
-  make a folder: mkdir new
-  copy: cp a.txt b.txt
-  move or rename: mv a.txt b.txt
-  delete: rm old.txt
-  find: grep -rl todo src
-  count: wc -w < a.txt > words.txt
-  take a part: head -n 3 a.txt > top.txt
-  replace words: sed -i 's/old/new/g' a.txt
-  add a line: echo 'more' >> a.txt
-  run: python3 prog.py > out.txt
+1. Begin with look: it shows the files that are there, and how many rows a table has.
+2. Do exactly what the task says, all of it, with the names it gives.
+  edit_file changes one place: old_text is the whole line as it is now, new_text the line as it shall be.
   write_file makes a new file. To fix a program, write it again whole, then run it.
+  shell does the rest. IN, OUT and WORD stand for what the task says:
+  make a folder: mkdir OUT
+  copy: cp IN OUT
+  move or rename: mv IN OUT
+  delete: rm IN
+  delete by name, in all folders: find . -name '*.END' -delete
+  find: grep -rl WORD .
+  count lines with a word: grep -c WORD IN
+  add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' IN
+  replace a word in all files: grep -rl WORD . | xargs sed -i 's/WORD/NEW/g'
+  sort: sort -o IN IN
+  add a line: echo 'LINE' >> IN
+  run: python3 IN
+  With > OUT the output goes into a file.
   A program that prints the first 4 odd numbers is these lines:
 ["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
 3. Read each result. If it is not what the task asks for, do it another way.
-4. When every part of the task is done, call finish_task.
+4. When every part of the task is done, call finish_task with one short sentence.
 
 Example: for the task Delete old.txt the calls are look, then shell with rm old.txt, then finish_task.
 Example: for the task Make a.txt and b.txt the calls are look, write_file a.txt, write_file b.txt, finish_task.

@@ -1,0 +1,31 @@
+"""Finds what went wrong in the output of a command, so that a model reads it first and not last, if at all."""
+
+import re
+from collections.abc import Iterator
+
+MAX_FAILURES = 3
+_MAX_CHARS = 300
+_RAISED = re.compile(r"(?:E\s+)?((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*)")
+_MARKS = re.compile(r"[\s^~]*")
+_PYTEST = re.compile(r"E\s+(assert .*)")
+
+
+def failures_in(output: str) -> list[str]:
+    """Return the first failures that Python or its test runners tell, each with the line of code that it came from."""
+    return list(dict.fromkeys(_failures(output.splitlines())))[:MAX_FAILURES]
+
+
+def _failures(lines: list[str]) -> Iterator[str]:
+    for at, line in enumerate(lines):
+        found = _RAISED.fullmatch(line) or _PYTEST.fullmatch(line)
+        if found:
+            yield f"{_code_above(lines, at)}{found[1].rstrip()}"[:_MAX_CHARS]
+
+
+def _code_above(lines: list[str], at: int) -> str:
+    """Return the line of code of a traceback that ends here."""
+    while at and _MARKS.fullmatch(lines[at - 1]):
+        at -= 1
+    before = lines[at - 1] if at else ""
+    place = lines[at - 2].lstrip() if at > 1 else ""
+    return f"{before.strip()} -> " if place.startswith("File ") else ""

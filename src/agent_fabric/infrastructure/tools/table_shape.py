@@ -1,0 +1,72 @@
+"""Recognises tables in text files: whoever adds up must know which line names the columns, and what divides them."""
+
+import csv
+import re
+from dataclasses import dataclass
+
+from agent_fabric.application.ports.sandbox import Sandbox
+
+MAX_TABLE_BYTES = 64 * 1024
+"""Larger tables are not read for this."""
+_ENDINGS = (".csv", ".tsv")
+_SEPARATORS = ("\t", ";", ",", "|")
+_SPELLED = {"\t": "a tab", ";": "';'", ",": "','", "|": "'|'"}
+_NAME = re.compile(r"[^\W\d][^\d@:/]*")
+"""What a column may be called; a cell that is something else is a value."""
+_MAX_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a file of rows and columns looks like."""
+
+    separator: str
+    columns: tuple[str, ...]
+    """Their names in the first line; empty if it is a row like the others."""
+    rows: int
+    """Without the line of names."""
+
+    def __str__(self) -> str:
+        """Return it as a model is told."""
+        columns = ", ".join(self.columns[:_MAX_NAMED]) + (", …" if len(self.columns) > _MAX_NAMED else "")
+        first = f" below line 1, which names the columns {columns}" if self.columns else ""
+        return f"table of {self.rows} rows{first}; {_SPELLED[self.separator]} divides columns"
+
+
+def is_table(path: str) -> bool:
+    """Tell whether a file calls itself a table."""
+    return path.casefold().endswith(_ENDINGS)
+
+
+async def read_table(sandbox: Sandbox, path: str) -> Table | None:
+    """Return the table in a file; None if it is none that can be told about."""
+    if not is_table(path):
+        return None
+    try:
+        data, size = await sandbox.read_file(path, max_bytes=MAX_TABLE_BYTES)
+        text = data.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None  # reading it is the model's business, which then learns why it cannot be read
+    return table_in(text) if size <= len(data) else None
+
+
+def table_in(text: str) -> Table | None:
+    """Return the table that a text is; None if it has no columns."""
+    first = text.partition("\n")[0]
+    separator = max(_SEPARATORS, key=first.count)
+    if separator not in first:
+        return None
+    try:
+        lines = [[cell.strip() for cell in line] for line in csv.reader(text.splitlines(), delimiter=separator) if line]
+    except csv.Error:
+        return None
+    if not lines:
+        return None
+    named = _names_columns(lines[0], lines[1:])
+    return Table(separator, tuple(lines[0]) if named else (), len(lines) - named)
+
+
+def _names_columns(first: list[str], rows: list[list[str]]) -> bool:
+    """Tell whether a line has only names, and the rows below it have values that no column would be called."""
+    names = len(set(first)) == len(first) and all(map(_NAME.fullmatch, first))
+    return names and any(not _NAME.fullmatch(cell) for row in rows for cell in row)
