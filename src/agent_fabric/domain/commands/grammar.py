@@ -7,7 +7,7 @@ words are marked. Whatever is unusual enough that bash's reading of it is in dou
 import re
 
 from agent_fabric.domain.commands.drafts import Draft, Drafts
-from agent_fabric.domain.commands.invocation import Connector, Invocation, UnparsableCommand
+from agent_fabric.domain.commands.invocation import Connector, Invocation, UnfinishedCommand, UnparsableCommand
 from agent_fabric.domain.commands.redirects import STREAM, read_redirect
 from agent_fabric.domain.commands.source import CLOSERS, OPENERS, RESERVED, Source
 from agent_fabric.domain.commands.words import Word, read_arithmetic, read_word, required_word
@@ -22,6 +22,17 @@ _NEVER_PROGRAMS = RESERVED - {"time"}
 _WORKS_OUT = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"})
 """What in `[[ … ]]` reads its operands as arithmetic, or as a name with an index."""
 _END_OF_CONDITION = Word("]]", 2, unknown=False, quoted=False)
+
+
+def breaks_off(command: str) -> str:
+    """Return where a command line breaks off, so that it can only be a mistake; empty: it does not."""
+    try:
+        parse_command(command)
+    except UnfinishedCommand as problem:
+        return str(problem)
+    except UnparsableCommand:
+        return ""  # it may well mean something
+    return ""
 
 
 def parse_command(text: str) -> tuple[Invocation, ...]:

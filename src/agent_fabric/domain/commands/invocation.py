@@ -16,6 +16,10 @@ class UnparsableCommand(ValueError):
     """The text is not a command line that we understand; the message is a short reason."""
 
 
+class UnfinishedCommand(UnparsableCommand):
+    """The text breaks off: nobody, nor any shell, could know what was meant."""
+
+
 class Connector(StrEnum):
     """How a command is joined to what follows it."""
 

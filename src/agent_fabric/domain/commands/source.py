@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_fabric.domain.commands.invocation import MAX_NESTING, UnparsableCommand
+from agent_fabric.domain.commands.invocation import MAX_NESTING, UnfinishedCommand, UnparsableCommand
 
 CLOSERS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}"})
 """Reserved words that end a list of commands."""
@@ -91,7 +91,7 @@ class Source:
 
     def unexpected(self) -> UnparsableCommand:
         found = self.sign()
-        return UnparsableCommand(f"{found!r} is unexpected" if found else "it ends too early")
+        return UnparsableCommand(f"{found!r} is unexpected") if found else UnfinishedCommand("it ends too early")
 
     # ── moving ──
 

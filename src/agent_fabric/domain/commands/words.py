@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from agent_fabric.domain.commands.invocation import UnparsableCommand
+from agent_fabric.domain.commands.invocation import UnfinishedCommand, UnparsableCommand
 from agent_fabric.domain.commands.source import Source
 
 ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<index>\[[^\]]*\])?\+?=", re.DOTALL)
@@ -156,7 +156,7 @@ def _special(source: Source, sign: str, *, quoted: bool) -> _Piece:
 def _escaped(source: Source) -> str:
     source.at += 2
     if source.at > len(source.text):
-        raise UnparsableCommand("it ends with a backslash")
+        raise UnfinishedCommand("it ends with a backslash")
     sign = source.text[source.at - 1]
     return "" if sign == "\n" else sign
 
@@ -165,7 +165,7 @@ def _single_quoted(source: Source) -> str:
     start = source.at + 1
     end = source.text.find("'", start)
     if end < 0:
-        raise UnparsableCommand("a single quote is not closed")
+        raise UnfinishedCommand("a single quote is not closed")
     source.at = end + 1
     return source.text[start:end]
 
@@ -194,7 +194,7 @@ def _double_quoted(source: Source, *, closed: bool) -> _Piece:
         pieces.append(text)
         unknown = unknown or expanded
     if closed:
-        raise UnparsableCommand("a double quote is not closed")
+        raise UnfinishedCommand("a double quote is not closed")
     return _Piece("".join(pieces), unknown)
 
 
@@ -209,7 +209,7 @@ def _escaped_in_quotes(source: Source, escapable: str) -> str:
 def _ansi_c(source: Source) -> str:
     match = source.match(_ANSI_C)
     if not match:
-        raise UnparsableCommand("a $' quote is not closed")
+        raise UnfinishedCommand("a $' quote is not closed")
     text = _ANSI_ESCAPE.sub(_ansi_character, match[1])
     if "\0" in text:
         raise UnparsableCommand("a $' quote contains a NUL character")
@@ -272,7 +272,7 @@ def _substitution(source: Source) -> _Piece:
 def _backticked(source: Source, *, quoted: bool) -> _Piece:
     match = source.match(_BACKTICKED)
     if not match:
-        raise UnparsableCommand("a backtick is not closed")
+        raise UnfinishedCommand("a backtick is not closed")
     if "#" in match[1] or (quoted and '\\"' in match[1]):
         raise UnparsableCommand("what stands in backticks is too involved; use $(…)")
     source.inside(re.sub(r"\\([$`\\])", r"\1", match[1])).read_all()

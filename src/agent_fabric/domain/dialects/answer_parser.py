@@ -58,9 +58,22 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
         # A server that does not know about schemas lets the model write what it likes.
         found = read_calls(text, tools)
         return found if found.calls else ParsedCalls(said=text, problem=found.problem or str(problem))
+    where = _breaks_off(tools[name], value)
+    if where:
+        return ParsedCalls(said=text, problem=f"the command is not whole, {where}; write it in a simpler way")
     thought = value.get(THOUGHT)
     said = thought.strip() if isinstance(thought, str) else ""
     return ParsedCalls(said=said, calls=(ToolCallRequest(CallId("call_0"), name, arguments),))
+
+
+def _breaks_off(tool: ToolSpec, value: dict[str, Any]) -> str:
+    """Return where a command breaks off: small models end texts too early, and nobody should be asked."""
+    command = value.get("arguments", {}).get(tool.command_argument) if tool.command_argument else None
+    if not isinstance(command, str):
+        return ""
+    from agent_fabric.domain.commands.grammar import breaks_off  # noqa: PLC0415 - only models that need help pay for it
+
+    return breaks_off(command)
 
 
 def _in_whole_texts(value: dict[str, Any], tools: Mapping[str, ToolSpec]) -> dict[str, Any]:

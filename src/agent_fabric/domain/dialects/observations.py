@@ -19,8 +19,18 @@ def readable(tool: str, text: str) -> str:
     first = _first_time(result)
     if first is not None:
         return f"{result['note']}\n{readable(tool, first)}"
-    lines = [_line(name, value) for name, value in result.items() if value != ""]
+    lines = [_line(name, _short(name, value, result)) for name, value in result.items() if value != ""]
     return "\n".join([f"Result of {tool}:", *map(without_places, lines)])
+
+
+def _short(name: str, value: object, result: Mapping[str, Any]) -> object:
+    """Return only the end of an output whose failures are told already; the rest is mostly frames of a test runner."""
+    if "failures" not in result or name not in {"stdout", "stderr"} or not isinstance(value, str):
+        return value
+    return value if len(value) <= _TAIL else f"…{value[-_TAIL:]}"
+
+
+_TAIL = 200
 
 
 def without_places(text: str) -> str:
@@ -61,6 +71,11 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):
         return f"That printed nothing and changed nothing. If it should have, mend it. The task is: {wanted}"
+    if tool is not None and tool.command_argument and "exit_code" in result and "changed_files" not in result:
+        return (
+            f"If the task wants this in a file, put it there now. The task is: {wanted}\n"
+            f"If all of it is done, call {FINISH_TASK}."
+        )
     if tool is not None and tool.effect is Effect.READS:
         return f"Now go on with the task: {wanted}"
     return (

@@ -48,7 +48,7 @@ class RunShell:
         invocations = _parsed(command)
         await self._keep_input(invocations)
         assessment = assess(command)
-        writes = assessment.changes or ">" in command
+        writes = assessment.changes or bool(assessment.proves) or ">" in command  # a program may write files, too
         before = await file_heads(self.sandbox) if writes else None
         outcome = await self.sandbox.run_command(command, timeout_s=context.timeout_s, environment=context.environment)
         secrets = [value.encode(errors="replace") for value in context.environment.values()]

@@ -28,7 +28,8 @@ class Table:
 
     def __str__(self) -> str:
         """Return it as a model is told."""
-        columns = ", ".join(self.columns[:_MAX_NAMED]) + (", …" if len(self.columns) > _MAX_NAMED else "")
+        numbered = [f"{at} {name}" for at, name in enumerate(self.columns[:_MAX_NAMED], start=1)]
+        columns = ", ".join(numbered) + (", …" if len(self.columns) > _MAX_NAMED else "")
         first = f" below line 1, which names the columns {columns}" if self.columns else ""
         return f"table of {self.rows} rows{first}; {_SPELLED[self.separator]} divides columns"
 

@@ -1,5 +1,6 @@
 """Reports which files of a small workspace a command changed, so that the model sees its effect."""
 
+import re
 from collections.abc import Mapping
 from difflib import unified_diff
 
@@ -13,6 +14,9 @@ MAX_SHOWN = 5
 SHOWN_BYTES = 200
 
 FOLDER = b"(folder)"
+
+_LEFT_BEHIND = re.compile(r"(?:^|/)(?:__pycache__|\.pytest_cache|\.mypy_cache|\.ruff_cache)/")
+"""What programs keep for themselves: nobody asked for it, and nobody reads it."""
 
 FileHeads = Mapping[str, bytes]
 """Files and how they begin."""
@@ -28,6 +32,8 @@ async def file_heads(sandbox: Sandbox) -> FileHeads | None:
         return None
     picture: dict[str, bytes] = {}
     for name in names:
+        if _LEFT_BEHIND.search(name):
+            continue
         if name.endswith("/"):
             picture[name] = FOLDER
             continue

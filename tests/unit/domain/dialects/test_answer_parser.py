@@ -295,3 +295,34 @@ def test_a_call_that_is_only_shown_is_never_made_and_the_model_is_told_where_cal
     response = parse_answer(dialect, answer(text), TOOLS)
     assert response.tool_calls == ()
     assert "at the very end" in response.problem
+
+
+SHELL = ToolSpec(
+    name="shell",
+    description="Run.",
+    parameters={"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+    effect=Effect.CHANGES_WORKSPACE,
+    command_argument="command",
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        ("find . -name '*.py' -exec sed -i 's/a/b/' {} \\", "it ends with a backslash"),
+        ("sed -i 's/a/b/' c.yaml' }}", "a single quote is not closed"),
+        ('echo "a', "a double quote is not closed"),
+    ],
+)
+def test_a_small_model_writes_a_command_again_that_breaks_off(command: str, where: str) -> None:
+    response = parse_answer(SCHEMA, answer(json.dumps({"name": "shell", "arguments": {"command": command}})), (SHELL,))
+    assert response.tool_calls == ()
+    assert where in response.problem
+    native = parse_answer(NATIVE, answer(json.dumps({"name": "shell", "arguments": {"command": command}})), (SHELL,))
+    assert native.tool_calls, "what other models write is for the policy to judge"
+
+
+@pytest.mark.parametrize("command", ["ls", "echo 'a b' | sort", "x=$(unknown", "cat <<EOF\nno end"])
+def test_other_commands_are_calls(command: str) -> None:
+    response = parse_answer(SCHEMA, answer(json.dumps({"name": "shell", "arguments": {"command": command}})), (SHELL,))
+    assert response.tool_calls or "not whole" in response.problem

@@ -177,7 +177,8 @@ async def test_a_count_of_lines_says_that_a_table_has_a_line_of_names(tmp_path: 
     for command in ("wc -l a.csv", "wc -l < a.csv", "cat a.csv && grep -c '' a.csv"):
         hint = (await shell({"command": command}, CONTEXT)).output["hint"]
         assert (
-            hint == "a.csv is a table of 2 rows below line 1, which names the columns name, age; ',' divides columns."
+            hint
+            == "a.csv is a table of 2 rows below line 1, which names the columns 1 name, 2 age; ',' divides columns."
         )
     assert "','" in (await shell({"command": "awk '{s += $2} END {print s}' a.csv"}, CONTEXT)).output["hint"]
     for command in ("awk -F, 'NR > 1 {s += $2} END {print s}' a.csv", "cat a.csv", "cut -d, -f1 a.csv"):

@@ -32,7 +32,7 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   delete by name, in all folders: find . -name '*.END' -delete
   find: grep -rl WORD .
   count lines with a word: grep -c WORD IN
-  add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' IN
+  add up column N of a table: awk -F, 'NR > 1 {s += $N} END {print s}' IN
   replace a word in all files: grep -rl WORD . | xargs sed -i 's/WORD/NEW/g'
   sort: sort -o IN IN
   add a line: echo 'LINE' >> IN
