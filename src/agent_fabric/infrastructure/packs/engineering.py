@@ -34,7 +34,7 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
         compact_prompt=COMPACT_PROMPT_ENGINEERING,
-        compact_tools=(WORKSPACE_OVERVIEW, shell, EDIT_FILE, WRITE_FILE),
+        compact_tools=(WORKSPACE_OVERVIEW, shell, WRITE_FILE),
         tools=(
             (shell, RunShell(sandbox)),
             (READ_FILE, ReadFile(sandbox)),

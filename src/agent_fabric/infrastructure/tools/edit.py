@@ -148,3 +148,8 @@ def _nearest(text: str, old: str) -> str:
     at = stripped.index(near[0])
     shown = _excerpt(lines, at, old)
     return f"Spaces and every other character count. The nearest lines, from line {max(0, at - _AROUND) + 1}:\n{shown}"
+
+
+def nearest_lines(text: str, wanted: str) -> str:
+    """Say that a text is not there, and what may have been meant."""
+    return f"{wanted!r} does not occur. {_nearest(text, wanted)}"

@@ -183,3 +183,18 @@ async def test_a_count_of_lines_says_that_a_table_has_a_line_of_names(tmp_path: 
     assert "','" in (await shell({"command": "awk '{s += $2} END {print s}' a.csv"}, CONTEXT)).output["hint"]
     for command in ("awk -F, 'NR > 1 {s += $2} END {print s}' a.csv", "cat a.csv", "cut -d, -f1 a.csv"):
         assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
+async def test_a_replacement_that_hits_nothing_shows_the_lines_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{\n  "name": "api",\n  "replicas": 2\n}\n')
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    missed = await shell({"command": "sed -i 's/replicas: 2/replicas: 5/' a.json"}, CONTEXT)
+    assert missed.output["changed_files"] == {}
+    assert missed.output["hint"].startswith("In a.json 'replicas: 2' does not occur.")
+    assert '  "replicas": 2\n' in missed.output["hint"]
+    for command in (
+        "sed -i 's/repl.*: 3/x/' a.json",
+        'sed -i \'s/"replicas": 2/"replicas": 5/\' a.json',
+        "sed -n 1p a.json",
+    ):
+        assert "hint" not in (await shell({"command": command}, CONTEXT)).output

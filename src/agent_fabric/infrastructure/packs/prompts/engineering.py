@@ -22,22 +22,22 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
 
 1. Begin with look: it shows the files that are there, and how many rows a table has.
 2. Do exactly what the task says, all of it, with the names it gives.
-  edit_file changes one place: old_text is the whole line as it is now, new_text the line as it shall be.
-  write_file makes a new file. To fix a program, write it again whole, then run it.
-  shell does the rest. IN, OUT and WORD stand for what the task says:
+  shell does almost everything; IN, OUT, OLD, NEW and WORD stand for what the task says:
   make a folder: mkdir OUT
   copy: cp IN OUT
-  move or rename: mv IN OUT
+  move or rename a file: mv IN OUT
   delete: rm IN
   delete by name, in all folders: find . -name '*.END' -delete
+  change a line: sed -i 's/OLD/NEW/' IN
+  rename a word in every file: grep -rl OLD . | xargs sed -i 's/OLD/NEW/g'
   find: grep -rl WORD .
   count lines with a word: grep -c WORD IN
   add up column N of a table: awk -F, 'NR > 1 {s += $N} END {print s}' IN
-  replace a word in all files: grep -rl WORD . | xargs sed -i 's/WORD/NEW/g'
   sort: sort -o IN IN
-  add a line: echo 'LINE' >> IN
+  add a line: echo 'NEW' >> IN
   run: python3 IN
   With > OUT the output goes into a file.
+  write_file makes a new file. To fix a program, write it again whole, then run it.
   A program that prints the first 4 odd numbers is these lines:
 ["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
 3. Read each result. If it is not what the task asks for, do it another way.
