@@ -1,5 +1,6 @@
 """Parses tool calls from the answer of a model, or reports what is wrong with it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
@@ -52,7 +53,7 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
     if not text.strip():
         return ParsedCalls()
     try:
-        value = _in_whole_texts(read_object(text), tools)
+        value = _in_whole_texts(_ended(read_object(text)), tools)
         name, arguments = read_call(value, tools)
     except NoCall as problem:
         # A server that does not know about schemas lets the model write what it likes.
@@ -64,6 +65,18 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
     thought = value.get(THOUGHT)
     said = thought.strip() if isinstance(thought, str) else ""
     return ParsedCalls(said=said, calls=(ToolCallRequest(CallId("call_0"), name, arguments),))
+
+
+def _ended(value: dict[str, Any]) -> dict[str, Any]:
+    r"""End `find … -exec … {} \;` where a small model lost the last sign, which JSON makes it write as `\\;`."""
+    arguments = value.get("arguments")
+    command = arguments.get("command") if isinstance(arguments, dict) else None
+    if not isinstance(command, str) or not _LOST_END.search(command):
+        return value
+    return {**value, "arguments": {**arguments, "command": f"{command};"}}
+
+
+_LOST_END = re.compile(r"-exec(?:dir)? [^|;&]*\{\} \\$")
 
 
 def _breaks_off(tool: ToolSpec, value: dict[str, Any]) -> str:

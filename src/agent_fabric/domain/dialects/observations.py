@@ -55,6 +55,10 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if has_failed(text):
         if _MISSING in text:
             return "A file that it needs is not there. Make that file first, or find out its right name."
+        if result.get("failures"):
+            return (
+                "Say why that failed. If a program is wrong, write it again whole with write_file, then run this again."
+            )
         return "That failed. Say why first, then do it another way."
     if _first_time(result) is not None:
         return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
@@ -66,7 +70,7 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if result.get("unchanged"):
         return f"So do something else if the task is not done yet, or call {FINISH_TASK}. The task is: {wanted}"
     if result.get("hint") and result.get("exit_code") == 0:
-        return f"Mind the hint: is the result right? If not, do it again. The task is: {wanted}"
+        return f"Mind the hint, and put right what is wrong. The task is: {wanted}"
     if isinstance(result.get("replaced"), str):
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):

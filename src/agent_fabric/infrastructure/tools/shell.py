@@ -13,7 +13,7 @@ from agent_fabric.domain.evidence import Assessment, Shown, assess, shown_by
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
-from agent_fabric.infrastructure.tools.sed_misses import sed_miss
+from agent_fabric.infrastructure.tools.sed_hints import sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.table_hints import table_hint
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
@@ -63,8 +63,8 @@ class RunShell:
         if broken:
             output["broken"] = broken
         hint = await table_hint(self.sandbox, invocations)
-        if not hint and not wrote:
-            hint = await sed_miss(self.sandbox, invocations)
+        if not hint and before is not None and after is not None:
+            hint = sed_hint(invocations, before, after)
         if hint:
             output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out

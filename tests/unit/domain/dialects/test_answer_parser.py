@@ -309,7 +309,7 @@ SHELL = ToolSpec(
 @pytest.mark.parametrize(
     ("command", "where"),
     [
-        ("find . -name '*.py' -exec sed -i 's/a/b/' {} \\", "it ends with a backslash"),
+        ("find . -name '*.py' \\", "it ends with a backslash"),
         ("sed -i 's/a/b/' c.yaml' }}", "a single quote is not closed"),
         ('echo "a', "a double quote is not closed"),
     ],
@@ -326,3 +326,9 @@ def test_a_small_model_writes_a_command_again_that_breaks_off(command: str, wher
 def test_other_commands_are_calls(command: str) -> None:
     response = parse_answer(SCHEMA, answer(json.dumps({"name": "shell", "arguments": {"command": command}})), (SHELL,))
     assert response.tool_calls or "not whole" in response.problem
+
+
+def test_the_sign_that_ends_exec_is_added_where_it_was_lost() -> None:
+    lost = {"name": "shell", "arguments": {"command": "find . -name '*.py' -exec sed -i 's/a/b/g' {} \\"}}
+    response = parse_answer(SCHEMA, answer(json.dumps(lost)), (SHELL,))
+    assert calls_in(response) == [("shell", {"command": f"{lost['arguments']['command']};"})]

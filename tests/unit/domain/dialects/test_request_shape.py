@@ -255,6 +255,20 @@ def test_text_that_was_written_back_is_not_said_to_have_worked() -> None:
     assert "do something else" in seen
 
 
+def test_a_program_that_fails_is_to_be_written_again_and_its_frames_are_left_out() -> None:
+    result = {
+        "exit_code": 1,
+        "failures": ["f(1) -> TypeError: no"],
+        "stdout": "",
+        "stderr": "frame\n" * 200 + "the end",
+    }
+    seen = shape_request(SCHEMA, [*START, *called("shell", {"command": "x"}, result)], TOOLS).messages[-1].content
+    assert "f(1) -> TypeError: no" in seen
+    assert "write it again" in seen
+    assert seen.count("frame") < 50
+    assert "the end" in seen
+
+
 def test_a_hint_is_pointed_at() -> None:
     counted = called(
         "shell", {"command": "wc -l a.csv"}, {"exit_code": 0, "stdout": "3\n", "hint": "a.csv is a table."}

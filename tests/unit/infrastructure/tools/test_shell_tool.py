@@ -198,3 +198,22 @@ async def test_a_replacement_that_hits_nothing_shows_the_lines_that_are_there(tm
         "sed -n 1p a.json",
     ):
         assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
+async def test_a_replacement_inside_longer_words_is_told_with_the_way_back(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"replicas": 2, "port": 80,\n "memory": 256}\n')
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "sed -i 's/2/5/' a.json"}, CONTEXT)).output["hint"]
+    assert "256 became 556" in hint
+    await shell({"command": hint.rpartition("put it back: ")[2]}, CONTEXT)
+    assert (tmp_path / "a.json").read_text() == '{"replicas": 5, "port": 80,\n "memory": 256}\n'
+
+
+async def test_a_replacement_in_many_files_names_those_that_still_have_the_text(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py", "README.md"):
+        (tmp_path / name).write_text("# Usr\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    command = "find . -name '*.py' -exec sed -i 's/Usr/User/g' {} +"
+    assert (await shell({"command": command}, CONTEXT)).output["hint"] == "'Usr' is still in README.md."
+    only = await shell({"command": "sed -i 's/Usr/User/g' README.md"}, CONTEXT)
+    assert "hint" not in only.output
