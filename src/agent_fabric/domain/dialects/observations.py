@@ -57,7 +57,8 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
             return "A file that it needs is not there. Make that file first, or find out its right name."
         if result.get("failures"):
             return (
-                "Say why that failed. If a program is wrong, write it again whole with write_file, then run this again."
+                "Say why that failed. If a program is wrong, write it again whole with write_file: the program, not "
+                f"its tests. Then run this again. The task is: {wanted}"
             )
         return "That failed. Say why first, then do it another way."
     if _first_time(result) is not None:
