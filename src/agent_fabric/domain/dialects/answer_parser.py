@@ -70,7 +70,9 @@ def _constrained(text: str, tools: Mapping[str, ToolSpec]) -> ParsedCalls:
 def _ended(value: dict[str, Any]) -> dict[str, Any]:
     r"""End `find … -exec … {} \;` where a small model lost the last sign, which JSON makes it write as `\\;`."""
     arguments = value.get("arguments")
-    command = arguments.get("command") if isinstance(arguments, dict) else None
+    if not isinstance(arguments, dict):
+        return value
+    command = arguments.get("command")
     if not isinstance(command, str) or not _LOST_END.search(command):
         return value
     return {**value, "arguments": {**arguments, "command": f"{command};"}}

@@ -329,6 +329,6 @@ def test_other_commands_are_calls(command: str) -> None:
 
 
 def test_the_sign_that_ends_exec_is_added_where_it_was_lost() -> None:
-    lost = {"name": "shell", "arguments": {"command": "find . -name '*.py' -exec sed -i 's/a/b/g' {} \\"}}
-    response = parse_answer(SCHEMA, answer(json.dumps(lost)), (SHELL,))
-    assert calls_in(response) == [("shell", {"command": f"{lost['arguments']['command']};"})]
+    lost = "find . -name '*.py' -exec sed -i 's/a/b/g' {} \\"
+    response = parse_answer(SCHEMA, answer(json.dumps({"name": "shell", "arguments": {"command": lost}})), (SHELL,))
+    assert calls_in(response) == [("shell", {"command": f"{lost};"})]
