@@ -44,6 +44,7 @@ _MAKE_THE_CHANGE = (
     "Nothing in the workspace is different from before. Make the change that the task asks for, and look at it. "
     f"If no change is needed, say why in the summary, and call {FINISH_TASK} again."
 )
+NOT_YET = "Not accepted yet."
 _MAX_NAMED = 3
 MAX_IDLE_FINISHES = 2
 """Times that a model is sent back because it has done nothing; then its answer stands, marked as what it is."""
@@ -99,7 +100,7 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         return Accepted({**closed(lane, payload, Doubts()), UNPROVEN: _NO_WORK}, "")
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
-        return SentBack(SENT_BACK_UNPROVEN, f"Not accepted yet. {doubts.ask_for}")
+        return SentBack(SENT_BACK_UNPROVEN, f"{NOT_YET} {doubts.ask_for}")
     return Accepted(closed(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
 
 

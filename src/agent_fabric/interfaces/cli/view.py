@@ -32,7 +32,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.recruitment import RoutingMethod
-from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN, UNVERIFIED
+from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, NOT_YET, PROPOSED, SPECIALISTS, UNPROVEN, UNVERIFIED
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK
@@ -238,6 +238,10 @@ class LiveView:
                     for remark in call_remarks(body, _WIDTH, self._stream):
                         self._line(styled(f"{_UNDER}{remark}", "dim", self._stream))
             case ToolErred():
+                if body.tool == FINISH_TASK:
+                    sent_back = styled("result sent back:", "yellow", self._stream)
+                    self._line(f"{label}  {sent_back} {self._whole(body.error_message.removeprefix(NOT_YET).strip())}")
+                    return
                 what = self._what(run_id, body)
                 if not is_step:
                     text = self._whole(f"{body.error_type}: {body.error_message}")
