@@ -1,20 +1,26 @@
 """Joins what is needed to run evaluations: everything that drives runs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_fabric.application.evals.cancel_eval import CancelEval
 from agent_fabric.application.evals.check_trial import CheckTrial
-from agent_fabric.application.evals.drive_trial import DriveTrial, SeeThrough, drive_here
+from agent_fabric.application.evals.drive_trial import DriveTrial, SeeThrough, drive_here, drive_in_turn
 from agent_fabric.application.evals.find_eval import FindEval
 from agent_fabric.application.evals.run_eval import RunEval
+from agent_fabric.application.evals.run_evals import RunEvals
 from agent_fabric.application.evals.run_trial import RunTrial
 from agent_fabric.application.evals.start_eval import StartEval
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.new_task import task_from
-from agent_fabric.bootstrap.evals_reading import find_eval
+from agent_fabric.bootstrap.evals_reading import cancel_eval, find_eval
+from agent_fabric.bootstrap.limits import Limits
 from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import Arm
-from agent_fabric.domain.ownership import Visibility
-from agent_fabric.domain.runs.task import Task
+from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
+from agent_fabric.domain.runs.task import Budget, Task
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
 from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders
 
@@ -29,7 +35,12 @@ class Evals:
 
 
 def open_evals(
-    fabric: LocalFabric, config: FabricConfig, *, see_through: SeeThrough | None = None, served: bool = False
+    fabric: LocalFabric,
+    config: FabricConfig,
+    *,
+    see_through: SeeThrough | None = None,
+    limit: Callable[[Eval, Budget], Budget] = lambda _, budget: budget,
+    served: bool = False,
 ) -> Evals:
     """Join the parts; runs are driven by this very process unless `see_through` says otherwise."""
     records, clock = fabric.records, SystemClock()
@@ -39,8 +50,9 @@ def open_evals(
     def make_task(prompt: str, arm: Arm) -> Task:
         return task_from(config, prompt, pack=arm.pack or None, model_key=arm.model)
 
-    drive = DriveTrial(execute_task, fabric.resume_run, folders, clock, see_through or drive_here(execute_task.drive))
-    trial = RunTrial(drive, CheckTrial(folders, fabric.sandboxes), make_task)
+    driving = see_through or drive_here(execute_task.drive)
+    drive = DriveTrial(execute_task, fabric.resume_run, folders, clock, driving)
+    trial = RunTrial(drive, CheckTrial(folders, fabric.sandboxes), make_task, limit)
     start = StartEval(
         evals=storage.evals,
         recruit=execute_task.recruit,
@@ -52,3 +64,23 @@ def open_evals(
     )
     run = RunEval(storage.evals, storage.trials, storage.agent_locks, trial, marks_interruption=not served)
     return Evals(start, run, find_eval(records))
+
+
+def serve_evals(fabric: LocalFabric, config: FabricConfig, dispatch: DispatchRuns, limits: Limits) -> "ServedEvals":
+    """Join the parts for a server, which drives trials among its other runs."""
+
+    def limit(evaluation: Eval, budget: Budget) -> Budget:
+        is_limited = limits.settings.local or evaluation.owner != LOCAL_OWNER
+        return limits.caps.lowered(budget) if is_limited else budget
+
+    evals = open_evals(fabric, config, see_through=drive_in_turn(dispatch, fabric.resume_run), limit=limit, served=True)
+    return ServedEvals(evals, cancel_eval(fabric.records), RunEvals(evals.run))
+
+
+@dataclass(frozen=True, slots=True)
+class ServedEvals:
+    """The evaluations of a server."""
+
+    evals: Evals
+    cancel: CancelEval
+    jobs: RunEvals

@@ -2,8 +2,10 @@
 
 from agent_fabric.application.evals.cancel_eval import CancelEval
 from agent_fabric.application.evals.find_eval import FindEval
+from agent_fabric.application.evals.make_case import MakeCase
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.bootstrap.records import Records
+from agent_fabric.infrastructure.changes.recorder import ChangeRecorder
 from agent_fabric.infrastructure.clock import SystemClock
 
 
@@ -17,3 +19,8 @@ def cancel_eval(records: Records) -> CancelEval:
     """Return the use case that ends evaluations."""
     storage = records.storage
     return CancelEval(storage.evals, storage.trials, CancelRun(records.runs, SystemClock()))
+
+
+def make_case(records: Records) -> MakeCase:
+    """Return the use case that makes cases of runs."""
+    return MakeCase(records.runs, ChangeRecorder(records.layout))

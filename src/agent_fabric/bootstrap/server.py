@@ -24,6 +24,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
+from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
 from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
 from agent_fabric.bootstrap.local import LocalFabric, build_local
@@ -86,6 +87,7 @@ class ServerFabric:
     bus: Bus
     """Where others hear what becomes of workflows."""
     agents: AgentFolder
+    evals: ServedEvals
     operations: Operations
     """What those need who run the server."""
     identity: Identity
@@ -207,7 +209,8 @@ class ServerFabric:
             _log.warning("Commands in this folder cannot find the server: %s", problem.message)
 
     async def stop(self) -> None:
-        """Stop every run where it stands; the next server goes on with it."""
+        """Stop every run and evaluation where it stands; the next server goes on with it."""
+        self.evals.jobs.stop()
         await self.dispatch.stop(timeout_s=STOPPING * self.settings.shutdown_timeout_s)
 
     async def aclose(self) -> None:
@@ -215,6 +218,7 @@ class ServerFabric:
         if self._leads:
             forget_server(self.records.layout.root)
         self.records.storage.leases.release_server()
+        await self.evals.jobs.aclose()
         await self.limits.aclose()
         await self.operations.aclose()
         self.identity.close()
@@ -277,6 +281,7 @@ def build_server(
         observers=observers,
         bus=bus,
         agents=open_agents(root, config),
+        evals=serve_evals(local, config, dispatch, limits),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(root, config.identity, storage, local.secrets.chain.resolve),
         limits=limits,

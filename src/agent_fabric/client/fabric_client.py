@@ -11,6 +11,7 @@ from agent_fabric.client.agents import Agents
 from agent_fabric.client.approvals import Approvals
 from agent_fabric.client.audit import Audit
 from agent_fabric.client.credentials import credential_for, server_address
+from agent_fabric.client.evals import Evals
 from agent_fabric.client.following import Happening
 from agent_fabric.client.logins import Login, Logins, login_from
 from agent_fabric.client.models import Models
@@ -78,6 +79,7 @@ class FabricClient:
         self.runs = Runs(self._transport)
         self.approvals = Approvals(self._transport)
         self.workflows = Workflows(self._transport)
+        self.evals = Evals(self._transport)
         self.policy = PolicyRules(self._transport)
         self.audit = Audit(self._transport)
         self.store = ServerStore(self._transport)

@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.testing.scripted_model import Call, Finish, Hang, Script, ScriptedModel, Slow
 from e2e.fabric_process import Ended, Fabric, settings, until
+from e2e.server_process import serving
 
 PROOF = Call("shell", {"command": "python3 -c 'print(1)'"})
 
@@ -229,3 +231,77 @@ async def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
         "used twice (see line 2)",
     ):
         assert said in ended.err, ended.err
+
+
+async def test_a_run_in_a_project_becomes_a_case_with_the_files_as_they_were(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    (project / "src").mkdir(parents=True)
+    home.mkdir()
+    (project / "src" / "run.sh").write_text("echo 'a: b'\n")
+    (project / "src" / "run.sh").chmod(0o755)
+    (project / "out.txt").write_text("before\n")
+    (project / ".env").write_text("KEY=secret\n")
+    (project / "logo.bin").write_bytes(b"\x00\xff")
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(project, settings(model.base_url), {"HOME": str(home)})
+        ran = await fabric("run", "Fix: do it", "--here", "--json")
+        assert ran.code == 0, ran.err
+        file = project / "cases.yaml"
+        file.write_text("# ours\ncases:\n- id: fix-do-it  # the first\n  prompt: x\n  check: 'true'\n")
+        only = [word for name in ("./src/", "out.txt", "logo.bin", ".env") for word in ("--only", name)]
+        made = await fabric("eval", "add", "--last", "--check", CHECK, "--to", str(file), *only)
+        again = await fabric("eval", "run", str(file), "--case", "fix-do-it-2", "--packs", "engineering", "--json")
+        wrong = await fabric("eval", "add", "--last", "--to", str(file))
+    assert made.code == 0, made.err
+    assert "added fix-do-it-2 with 3 files" in made.out
+    assert ".env" in made.err
+    assert "# the first" in file.read_text()
+    first, second = read_eval(file).cases
+    assert (first.case_id, second.case_id, second.prompt, second.check) == (
+        "fix-do-it",
+        "fix-do-it-2",
+        "Fix: do it",
+        CHECK,
+    )
+    assert {name: (each.data, each.executable) for name, each in second.files.items()} == {
+        "src/run.sh": (b"echo 'a: b'\n", True),
+        "out.txt": (b"before\n", False),
+        "logo.bin": (b"\x00\xff", False),
+    }
+    assert verdicts(result(again)) == {"fix-do-it-2": "right"}
+    assert wrong.code == 2
+    assert "A case needs a check" in wrong.err
+
+
+async def test_a_server_does_the_same(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        there = Fabric(tmp_path / "there", settings(model.base_url))
+        (tmp_path / "here").mkdir()
+        async with serving(there) as server:
+            here = Fabric(tmp_path / "here", {}, server=server.url, environment={"FABRIC_TOKEN": server.token})
+            file = write(tmp_path, case("good"), case("bad", "wrong"))
+            ended = await here("eval", "run", file, "--k", "2", "--report", str(tmp_path / "report.md"))
+            shown = result(await here("eval", "show", "tasks", "--compare", "tasks", "--json"))
+            listed = await here("eval", "list")
+            runs = await here("logs", "list", "--no-trials")
+            trial = await here("eval", "add", shown["trials"][0]["run_id"], "--check", "true", "--to", "new.yaml")
+            assert (await here("run", "do it")).code == 0
+            added = await here("eval", "add", "--last", "--check", "true", "--to", "new.yaml")
+            started = await here.start("eval", "run", write(tmp_path, case("stuck", "hang")), "--name", "stuck")
+            asked = len(model.requests)
+            await until(lambda: len(model.requests) > asked, "asks the model that hangs")
+            started.process.send_signal(signal.SIGINT)
+            left = await started.ended()
+            cancelled = await here("eval", "cancel", "stuck", "--json")
+    assert ended.code == 0, ended.err
+    assert "tasks: completed, 4 of 4 trials done" in ended.out
+    assert "[4/4]" in ended.err
+    assert "# tasks" in (tmp_path / "report.md").read_text()
+    assert (shown["done"], shown["right"], shown["compared"][0]["judgement"]) == (4, 2, "no difference")
+    assert "4 of 4" in listed.out
+    assert runs.out == ""
+    assert (trial.code, "is a trial of evaluation" in trial.err) == (2, True)
+    assert "added do-it" in added.out
+    assert left.code == 130
+    assert "continues at" in left.err
+    assert cancelled.json["status"] == "cancelled"

@@ -1,5 +1,6 @@
 """One trial from its beginning to its outcome."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent_fabric.application.evals.check_trial import CheckTrial
@@ -17,7 +18,7 @@ from agent_fabric.domain.evals.trials import (
     trial_run_id,
     why_not_tried,
 )
-from agent_fabric.domain.runs.task import Priority, Task
+from agent_fabric.domain.runs.task import Budget, Priority, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class RunTrial:
     drive: DriveTrial
     check: CheckTrial
     make_task: MakeTask
+    limit: Callable[[Eval, Budget], Budget] = lambda _, budget: budget
+    """Lowers a budget to what the owner of an evaluation may use."""
 
     async def __call__(self, evaluation: Eval, trial: Trial, *, retry: int = 0) -> TrialOutcome:
         """Return the outcome. Begun again after a crash, it goes on with the same run.
@@ -54,7 +57,7 @@ class RunTrial:
         steps = definition.max_steps
         return replace(
             task,
-            budget=task.budget if steps is None else replace(task.budget, max_steps=steps),
+            budget=self.limit(evaluation, task.budget if steps is None else replace(task.budget, max_steps=steps)),
             network_allowed=definition.network,
             outside_allowed=False,
             priority=Priority.BATCH,

@@ -1,8 +1,8 @@
-"""Eval files: read with the folders that their cases name, checked with lines and hints; cases can be added."""
+"""Eval files: read with the folders that their cases name, and checked with lines and hints."""
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,9 +99,3 @@ def _files_in(beside: Path, name: str) -> dict[str, CaseFile]:
         with os.fdopen(opened, "rb") as file:
             files[entry.path] = CaseFile(data=file.read(), executable=bool(mode & _X))
     return dict(sorted(files.items()))
-
-
-def chosen_cases(definition: EvalDefinition, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of cases that do not exist."""
-    known = {case.case_id for case in definition.cases}
-    return tuple(name for name in names if name not in known)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,17 +15,18 @@ from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import MAX_AT_ONCE, MAX_REPEATS, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval, EvalSummary
+from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.eval_files import read_eval
+from agent_fabric.interfaces.cli.eval_add import add
 from agent_fabric.interfaces.cli.eval_driving import evaluate_here
-from agent_fabric.interfaces.cli.eval_places import Compared, LocalEvals, choose_eval, compare_with, find_old, old_eval
+from agent_fabric.interfaces.cli.eval_places import Compared, choose_eval, compare_with, evals_at, find_old, old_eval
 from agent_fabric.interfaces.cli.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, existing_root, fabric_root
 from agent_fabric.interfaces.cli.output import print_json
-from agent_fabric.interfaces.cli.place import RunAccess, at_place
-from agent_fabric.interfaces.cli.place_local import LocalRuns
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of
 from agent_fabric.interfaces.eval_report import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
@@ -36,6 +38,7 @@ Examples:
   fabric eval run tasks.yaml --models fast,large --k 3
   fabric eval show --last --report report.md
   fabric eval run tasks.yaml --compare before.json --min-right 0.9
+  fabric eval add --last --check "python3 -m pytest -q" --to tasks.yaml
 """
 
 app = new_app(_HELP)
@@ -79,6 +82,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     report: Report = None,
     min_right: MinRight = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Try every case k times on every model, and say how many are right, with an interval.
@@ -90,13 +94,19 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
     definition = _chosen(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
+    old = old_eval(compare)
+    url = server_of(workspace, server)
+    if url is not None:
+        from agent_fabric.interfaces.cli.eval_places_remote import evaluate_there  # noqa: PLC0415 - aiohttp
+
+        found = evaluate_there(url, lambda client: client.evals.start(definition), old=old, quiet=as_json)
+        return _present(found, report=report, min_right=min_right, as_json=as_json)
     root = fabric_root(workspace)
-    loaded = configuration(root)
 
     async def begin(evals: Evals) -> Eval:
         return await evals.start(definition)
 
-    found = evaluate_here(root, loaded, begin, old=old_eval(compare), quiet=as_json)
+    found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
     return _present(found, report=report, min_right=min_right, as_json=as_json)
 
 
@@ -134,7 +144,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 @app.command()
-def resume(
+def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     name: EvalArgument = None,
     last: LastEval = False,
     retry_failed: Annotated[
@@ -144,23 +154,29 @@ def resume(
     report: Report = None,
     min_right: MinRight = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Go on with an evaluation that was stopped or killed. What has an outcome is not tried again.
 
     Exit codes: as `fabric eval run`.
     """
-    chosen = choose_eval(name, last=last)
+    chosen, old = choose_eval(name, last=last), old_eval(compare)
+    url = server_of(workspace, server)
+    if url is not None:
+        from agent_fabric.interfaces.cli.eval_places_remote import evaluate_there, resume_there  # noqa: PLC0415 - aiohttp
+
+        found = evaluate_there(url, partial(resume_there, chosen, retry_failed), old=old, quiet=as_json)
+        return _present(found, report=report, min_right=min_right, as_json=as_json)
     root = existing_root(workspace)
-    loaded = configuration(root)
 
     async def begin(evals: Evals) -> Eval:
-        found = await (evals.find.newest() if chosen is None else evals.find(chosen))
+        found = await (evals.find.newest(owner=LOCAL_OWNER) if chosen is None else evals.find(chosen))
         if retry_failed:
             await evals.run.trials.retry_failed(found.eval_id)
         return found
 
-    found = evaluate_here(root, loaded, begin, old=old_eval(compare), quiet=as_json)
+    found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
     return _present(found, report=report, min_right=min_right, as_json=as_json)
 
 
@@ -168,14 +184,15 @@ def resume(
 def list_evals(
     limit: Annotated[int, typer.Option(min=1, help="Most evaluations to show.")] = 20,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """List the newest evaluations."""
 
     async def go(place: RunAccess) -> Sequence[EvalRecord]:
-        return await _evals_at(place).list(limit=limit)
+        return await evals_at(place).list(limit=limit)
 
-    found: Sequence[EvalRecord] = at_place(workspace, None, go, without=[])
+    found: Sequence[EvalRecord] = at_place(workspace, server, go, without=[])
     if as_json:
         print_json(EVAL_LIST.dump(found))
     else:
@@ -190,6 +207,7 @@ def show(
     report: Report = None,
     min_right: MinRight = None,
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what an evaluation has shown so far.
@@ -199,10 +217,10 @@ def show(
     chosen, old = choose_eval(name, last=last), old_eval(compare)
 
     async def go(place: RunAccess) -> Compared:
-        evals = _evals_at(place)
+        evals = evals_at(place)
         return compare_with(await evals.summary(chosen), await find_old(evals, old))
 
-    found = at_place(workspace, None, go)
+    found = at_place(workspace, server, go)
     code = _present(found, report=report, min_right=min_right, as_json=as_json)
     return COMPLETED if code == INTERRUPTED else code
 
@@ -213,24 +231,23 @@ def cancel(
     last: LastEval = False,
     reason: Annotated[str, typer.Option(help="Why, for the record.")] = "",
     workspace: Workspace = None,
+    server: Server = None,
     as_json: AsJson = False,
 ) -> None:
     """End an evaluation and the runs that are under way for it. What has an outcome keeps it."""
     chosen = choose_eval(name, last=last)
 
     async def go(place: RunAccess) -> EvalSummary:
-        return await _evals_at(place).cancel(chosen, reason=reason)
+        return await evals_at(place).cancel(chosen, reason=reason)
 
-    summary = at_place(workspace, None, go)
+    summary = at_place(workspace, server, go)
     if as_json:
         print_json(eval_object(summary))
     else:
         sys.stdout.write(eval_text(summary, None))
 
 
-def _evals_at(place: RunAccess) -> LocalEvals:
-    assert isinstance(place, LocalRuns)
-    return LocalEvals(place.records)
+app.command()(add)
 
 
 def _present(found: Compared, *, report: str | None, min_right: float | None, as_json: bool) -> int:

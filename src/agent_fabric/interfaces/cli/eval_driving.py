@@ -31,7 +31,7 @@ def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: 
             evals, reading = open_evals(fabric, loaded.config), LocalEvals(fabric.records)
             before = await find_old(reading, old)  # a wrong name is told before hours of work, not after
             evaluation = await begin(evals)
-            _tell_beginning(await reading.summary(evaluation.eval_id), progress, shown=shown)
+            tell_beginning(await reading.summary(evaluation.eval_id), progress, shown=shown)
             work = asyncio.ensure_future(evals.run(evaluation, on_outcome=progress.outcome))
             stop.cancels(work)
             try:
@@ -46,7 +46,8 @@ def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: 
         return asyncio.run(go())
 
 
-def _tell_beginning(summary: EvalSummary, progress: EvalProgress, *, shown: bool) -> None:
+def tell_beginning(summary: EvalSummary, progress: EvalProgress, *, shown: bool) -> None:
+    """Say what is to be tried, and how to go on after Ctrl-C."""
     progress.begin(total=summary.total, done=summary.done, right=summary.right)
     if not shown:
         return

@@ -1,9 +1,9 @@
-"""The evaluations of a folder on this machine, as commands read them."""
+"""Where a command finds evaluations: in a folder on this machine, or at a server."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.bootstrap.evals_reading import cancel_eval, find_eval
@@ -12,8 +12,15 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.comparison import Comparison
 from agent_fabric.domain.evals.summary import EvalSummary, compare_evals
 from agent_fabric.domain.ownership import LOCAL_OWNER
+from agent_fabric.interfaces.cli.place import RunAccess
+from agent_fabric.interfaces.cli.place_local import LocalRuns
 from agent_fabric.wire.evals import eval_from
 
+if TYPE_CHECKING:
+    from agent_fabric.interfaces.cli.eval_places_remote import ServerEvals
+
+EvalAccess: TypeAlias = "LocalEvals | ServerEvals"
+"""The evaluations of a folder, or of a server. A command may call what both have."""
 MAX_OLD_BYTES = 100_000_000
 
 
@@ -37,6 +44,15 @@ class LocalEvals:
         found = await (self._find.newest(owner=LOCAL_OWNER) if name is None else self._find(name))
         await cancel_eval(self._records)(found, by=this_person(), reason=reason)
         return await self.summary(found.eval_id)
+
+
+def evals_at(place: RunAccess) -> "LocalEvals | ServerEvals":
+    """Return the evaluations of the place that a command works on."""
+    if isinstance(place, LocalRuns):
+        return LocalEvals(place.records)
+    from agent_fabric.interfaces.cli.eval_places_remote import ServerEvals  # noqa: PLC0415 - aiohttp takes its time
+
+    return ServerEvals(place.client)
 
 
 class Compared(NamedTuple):
@@ -71,7 +87,7 @@ def old_eval(given: str | None) -> Old:
     return given if given is None or not Path(given).is_file() else read_summary(Path(given))
 
 
-async def find_old(evals: LocalEvals, old: Old) -> EvalSummary | None:
+async def find_old(evals: "LocalEvals | ServerEvals", old: Old) -> EvalSummary | None:
     """Return what to compare with.
 
     Raises:

@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "Run a task.",
     "agents": "List, check and run agents: list, show, validate, run.",
     "workflow": "List, check and run workflows: list, validate, show, graph, run, resume, cancel, signal, lineage.",
-    "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, cancel.",
+    "eval": "Evaluate models and packs on your own tasks: run, resume, list, show, add, cancel.",
     "resume": "Resume a run.",
     "cancel": "Cancel a run.",
     "approvals": "Answer approval requests: list, show, approve, deny, done.",

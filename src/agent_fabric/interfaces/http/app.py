@@ -24,6 +24,7 @@ from agent_fabric.interfaces.http.routes.approvals import add_approvals
 from agent_fabric.interfaces.http.routes.audit import add_audit
 from agent_fabric.interfaces.http.routes.changes import add_changes
 from agent_fabric.interfaces.http.routes.doctor import add_doctor
+from agent_fabric.interfaces.http.routes.evals import add_evals
 from agent_fabric.interfaces.http.routes.files import add_files
 from agent_fabric.interfaces.http.routes.health import add_health
 from agent_fabric.interfaces.http.routes.identity import add_identity
@@ -91,6 +92,7 @@ def create_app(
     add_models(app, fabric)
     add_agents(app, fabric)
     add_workflows(app, fabric)
+    add_evals(app, fabric)
     add_webhooks(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
@@ -118,6 +120,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
+        asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
         asyncio.create_task(fabric.log_missing_prerequisites()),
         asyncio.create_task(fabric.log_shared_runs()),
         *(asyncio.create_task(duty) for duty in fabric.operations.duties()),
