@@ -9,7 +9,7 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import CaseFile, EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
-from agent_fabric.domain.evals.trials import Arm, Trial, TrialOutcome, Verdict, trial_run_id
+from agent_fabric.domain.evals.trials import Arm, Grade, Trial, TrialOutcome, trial_run_id
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
@@ -36,12 +36,12 @@ def started(eval_id: EvalId = ONE, *, owner: str = "local", visibility: Visibili
     )
 
 
-def outcome(case_id: str, verdict: Verdict, *, attempt: int = 1, retry: int = 0) -> TrialOutcome:
+def outcome(case_id: str, grade: Grade, *, attempt: int = 1, retry: int = 0) -> TrialOutcome:
     trial = Trial(case_id, Arm("fast", "engineering"), attempt)
     return TrialOutcome(
         trial=trial,
         run_id=trial_run_id(ONE, trial, retry),
-        verdict=verdict,
+        grade=grade,
         proven=True,
         reason="é",
         status=RunStatus.COMPLETED,
@@ -85,11 +85,11 @@ class EvalContract:
 
     async def test_an_outcome_counts_once_however_often_it_is_recorded(self, storage: Storage) -> None:
         await storage.evals.create(started())
-        right = outcome("a", Verdict.RIGHT)
+        right = outcome("a", Grade.RIGHT)
         recorded = await asyncio.gather(*(storage.trials.record(ONE, right) for _ in range(5)))
         assert sorted(recorded) == [False] * 4 + [True]
-        assert not await storage.trials.record(ONE, replace(right, verdict=Verdict.WRONG))
-        assert await storage.trials.record(ONE, outcome("a", Verdict.WRONG, attempt=2))
+        assert not await storage.trials.record(ONE, replace(right, grade=Grade.WRONG))
+        assert await storage.trials.record(ONE, outcome("a", Grade.WRONG, attempt=2))
         assert [each for each in await storage.trials.read(ONE) if each.trial.attempt == 1] == [right]
         (line,) = await storage.evals.list(limit=1)
         assert (line.total, line.done, line.right, line.name) == (8, 2, 1, "tasks")
@@ -98,14 +98,14 @@ class EvalContract:
 
     async def test_trials_that_could_not_be_tried_begin_anew_with_another_run(self, storage: Storage) -> None:
         await storage.evals.create(started())
-        failed = outcome("a", Verdict.FAILED)
+        failed = outcome("a", Grade.FAILED)
         await storage.trials.record(ONE, failed)
-        await storage.trials.record(ONE, outcome("b", Verdict.WRONG))
+        await storage.trials.record(ONE, outcome("b", Grade.WRONG))
         assert await storage.trials.retry_failed(ONE) == 1
         assert await storage.trials.retries(ONE) == {failed.trial: 1}
         assert [each.trial.case_id for each in await storage.trials.read(ONE)] == ["b"]
         assert not await storage.trials.record(ONE, failed)  # of the attempt before
-        again = outcome("a", Verdict.RIGHT, retry=1)
+        again = outcome("a", Grade.RIGHT, retry=1)
         assert again.run_id != failed.run_id
         assert await storage.trials.record(ONE, again)
         assert again in await storage.trials.read(ONE)

@@ -22,10 +22,11 @@ def offers(kind: str, prefix: str, workspace: str | None, environ: Mapping[str, 
     """Return the values of a kind, such as runs or workflows, that begin with a prefix."""
     here = os.getcwd()  # noqa: PTH109 - pathlib takes its time
     root = _root(here) if workspace is None else os.path.join(here, os.path.expanduser(workspace))  # noqa: PTH111, PTH118
-    if kind in ("runs", "approvals", "users", "keys"):
+    if kind in ("runs", "approvals", "evals", "users", "keys"):
         from agent_fabric.infrastructure.persistence import completion_rows as rows  # noqa: PLC0415 - only these read
 
         reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
+        reads["evals"] = rows.newest_evals
         return reads.get(kind, rows.live_keys)(f"{root}/fabric.db", prefix)
     files = _files(root, environ)
     names = _entries(files, kind) if kind in _BUILT_IN else _definitions(files, kind, root, here)

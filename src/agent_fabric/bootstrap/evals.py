@@ -26,7 +26,7 @@ from agent_fabric.infrastructure.evals.case_folders import RunCaseFolders
 
 
 @dataclass(frozen=True, slots=True)
-class Evals:
+class EvalParts:
     """What a process needs to run evaluations."""
 
     start: StartEval
@@ -41,7 +41,7 @@ def open_evals(
     see_through: SeeThrough | None = None,
     limit: Callable[[Eval, Budget], Budget] = lambda _, budget: budget,
     served: bool = False,
-) -> Evals:
+) -> EvalParts:
     """Join the parts; runs are driven by this very process unless `see_through` says otherwise."""
     records, clock = fabric.records, SystemClock()
     storage, execute_task = records.storage, fabric.execute_task
@@ -63,7 +63,7 @@ def open_evals(
         ids=RandomIds(),
     )
     run = RunEval(storage.evals, storage.trials, storage.agent_locks, trial, marks_interruption=not served)
-    return Evals(start, run, find_eval(records))
+    return EvalParts(start, run, find_eval(records))
 
 
 def serve_evals(fabric: LocalFabric, config: FabricConfig, dispatch: DispatchRuns, limits: Limits) -> "ServedEvals":
@@ -81,6 +81,6 @@ def serve_evals(fabric: LocalFabric, config: FabricConfig, dispatch: DispatchRun
 class ServedEvals:
     """The evaluations of a server."""
 
-    evals: Evals
+    evals: EvalParts
     cancel: CancelEval
     jobs: RunEvals

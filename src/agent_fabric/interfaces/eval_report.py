@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from agent_fabric.domain.evals.comparison import Comparison, Judgement
+from agent_fabric.domain.evals.comparison import Comparison, Conclusion
 from agent_fabric.domain.evals.intervals import Estimate, Tally
 from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
-from agent_fabric.domain.evals.trials import TrialOutcome, Verdict
+from agent_fabric.domain.evals.trials import Grade, TrialOutcome
 from agent_fabric.domain.plural import counted
 
 MAX_LISTED = 50
@@ -101,7 +101,7 @@ def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
 
 def wrong_but_proven(summary: EvalSummary) -> tuple[TrialOutcome, ...]:
     """Return the trials that claimed a proof and were wrong all the same."""
-    return tuple(each for each in summary.trials if each.verdict is Verdict.WRONG and each.proven)
+    return tuple(each for each in summary.trials if each.grade is Grade.WRONG and each.proven)
 
 
 def comparison_words(comparison: Comparison) -> str:
@@ -119,11 +119,12 @@ def comparison_words(comparison: Comparison) -> str:
     found = comparison.difference
     if found is None:
         told = "nothing to compare, they have no case in common"
-    elif comparison.judgement is Judgement.SAME:
+    elif comparison.conclusion is Conclusion.SAME:
         told = f"no difference in {counted(comparison.cases, 'case')}"
     else:
+        interval = f"{signed(found.low)} to {signed(found.high)}"
         told = (
-            f"{comparison.judgement.value}: {signed(found.value)} right ({signed(found.low)} to {signed(found.high)}), "
+            f"{comparison.conclusion.value}: {signed(found.value)} right ({interval}), "
             f"p = {_p_value(comparison.p_value)}, {counted(comparison.ups, 'case')} up, {comparison.downs} down "
             f"of {comparison.cases}"
         )

@@ -7,7 +7,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.evals import EvalRecord
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.summary import Eval
-from agent_fabric.domain.evals.trials import Trial, TrialOutcome, Verdict, trials_of
+from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome, trials_of
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.ownership import EVERYTHING, Viewer, is_owner
 from agent_fabric.domain.runs.task import RunStatus
@@ -39,7 +39,7 @@ class MemoryTrials:
 
     async def retry_failed(self, eval_id: EvalId) -> int:
         outcomes = self.known.get(eval_id, {})
-        failed = [each for each in outcomes.values() if each.verdict is Verdict.FAILED]
+        failed = [each for each in outcomes.values() if each.grade is Grade.FAILED]
         for each in failed:
             del outcomes[each.trial]
             self.begun_anew.setdefault(eval_id, {})[each.trial] = each.retry + 1
@@ -88,7 +88,7 @@ class MemoryEvals:
             visibility=evaluation.visibility,
             total=len(trials_of(evaluation.definition)),
             done=len(outcomes),
-            right=sum(each.verdict is Verdict.RIGHT for each in outcomes),
+            right=sum(each.grade is Grade.RIGHT for each in outcomes),
         )
 
     async def status(self, eval_id: EvalId) -> RunStatus:

@@ -17,7 +17,7 @@ _ESTIMATE = Shape(Estimate, name="EvalEstimate")
 _CHANGE = Shape(CaseChange, name="EvalCaseChange", parts=[Shape(Tally, name="EvalTally")])
 COMPARISON = Shape(
     Comparison,
-    "before after judgement cases ups downs difference p_value changes altered unmatched",
+    "before after conclusion cases ups downs difference p_value changes altered unmatched",
     name="EvalComparison",
     parts=[_ESTIMATE, _CHANGE],
 )
@@ -31,8 +31,7 @@ _RESULT = Shape(
 )
 _TRIAL = Shape(
     TrialOutcome,
-    "*trial run_id verdict proven reason? status seconds steps prompt_tokens cached_tokens completion_tokens cost"
-    " retry",
+    "*trial run_id grade proven reason? status seconds steps prompt_tokens cached_tokens completion_tokens cost retry",
     name="EvalTrial",
     parts=[Shape(Trial, "case_id *arm attempt", name="EvalTrialKey", parts=[_ARM])],
 )

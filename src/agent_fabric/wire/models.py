@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_fabric.application.models.list_models import MeantModel, ModelList
-from agent_fabric.application.models.probe_model import Probed, Trial
+from agent_fabric.application.models.probe_model import DialectTrial, Probed
 from agent_fabric.application.ports.models import CatalogueEntry, LoadedModel, OllamaFound, Shelf, WeightsFile
 from agent_fabric.domain.messages import ModelSettings
 from agent_fabric.domain.models import ModelCard
@@ -45,5 +45,5 @@ PROBED_MODEL = Shape(
     Probed,
     "*settings why dialect dialect_before=settings.dialect trials context_window=window *speed kept problem",
     name="ProbedModel",
-    parts=[_USED, Shape(Trial, name="TrialLine")],
+    parts=[_USED, Shape(DialectTrial, name="TrialLine")],
 )

@@ -57,8 +57,8 @@ def _has_asked(model: ScriptedModel, times: int) -> bool:
     return len(model.requests) >= times
 
 
-def verdicts(shown: dict[str, Any]) -> dict[str, str]:
-    return {each["case_id"]: each["verdict"] for each in shown["trials"]}
+def grades(shown: dict[str, Any]) -> dict[str, str]:
+    return {each["case_id"]: each["grade"] for each in shown["trials"]}
 
 
 async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path:
     assert "fabric eval resume" in ended.err
     (arm,) = shown["results"]
     assert arm["table"] == {"right_proven": 1, "right_unproven": 1, "wrong_proven": 1, "wrong_unproven": 0}
-    assert verdicts(shown) == {"good": "right", "bad": "wrong", "lazy": "right"}
+    assert grades(shown) == {"good": "right", "bad": "wrong", "lazy": "right"}
     assert 0 < arm["share"]["low"] < arm["share"]["value"] < arm["share"]["high"] < 1
     assert "completed" in listed.out
     assert {run["trial_of"] for run in runs} == {shown["eval_id"]}
@@ -90,7 +90,7 @@ async def test_a_question_is_refused_and_nobody_waits(tmp_path: Path) -> None:
         fabric = Fabric(tmp_path, settings(model.base_url))
         shown = result(await fabric("eval", "run", write(tmp_path, case("asks", "asks")), "--json"))
         approvals = await fabric("approvals", "list")
-    assert verdicts(shown) == {"asks": "right"}
+    assert grades(shown) == {"asks": "right"}
     assert "make deploy" not in approvals.out
 
 
@@ -107,7 +107,7 @@ async def test_the_check_cannot_be_changed_by_the_trial(tmp_path: Path) -> None:
         shown = result(await fabric("eval", "run", file, "--json"))
         left = [sorted(path.name for path in (each / "workspace").iterdir()) for each in fabric.run_dirs()]
         extra = [path.name for each in fabric.run_dirs() for path in each.iterdir()]
-    assert verdicts(shown) == {"cheat": "wrong", "honest": "right"}
+    assert grades(shown) == {"cheat": "wrong", "honest": "right"}
     assert ["in.txt", "out.txt"] in left  # the workspace is as the trial left it
     assert not {"check", "start"} & set(extra)
     assert not Path("/etc/deep").exists()
@@ -121,7 +121,7 @@ async def test_a_hostile_check_ends_in_time_and_leaves_nothing(tmp_path: Path) -
         path = Path(file)
         path.write_text(json.dumps({**json.loads(path.read_text()), "check_timeout_s": 2}))
         shown = result(await fabric("eval", "run", file, "--json"))
-    assert verdicts(shown) == {"forks": "wrong", "loud": "wrong"}
+    assert grades(shown) == {"forks": "wrong", "loud": "wrong"}
     reasons = {each["case_id"]: each["reason"] for each in shown["trials"]}
     assert "longer than 2 seconds" in reasons["forks"]
     assert len(reasons["loud"]) <= 2_000
@@ -196,7 +196,7 @@ async def test_two_models_are_compared_and_an_older_evaluation_too(tmp_path: Pat
         same = await fabric("eval", "run", write(tmp_path, *cases), "--compare", "tasks", "--min-right", "0.9")
         failed = await fabric("eval", "run", write(tmp_path, *worse), "--min-right", "0.9", "--json")
     (between,) = result(old)["between"]
-    assert (between["judgement"], between["cases"]) == ("no difference", 6)
+    assert (between["conclusion"], between["cases"]) == ("no difference", 6)
     assert "6 cases changed since and left out" in text.out
     assert same.code == 0
     assert failed.code == 1
@@ -213,7 +213,7 @@ async def test_what_cannot_be_tried_is_no_result_and_can_be_tried_again(tmp_path
     (arm,) = ended.json["results"]
     assert (arm["failed"], arm["share"]) == (1, None)
     assert "model_unreachable" in ended.json["trials"][0]["reason"]
-    assert verdicts(result(again)) == {"good": "right"}
+    assert grades(result(again)) == {"good": "right"}
 
 
 async def test_a_wrong_file_is_refused_with_lines(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ async def test_a_run_in_a_project_becomes_a_case_with_the_files_as_they_were(tmp
         "out.txt": (b"before\n", False),
         "logo.bin": (b"\x00\xff", False),
     }
-    assert verdicts(result(again)) == {"fix-do-it-2": "right"}
+    assert grades(result(again)) == {"fix-do-it-2": "right"}
     assert wrong.code == 2
     assert "A case needs a check" in wrong.err
 
@@ -297,7 +297,7 @@ async def test_a_server_does_the_same(tmp_path: Path) -> None:
     assert "tasks: completed, 4 of 4 trials done" in ended.out
     assert "[4/4]" in ended.err
     assert "# tasks" in (tmp_path / "report.md").read_text()
-    assert (shown["done"], shown["right"], shown["compared"][0]["judgement"]) == (4, 2, "no difference")
+    assert (shown["done"], shown["right"], shown["compared"][0]["conclusion"]) == (4, 2, "no difference")
     assert "4 of 4" in listed.out
     assert runs.out == ""
     assert (trial.code, "is a trial of evaluation" in trial.err) == (2, True)

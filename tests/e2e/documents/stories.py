@@ -100,6 +100,7 @@ STORIES: dict[str, Story] = {
         before={"fabric login": (f"echo '{PASSWORD}' | fabric users add ada --role admin --password-stdin",)},
         typed={"fabric login": ("ada", PASSWORD)},
     ),
+    "docs/guides/evaluate.md": Story(),
     "docs/guides/mcp.md": Story(),
     "docs/guides/models.md": Story(configured=None),
     "docs/guides/openai-clients.md": Story(),
@@ -188,6 +189,7 @@ ELSEWHERE = "is done on another machine, by an administrator"
 NETWORK = "installs something from the network"
 
 PARSED_ONLY: dict[tuple[str, str], str] = {
+    ("docs/guides/evaluate.md", "fabric eval run tasks.yaml --models"): "needs two models; tests/e2e/cli has them",
     ("README.md", 'fabric run "Write primes.py'): "a kill in the middle; tests/e2e/kills does it many times",
     ("README.md", "kill -9"): "as above",
     ("README.md", "fabric resume --last"): "as above",

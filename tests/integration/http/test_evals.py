@@ -53,7 +53,7 @@ async def test_an_evaluation_is_started_read_and_listed(tmp_path: Path) -> None:
         assert report.headers["content-type"].startswith("text/markdown")
         assert report.text.startswith("# small\n")
         compared = (await server.client.get(f"{BASE}/small", params={"compare": shown["eval_id"]})).json()["compared"]
-        assert [each["judgement"] for each in compared] == ["no difference"]
+        assert [each["conclusion"] for each in compared] == ["no difference"]
         runs = (await server.client.get("/runs", params={"trial_of": shown["eval_id"]})).json()["runs"]
         assert len(runs) == 4
         assert (await server.client.get("/runs", params={"trials": False})).json()["runs"] == []

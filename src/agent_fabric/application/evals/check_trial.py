@@ -7,17 +7,17 @@ from agent_fabric.application.ports.evals import CaseFolders, WorkspaceUncheckab
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandboxes
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import EvalCase
-from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Verdict
+from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Grade
 from agent_fabric.domain.ids import RunId
 
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 """Nothing that a trial left in a home folder gets to run inside the check."""
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What a check said."""
 
-    verdict: Verdict
+    grade: Grade
     reason: str = ""
     """Why it said no, or could not be run."""
 
@@ -29,7 +29,7 @@ class CheckTrial:
     folders: CaseFolders
     sandboxes: Sandboxes
 
-    async def __call__(self, run_id: RunId, workspace: str, case: EvalCase, *, timeout_s: float) -> Checked:
+    async def __call__(self, run_id: RunId, workspace: str, case: EvalCase, *, timeout_s: float) -> CheckResult:
         """Return what the check said.
 
         Raises:
@@ -38,24 +38,24 @@ class CheckTrial:
         try:
             folder = await self.folders.copy_for_check(run_id, workspace, case.check_files)
         except WorkspaceUncheckable as problem:
-            return Checked(Verdict.WRONG, f"the workspace cannot be checked: {problem}")
+            return CheckResult(Grade.WRONG, f"the workspace cannot be checked: {problem}")
         box_id = RunId(f"{run_id}-check")
         try:
             box = self.sandboxes.for_run(box_id, folder, network_allowed=False)
             outcome = await box.run_command(case.check, timeout_s=timeout_s, environment=_ENVIRONMENT)
         except (OSError, ConfigError) as problem:
-            return Checked(Verdict.FAILED, f"the check could not be run: {problem}")
+            return CheckResult(Grade.FAILED, f"the check could not be run: {problem}")
         finally:
             await self.sandboxes.close(box_id)
             await self.folders.remove(folder)
         return _judged(outcome, timeout_s)
 
 
-def _judged(outcome: CommandOutcome, timeout_s: float) -> Checked:
+def _judged(outcome: CommandOutcome, timeout_s: float) -> CheckResult:
     if outcome.timed_out:
-        return Checked(Verdict.WRONG, f"the check took longer than {timeout_s:g} seconds")
+        return CheckResult(Grade.WRONG, f"the check took longer than {timeout_s:g} seconds")
     if outcome.exit_code == 0:
-        return Checked(Verdict.RIGHT)
+        return CheckResult(Grade.RIGHT)
     printed = (outcome.stderr.strip() or outcome.stdout.strip()).decode(errors="replace")
     tail = printed[-MAX_REASON_CHARS // 2 :]
-    return Checked(Verdict.WRONG, f"exit code {outcome.exit_code}" + (f": {tail}" if tail else ""))
+    return CheckResult(Grade.WRONG, f"exit code {outcome.exit_code}" + (f": {tail}" if tail else ""))

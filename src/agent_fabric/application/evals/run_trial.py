@@ -10,9 +10,9 @@ from agent_fabric.domain.errors import FabricError, ServerStopping, StoreUnavail
 from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import (
+    Grade,
     Trial,
     TrialOutcome,
-    Verdict,
     never_run,
     outcome_of,
     trial_run_id,
@@ -46,9 +46,9 @@ class RunTrial:
         except FabricError as problem:
             return never_run(trial, run_id, f"{problem.code}: {problem.message}", retry=retry)
         if why := why_not_tried(result):
-            return outcome_of(trial, result, Verdict.FAILED, reason=why, retry=retry)
+            return outcome_of(trial, result, Grade.FAILED, reason=why, retry=retry)
         checked = await self.check(run_id, result.workspace, case, timeout_s=definition.check_timeout_s)
-        return outcome_of(trial, result, checked.verdict, reason=checked.reason, retry=retry)
+        return outcome_of(trial, result, checked.grade, reason=checked.reason, retry=retry)
 
     def _task(self, evaluation: Eval, trial: Trial, case: EvalCase) -> Task:
         """Return the task of a trial: its owner's, without a person to ask."""

@@ -23,7 +23,7 @@ _SPEED_TEXT = "A {word} stood by the sea, and every evening its keeper wrote dow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class DialectTrial:
     """What came of asking for tool calls in one dialect."""
 
     dialect: ToolDialect
@@ -41,7 +41,7 @@ class Probed:
     why: str
     card: ModelCard
     """What is known of it now."""
-    trials: tuple[Trial, ...]
+    trials: tuple[DialectTrial, ...]
     dialect: ToolDialect | None
     """The first dialect that worked; None: the model cannot call tools."""
     window: int | None
@@ -109,8 +109,8 @@ class ProbeModel:
             problem=problem,
         )
 
-    async def _find_dialect(self, settings: ModelSettings, notice: Notice) -> list[Trial]:
-        trials: list[Trial] = []
+    async def _find_dialect(self, settings: ModelSettings, notice: Notice) -> list[DialectTrial]:
+        trials: list[DialectTrial] = []
         for dialect in _order(settings):
             notice(ProgressText(f"{settings.model}: trying {dialect.value} tool calls"))
             trials.append(await self._try(replace(settings, dialect=dialect, strict_native=False), dialect, notice))
@@ -118,7 +118,7 @@ class ProbeModel:
                 break
         return trials
 
-    async def _try(self, settings: ModelSettings, dialect: ToolDialect, notice: Notice) -> Trial:
+    async def _try(self, settings: ModelSettings, dialect: ToolDialect, notice: Notice) -> DialectTrial:
         for question in _SCHEMA_QUESTIONS if dialect is ToolDialect.SCHEMA else _QUESTIONS:
             try:
                 answer = await self._ask(settings, question.text, notice)
@@ -126,12 +126,12 @@ class ProbeModel:
                 if isinstance(problem, ContextExceeded):
                     raise
                 # Some servers answer 500 to what they do not know.
-                return Trial(dialect=dialect, worked=False, said=problem.message)
+                return DialectTrial(dialect=dialect, worked=False, said=problem.message)
             wrong = _what_is_wrong(answer, question)
             if wrong:
-                return Trial(dialect=dialect, worked=False, said=wrong)
+                return DialectTrial(dialect=dialect, worked=False, said=wrong)
         said = "every answer is a call" if dialect is ToolDialect.SCHEMA else "called the right tool, twice"
-        return Trial(dialect=dialect, worked=True, said=said)
+        return DialectTrial(dialect=dialect, worked=True, said=said)
 
     async def _ask(self, settings: ModelSettings, text: str, notice: Notice) -> LLMResponse:
         messages = [Message(Role.SYSTEM, _SYSTEM), Message(Role.USER, text)]

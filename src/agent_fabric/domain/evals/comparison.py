@@ -14,7 +14,7 @@ _MAX_EXACT: Final = 4_000_000
 """Additions of the exact test; beyond, there are so many changes that their sum is distributed normally."""
 
 
-class Judgement(StrEnum):
+class Conclusion(StrEnum):
     """What a comparison says, in a word."""
 
     BETTER = "better"
@@ -66,17 +66,17 @@ class Comparison:
         return len(self.changes) - self.ups
 
     @property
-    def judgement(self) -> Judgement:
+    def conclusion(self) -> Conclusion:
         """What to make of it. It is called better or worse only if the test and the interval agree."""
         if self.difference is None:
-            return Judgement.NOTHING
+            return Conclusion.NOTHING
         if not self.changes:
-            return Judgement.SAME
+            return Conclusion.SAME
         if self.p_value <= SIGNIFICANT and self.difference.low > 0:
-            return Judgement.BETTER
+            return Conclusion.BETTER
         if self.p_value <= SIGNIFICANT and self.difference.high < 0:
-            return Judgement.WORSE
-        return Judgement.NOISE
+            return Conclusion.WORSE
+        return Conclusion.NOISE
 
 
 def compare(

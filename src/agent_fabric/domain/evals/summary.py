@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from agent_fabric.domain.evals.comparison import Comparison, compare
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.intervals import Estimate, Tally, share_right
-from agent_fabric.domain.evals.trials import Arm, TrialOutcome, Verdict, arms_of
+from agent_fabric.domain.evals.trials import Arm, Grade, TrialOutcome, arms_of
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.task import RunStatus
@@ -157,7 +157,7 @@ class EvalSummary:
     @property
     def failures(self) -> tuple[TrialOutcome, ...]:
         """Trials that could not be tried or checked."""
-        return tuple(each for each in self.trials if each.verdict is Verdict.FAILED)
+        return tuple(each for each in self.trials if each.grade is Grade.FAILED)
 
     @property
     def done(self) -> int:
@@ -219,7 +219,7 @@ def compare_evals(old: EvalSummary, new: EvalSummary) -> tuple[Comparison, ...]:
 
 
 def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOutcome]) -> ArmResult:
-    judged = [each for each in outcomes if each.verdict is not Verdict.FAILED]
+    judged = [each for each in outcomes if each.grade is not Grade.FAILED]
     cases = tuple(_case_result(case, judged) for case in definition.cases)
     tried = [case.tally for case in cases if case.of]
     number = len(judged)
@@ -228,8 +228,8 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
         arm=arm,
         table=ProofTable(
             *(
-                sum(each.verdict is verdict and each.proven is proven for each in judged)
-                for verdict in (Verdict.RIGHT, Verdict.WRONG)
+                sum(each.grade is grade and each.proven is proven for each in judged)
+                for grade in (Grade.RIGHT, Grade.WRONG)
                 for proven in (True, False)
             )
         ),
@@ -251,7 +251,7 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
 
 def _case_result(case: EvalCase, judged: Sequence[TrialOutcome]) -> CaseResult:
     own = [each for each in judged if each.trial.case_id == case.case_id]
-    return CaseResult(case.case_id, case.digest, sum(each.verdict is Verdict.RIGHT for each in own), len(own))
+    return CaseResult(case.case_id, case.digest, sum(each.grade is Grade.RIGHT for each in own), len(own))
 
 
 def _share_of(tallies: Sequence[Tally], wanted: Callable[[Tally], bool]) -> float | None:

@@ -37,7 +37,7 @@ class Trial(NamedTuple):
     """Counted from 1 to k."""
 
 
-class Verdict(StrEnum):
+class Grade(StrEnum):
     """What the check said."""
 
     RIGHT = "right"
@@ -52,7 +52,7 @@ class TrialOutcome:
 
     trial: Trial
     run_id: RunId
-    verdict: Verdict
+    grade: Grade
     proven: bool
     """The run completed, and what it claims is borne out by a proof of its own."""
     reason: str = ""
@@ -121,12 +121,12 @@ def is_proven(result: RunResult) -> bool:
     return result.status is RunStatus.COMPLETED and bool(result.proof) and not result.payload.get(UNPROVEN)
 
 
-def outcome_of(trial: Trial, result: RunResult, verdict: Verdict, *, reason: str = "", retry: int = 0) -> TrialOutcome:
+def outcome_of(trial: Trial, result: RunResult, grade: Grade, *, reason: str = "", retry: int = 0) -> TrialOutcome:
     """Return what came of a trial whose run has ended."""
     return TrialOutcome(
         trial=trial,
         run_id=result.run_id,
-        verdict=verdict,
+        grade=grade,
         proven=is_proven(result),
         reason=reason[:MAX_REASON_CHARS],
         status=result.status,
@@ -145,7 +145,7 @@ def never_run(trial: Trial, run_id: RunId, reason: str, *, retry: int = 0) -> Tr
     return TrialOutcome(
         trial=trial,
         run_id=run_id,
-        verdict=Verdict.FAILED,
+        grade=Grade.FAILED,
         proven=False,
         reason=reason[:MAX_REASON_CHARS],
         status=RunStatus.FAILED,

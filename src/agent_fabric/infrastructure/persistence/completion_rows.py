@@ -22,6 +22,8 @@ _APPROVALS = """
     SELECT id, tool_name FROM pending_approvals WHERE status = 'pending' AND expires_at > ?
     AND substr(id, 1, length(?)) = ? ORDER BY created_at DESC LIMIT 50"""
 
+_EVALS = """
+    SELECT eval_id, name FROM evals WHERE substr(eval_id, 1, length(?)) = ? ORDER BY number DESC LIMIT 50"""
 _USERS = "SELECT name, role FROM users WHERE substr(name, 1, length(?)) = ? ORDER BY name LIMIT 50"
 _KEYS = """
     SELECT name, id FROM api_keys WHERE revoked_at IS NULL AND coalesce(expires_at, ?) >= ?
@@ -41,6 +43,11 @@ def newest_runs(path: str, prefix: str) -> list[tuple[str, str]]:
 def pending_approvals(path: str, prefix: str) -> list[tuple[str, str]]:
     """Return the ids of the pending approvals with their tools, the newest first; for errors see `newest_runs`."""
     return [(str(row[0]), str(row[1])) for row in _query(path, _APPROVALS, (time.time(), prefix, prefix))]
+
+
+def newest_evals(path: str, prefix: str) -> list[tuple[str, str]]:
+    """Return the ids of the newest evaluations with their names, the newest first; for errors see `newest_runs`."""
+    return [(str(row[0]), str(row[1])) for row in _query(path, _EVALS, (prefix, prefix))]
 
 
 def users(path: str, prefix: str) -> list[tuple[str, str]]:

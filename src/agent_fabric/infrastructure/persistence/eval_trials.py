@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.errors import EvalNotFound
-from agent_fabric.domain.evals.trials import Arm, Trial, TrialOutcome, Verdict
+from agent_fabric.domain.evals.trials import Arm, Grade, Trial, TrialOutcome
 from agent_fabric.domain.ids import EvalId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
@@ -25,7 +25,7 @@ _FIGURES: Final = (
 
 
 class SqlTrialOutcomes:
-    """TrialOutcomes over the database. A row without a verdict is a trial that begins anew."""
+    """TrialOutcomes over the database. A row without a grade is a trial that begins anew."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -37,14 +37,14 @@ class SqlTrialOutcomes:
         figures = {name: getattr(outcome, name) for name in _FIGURES}
         told = {**figures, "reason": storable(outcome.reason), "status": outcome.status.value}
         query = (
-            "INSERT INTO eval_trials (eval, case_id, model, pack, attempt, retry, run_id, verdict, outcome)"
+            "INSERT INTO eval_trials (eval, case_id, model, pack, attempt, retry, run_id, grade, outcome)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (eval, case_id, model, pack, attempt) DO UPDATE SET run_id = excluded.run_id,"
-            " verdict = excluded.verdict, outcome = excluded.outcome"
-            " WHERE eval_trials.verdict = '' AND eval_trials.retry = excluded.retry RETURNING attempt"
+            " grade = excluded.grade, outcome = excluded.outcome"
+            " WHERE eval_trials.grade = '' AND eval_trials.retry = excluded.retry RETURNING attempt"
         )
         key = (trial.case_id, trial.arm.model, trial.arm.pack, trial.attempt)
-        values = (*key, outcome.retry, outcome.run_id, outcome.verdict, dump_json(told))
+        values = (*key, outcome.retry, outcome.run_id, outcome.grade, dump_json(told))
 
         def write(connection: SqlConnection) -> bool:
             changed = "UPDATE evals SET updated_at = ? WHERE eval_id = ? RETURNING number"
@@ -57,8 +57,8 @@ class SqlTrialOutcomes:
 
     async def read(self, eval_id: EvalId) -> Sequence[TrialOutcome]:
         query = (
-            "SELECT case_id, model, pack, attempt, retry, run_id, verdict, outcome FROM eval_trials"  # noqa: S608 - ours
-            f" WHERE eval = {_NUMBER} AND verdict <> ''"
+            "SELECT case_id, model, pack, attempt, retry, run_id, grade, outcome FROM eval_trials"  # noqa: S608 - ours
+            f" WHERE eval = {_NUMBER} AND grade <> ''"
         )
         rows = await self._database.read(lambda connection: connection.execute(query, (eval_id,)).fetchall())
         return [_outcome(row) for row in rows]
@@ -70,10 +70,10 @@ class SqlTrialOutcomes:
 
     async def retry_failed(self, eval_id: EvalId) -> int:
         query = (
-            f"UPDATE eval_trials SET verdict = '', retry = retry + 1 WHERE eval = {_NUMBER}"  # noqa: S608 - ours
-            " AND verdict = ? RETURNING attempt"
+            f"UPDATE eval_trials SET grade = '', retry = retry + 1 WHERE eval = {_NUMBER}"  # noqa: S608 - ours
+            " AND grade = ? RETURNING attempt"
         )
-        values = (eval_id, Verdict.FAILED)
+        values = (eval_id, Grade.FAILED)
         return await self._database.write(lambda connection: len(connection.execute(query, values).fetchall()))
 
 
@@ -82,12 +82,12 @@ def _trial(case_id: str, model: str, pack: str, attempt: int) -> Trial:
 
 
 def _outcome(row: Sequence[Any]) -> TrialOutcome:
-    *key, retry, run_id, verdict, outcome = row
+    *key, retry, run_id, grade, outcome = row
     told = load_json(outcome)
     return TrialOutcome(
         trial=_trial(*key),
         run_id=RunId(run_id),
-        verdict=Verdict(verdict),
+        grade=Grade(grade),
         status=RunStatus(told["status"]),
         retry=retry,
         **{name: told[name] for name in _FIGURES},

@@ -79,8 +79,8 @@ class SqlEvalRepository:
         visible = visible_to(viewer, "evals")
         query = (
             "SELECT eval_id, name, status, created_at, updated_at, owner, visibility, total,"  # noqa: S608 - ours
-            " (SELECT count(*) FROM eval_trials WHERE eval = number AND verdict <> ''),"
-            " (SELECT count(*) FROM eval_trials WHERE eval = number AND verdict = 'right')"
+            " (SELECT count(*) FROM eval_trials WHERE eval = number AND grade <> ''),"
+            " (SELECT count(*) FROM eval_trials WHERE eval = number AND grade = 'right')"
             f" FROM evals WHERE {visible.sql} ORDER BY number DESC"
         )
 

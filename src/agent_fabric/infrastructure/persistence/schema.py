@@ -213,5 +213,8 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (eval, case_id, model, pack, attempt)
     ) STRICT;
     """,
+    """
+    ALTER TABLE eval_trials RENAME COLUMN verdict TO grade;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

@@ -10,7 +10,8 @@ NOT_A_VALUE = -1
 """What is typed is something else, such as a subcommand or an option."""
 ARGUMENTS = {
     **dict.fromkeys(("resume", "cancel", "diff", "undo", "files", "verify", "logs show", "logs export"), "runs"),
-    **dict.fromkeys(("workflow resume", "workflow cancel", "workflow signal", "workflow lineage"), "runs"),
+    **dict.fromkeys(("workflow resume", "workflow cancel", "workflow signal", "workflow lineage", "eval add"), "runs"),
+    **dict.fromkeys(("eval show", "eval resume", "eval cancel"), "evals"),
     **dict.fromkeys(("approvals show", "approvals approve", "approvals deny", "approvals done"), "approvals"),
     **dict.fromkeys(("workflow show", "workflow graph", "workflow run"), "workflows"),
     **dict.fromkeys(("agents show", "agents run"), "agents"),
@@ -27,6 +28,7 @@ VALUED = frozenset(
         *("--workspace", "--server", "--input", "-i", "--inputs", "--visibility", "--reason", "--args", "--set"),
         *("--data", "--from", "--format", "--output", "-o", "--kinds", "--model", "--max-steps", "--priority"),
         *("--task-force-mode", "--kind", "--limit", "--role", "--scope", "--lifetime"),
+        *("--check", "--to", "--id", "--only", "--compare", "--report", "--min-right"),
     )
 )
 """Options of these commands after which a value comes."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from agent_fabric.application.ports.evals import EvalRecord
-from agent_fabric.bootstrap.evals import Evals
+from agent_fabric.bootstrap.evals import EvalParts
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import MAX_AT_ONCE, MAX_REPEATS, EvalDefinition
@@ -20,7 +20,14 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.interfaces.cli.eval_add import add
 from agent_fabric.interfaces.cli.eval_driving import evaluate_here
-from agent_fabric.interfaces.cli.eval_places import Compared, choose_eval, compare_with, evals_at, find_old, old_eval
+from agent_fabric.interfaces.cli.eval_places import (
+    ComparedEval,
+    choose_eval,
+    compare_with,
+    evals_at,
+    find_old,
+    old_eval,
+)
 from agent_fabric.interfaces.cli.eval_texts import eval_list, eval_text
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED, INTERRUPTED
@@ -103,7 +110,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
         return _present(found, report=report, min_right=min_right, as_json=as_json)
     root = fabric_root(workspace)
 
-    async def begin(evals: Evals) -> Eval:
+    async def begin(evals: EvalParts) -> Eval:
         return await evals.start(definition)
 
     found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
@@ -170,7 +177,7 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
         return _present(found, report=report, min_right=min_right, as_json=as_json)
     root = existing_root(workspace)
 
-    async def begin(evals: Evals) -> Eval:
+    async def begin(evals: EvalParts) -> Eval:
         found = await (evals.find.newest(owner=LOCAL_OWNER) if chosen is None else evals.find(chosen))
         if retry_failed:
             await evals.run.trials.retry_failed(found.eval_id)
@@ -216,7 +223,7 @@ def show(
     """
     chosen, old = choose_eval(name, last=last), old_eval(compare)
 
-    async def go(place: RunAccess) -> Compared:
+    async def go(place: RunAccess) -> ComparedEval:
         evals = evals_at(place)
         return compare_with(await evals.summary(chosen), await find_old(evals, old))
 
@@ -250,7 +257,7 @@ def cancel(
 app.command()(add)
 
 
-def _present(found: Compared, *, report: str | None, min_right: float | None, as_json: bool) -> int:
+def _present(found: ComparedEval, *, report: str | None, min_right: float | None, as_json: bool) -> int:
     """Print an evaluation, write its report, and return the exit code."""
     summary, comparisons = found
     if report is not None:

@@ -5,28 +5,28 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_fabric.bootstrap.evals import Evals, open_evals
+from agent_fabric.bootstrap.evals import EvalParts, open_evals
 from agent_fabric.config.loader import Loaded
 from agent_fabric.domain.evals.summary import Eval, EvalSummary
 from agent_fabric.domain.plural import counted
-from agent_fabric.interfaces.cli.eval_places import Compared, LocalEvals, Old, compare_with, find_old
+from agent_fabric.interfaces.cli.eval_places import ComparedEval, LocalEvals, Old, compare_with, find_old
 from agent_fabric.interfaces.cli.eval_progress import EvalProgress
 from agent_fabric.interfaces.cli.foreground import open_fabric
 from agent_fabric.interfaces.cli.nearby_server import mention_server
 from agent_fabric.interfaces.cli.stopping import StopSignals
 
-Begin = Callable[[Evals], Awaitable[Eval]]
+Begin = Callable[[EvalParts], Awaitable[Eval]]
 """Starts an evaluation, or finds the one to go on with."""
 
 
-def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: bool) -> Compared:
+def evaluate_here(root: Path, loaded: Loaded, begin: Begin, *, old: Old, quiet: bool) -> ComparedEval:
     """Work through an evaluation in this process, and return what it has shown, also after Ctrl-C."""
     mention_server(root)
     stop = StopSignals()
     shown = not quiet or sys.stderr.isatty()
     progress = EvalProgress(shown=shown)
 
-    async def go() -> Compared:
+    async def go() -> ComparedEval:
         async with open_fabric(root, loaded, progress, asks_here=False) as fabric:
             evals, reading = open_evals(fabric, loaded.config), LocalEvals(fabric.records)
             before = await find_old(reading, old)  # a wrong name is told before hours of work, not after
@@ -54,7 +54,7 @@ def tell_beginning(summary: EvalSummary, progress: EvalProgress, *, shown: bool)
     facts = summary.facts
     already = f", {summary.done} of them done" if summary.done else ""
     sys.stderr.write(
-        f"evaluation {facts.eval_id[:8]}: {counted(summary.total, 'trial')}{already}. "
+        f"evaluation {facts.eval_id[:8]} has {counted(summary.total, 'trial')}{already}. "
         f"Ctrl-C stops it; to go on: fabric eval resume {facts.eval_id[:8]}\n"
     )
     sys.stderr.flush()

@@ -55,7 +55,7 @@ def evals_at(place: RunAccess) -> "LocalEvals | ServerEvals":
     return ServerEvals(place.client)
 
 
-class Compared(NamedTuple):
+class ComparedEval(NamedTuple):
     """An evaluation, and how it differs from an older one."""
 
     summary: EvalSummary
@@ -96,9 +96,9 @@ async def find_old(evals: "LocalEvals | ServerEvals", old: Old) -> EvalSummary |
     return await evals.summary(old) if isinstance(old, str) else old
 
 
-def compare_with(summary: EvalSummary, old: EvalSummary | None) -> Compared:
+def compare_with(summary: EvalSummary, old: EvalSummary | None) -> ComparedEval:
     """Compare an evaluation with an older one, if there is one."""
-    return Compared(summary, None if old is None else compare_evals(old, summary))
+    return ComparedEval(summary, None if old is None else compare_evals(old, summary))
 
 
 def read_summary(path: Path) -> EvalSummary:

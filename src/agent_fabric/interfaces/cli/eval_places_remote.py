@@ -13,7 +13,7 @@ from agent_fabric.domain.evals.trials import Trial
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.run_processes import acting_run
 from agent_fabric.interfaces.cli.eval_driving import tell_beginning
-from agent_fabric.interfaces.cli.eval_places import Compared, Old, compare_with, find_old
+from agent_fabric.interfaces.cli.eval_places import ComparedEval, Old, compare_with, find_old
 from agent_fabric.interfaces.cli.eval_progress import EvalProgress
 from agent_fabric.interfaces.cli.stopping import StopSignals
 
@@ -48,13 +48,13 @@ async def resume_there(name: str | None, retry_failed: bool, client: FabricClien
 
 def evaluate_there(
     url: str, begin: Callable[[FabricClient], Awaitable[EvalSummary]], *, old: Old, quiet: bool
-) -> Compared:
+) -> ComparedEval:
     """Let a server work through an evaluation, and show how far it is. It continues there after Ctrl-C."""
     stop = StopSignals()
     shown = not quiet or sys.stderr.isatty()
     progress = EvalProgress(shown=shown)
 
-    async def go() -> Compared:
+    async def go() -> ComparedEval:
         async with FabricClient(url, run=acting_run()) as client:
             before = await find_old(ServerEvals(client), old)
             summary = await begin(client)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from agent_fabric.domain.evals.trials import TrialOutcome, Verdict
+from agent_fabric.domain.evals.trials import Grade, TrialOutcome
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import LaneId, RunId
 from agent_fabric.interfaces.cli.eval_texts import trial_line
@@ -33,7 +33,7 @@ class EvalProgress:
     def outcome(self, outcome: TrialOutcome) -> None:
         """Show what came of a trial."""
         self._done += 1
-        self._right += outcome.verdict is Verdict.RIGHT
+        self._right += outcome.grade is Grade.RIGHT
         self.finish()
         if self._shown:
             self._out.write(f"[{self._done}/{self._total}] {trial_line(outcome, self._out)}\n")

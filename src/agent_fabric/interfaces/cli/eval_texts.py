@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from agent_fabric.application.ports.evals import EvalRecord
-from agent_fabric.domain.evals.comparison import Comparison, Judgement
+from agent_fabric.domain.evals.comparison import Comparison, Conclusion
 from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
-from agent_fabric.domain.evals.trials import TrialOutcome, Verdict
+from agent_fabric.domain.evals.trials import Grade, TrialOutcome
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.durations import moment
@@ -23,18 +23,18 @@ from agent_fabric.interfaces.eval_report import (
 _WIDTH = 120
 _MAX_LISTED = 20
 _SHORT_ID = 8
-_VERDICT_STYLES = {Verdict.RIGHT: "green", Verdict.WRONG: "red", Verdict.FAILED: "yellow"}
-_JUDGEMENT_STYLES = {Judgement.BETTER: "green", Judgement.WORSE: "red"}
+_GRADE_STYLES = {Grade.RIGHT: "green", Grade.WRONG: "red", Grade.FAILED: "yellow"}
+_CONCLUSION_STYLES = {Conclusion.BETTER: "green", Conclusion.WORSE: "red"}
 
 
 def trial_line(outcome: TrialOutcome, out: TextIO) -> str:
     """Return one line about a trial that has ended."""
-    verdict = styled(f"{outcome.verdict.value:<6}", _VERDICT_STYLES[outcome.verdict], out)
+    grade = styled(f"{outcome.grade.value:<6}", _GRADE_STYLES[outcome.grade], out)
     proof = "proven" if outcome.proven else "unproven"
     trial = outcome.trial
     again = f" #{trial.attempt}" if trial.attempt > 1 else ""
     about = f"{plain(trial.case_id)}{again}, {plain(trial.arm.label)}"
-    line = f"{verdict} {proof:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
+    line = f"{grade} {proof:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
     return fitted(f"{line}: {outcome.reason}", 2 * _WIDTH, out) if outcome.reason else line
 
 
@@ -130,7 +130,7 @@ def _named(trials: Sequence[TrialOutcome], out: TextIO) -> Iterator[str]:
 
 def _compared(comparison: Comparison, out: TextIO) -> str:
     words = plain(comparison_words(comparison))
-    style = _JUDGEMENT_STYLES.get(comparison.judgement)
+    style = _CONCLUSION_STYLES.get(comparison.conclusion)
     return styled(words, style, out) if style else words
 
 

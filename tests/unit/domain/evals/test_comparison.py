@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from agent_fabric.domain.evals.comparison import Judgement, compare, sign_flip_p_value
+from agent_fabric.domain.evals.comparison import Conclusion, compare, sign_flip_p_value
 from agent_fabric.domain.evals.intervals import Tally
 
 RIGHT, WRONG = Tally(1, 1), Tally(0, 1)
@@ -45,21 +45,21 @@ def test_many_uneven_cases_take_no_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("up", "down", "same", "judgement"),
+    ("up", "down", "same", "conclusion"),
     [
-        (8, 0, 4, Judgement.BETTER),
-        (0, 8, 4, Judgement.WORSE),
-        (3, 1, 8, Judgement.NOISE),
-        (0, 0, 8, Judgement.SAME),
-        (0, 0, 0, Judgement.NOTHING),
+        (8, 0, 4, Conclusion.BETTER),
+        (0, 8, 4, Conclusion.WORSE),
+        (3, 1, 8, Conclusion.NOISE),
+        (0, 0, 8, Conclusion.SAME),
+        (0, 0, 0, Conclusion.NOTHING),
     ],
 )
-def test_the_judgement_is_a_plain_word(up: int, down: int, same: int, judgement: Judgement) -> None:
+def test_the_judgement_is_a_plain_word(up: int, down: int, same: int, conclusion: Conclusion) -> None:
     series = pairs(up, down, same)
     before = {f"c{n}": pair[0] for n, pair in enumerate(series)}
     after = {f"c{n}": pair[1] for n, pair in enumerate(series)}
     found = compare(before, after, names=("old", "new"))
-    assert (found.judgement, found.ups, found.downs) == (judgement, up, down)
+    assert (found.conclusion, found.ups, found.downs) == (conclusion, up, down)
 
 
 def test_cases_that_changed_or_that_only_one_has_are_left_out_and_named() -> None:
