@@ -63,7 +63,7 @@ def add(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     if left_out:
         names = ", ".join(map(plain, left_out[:_MAX_NAMED]))
         more = f" and {len(left_out) - _MAX_NAMED} more" if len(left_out) > _MAX_NAMED else ""
-        print_warning(f"left out, since they may hold secrets or cannot be had any more: {names}{more}")
+        print_warning(f"left out, since they may hold secrets or are no longer stored: {names}{more}")
     if as_json:
         print_json({"file": to, "case": plain_case(case), "left_out": list(left_out)})
     else:
