@@ -56,9 +56,10 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         if _MISSING in text:
             return "A file that it needs is not there. Make that file first, or find out its right name."
         if result.get("failures"):
+            program = result.get("failing_program") or "the program that is wrong, not its tests,"
             return (
-                "Say why that failed. If a program is wrong, write it again whole with write_file: the program, not "
-                f"its tests. Then run this again. The task is: {wanted}"
+                f"Say why that failed. Then write {program} again, whole, with write_file, and run this again. "
+                f"The task is: {wanted}"
             )
         return "That failed. Say why first, then do it another way."
     if _first_time(result) is not None:

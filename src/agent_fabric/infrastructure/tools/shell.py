@@ -11,6 +11,7 @@ from agent_fabric.domain.commands.invocation import Invocation, UnparsableComman
 from agent_fabric.domain.commands.overwriting import overwritten_input
 from agent_fabric.domain.evidence import Assessment, Shown, assess, shown_by
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.sed_hints import sed_hint
@@ -59,6 +60,10 @@ class RunShell:
         if before is not None and after is not None:
             output["changed_files"] = difference(before, after)
             wrote = written(before, after)
+        if output.get("failures"):
+            said = f"{output['stdout']}\n{output['stderr']}"
+            if program := await failing_program(self.sandbox, invocations, said):
+                output["failing_program"] = program
         broken = await broken_files(self.sandbox, wrote)
         if broken:
             output["broken"] = broken

@@ -264,7 +264,7 @@ def test_a_program_that_fails_is_to_be_written_again_and_its_frames_are_left_out
     }
     seen = shape_request(SCHEMA, [*START, *called("shell", {"command": "x"}, result)], TOOLS).messages[-1].content
     assert "f(1) -> TypeError: no" in seen
-    assert "write it again" in seen
+    assert "Then write the program that is wrong, not its tests, again" in seen
     assert seen.count("frame") < 50
     assert "the end" in seen
 

@@ -217,3 +217,16 @@ async def test_a_replacement_in_many_files_names_those_that_still_have_the_text(
     assert (await shell({"command": command}, CONTEXT)).output["hint"] == "'Usr' is still in README.md."
     only = await shell({"command": "sed -i 's/Usr/User/g' README.md"}, CONTEXT)
     assert "hint" not in only.output
+
+
+async def test_a_failure_names_the_program_that_it_is_about(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("x = 1\n")
+    (tmp_path / "adds.py").write_text("def add(a, b):\n    return a - b\n")
+    (tmp_path / "test_adds.py").write_text("from adds import add\n\nassert add(1, 1) == 2\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    assert (await shell({"command": "python3 test_adds.py"}, CONTEXT)).output["failing_program"] == "adds.py"
+    (tmp_path / "adds.py").write_text("def add(a, b):\n    return a + c  # later\n")
+    result = await shell({"command": "cd . && PYTHONPATH=. python3 ./test_adds.py"}, CONTEXT)
+    assert result.output["failures"] == ["return a + c  # later -> NameError: name 'c' is not defined"]
+    (tmp_path / "test_adds.py").write_text("import adds, other\n\nassert other.x == 2\n")
+    assert "failing_program" not in (await shell({"command": "python3 test_adds.py"}, CONTEXT)).output
