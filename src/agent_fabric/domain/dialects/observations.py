@@ -73,6 +73,8 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         return f"So do something else if the task is not done yet, or call {FINISH_TASK}. The task is: {wanted}"
     if result.get("hint") and result.get("exit_code") == 0:
         return f"Mind the hint, and put right what is wrong. The task is: {wanted}"
+    if "changed_lines" in result:
+        return f"Only these lines have changed. Now run it, to see whether it is right. The task is: {wanted}"
     if isinstance(result.get("replaced"), str):
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.syntax import broken_files
+from agent_fabric.infrastructure.tools.workspace_diff import changed_lines
 
 MAX_READ_BYTES = 256 * 1024
 """How much of a file one call returns."""
@@ -107,7 +109,9 @@ class WriteFile:
         output: dict[str, Any] = {"path": path, "bytes": len(data), "created": created}
         shown = _text(before, whole=True) if before and len(before) <= SHOWN_BEFORE else ""
         if not created and shown and shown.strip() != content.strip():
-            output["replaced"] = shown  # whoever has not looked before sees now what was there
+            # Whoever has not looked before sees what was there; of a program, what was mended and what was not.
+            mended = changed_lines(shown, content) if can_be_run(path) else ""
+            output |= {"changed_lines": mended} if mended else {"replaced": shown}
         broken = await broken_files(self.sandbox, [path])
         if broken:
             output["broken"] = broken

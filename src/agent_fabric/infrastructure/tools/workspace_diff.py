@@ -72,9 +72,13 @@ def _changed_lines(before: bytes, after: bytes) -> str:
     """Return only what has changed: beside the rest, a model overlooks what it did not mean to change."""
     if not after or b"\0" in before + after or max(len(before), len(after)) > COMPARED_BYTES:
         return _beginning(after) or "(empty)"
-    old, new = (data.decode(errors="replace").splitlines() for data in (before, after))
-    lines = [line for line in unified_diff(old, new, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]
-    shown = "\n".join(lines) or "(only the end of the last line)"
+    return changed_lines(*(data.decode(errors="replace") for data in (before, after)))
+
+
+def changed_lines(before: str, after: str) -> str:
+    """Return the lines that went, with a minus, and those that came, with a plus."""
+    lines = [*unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")][2:]  # without the names
+    shown = "\n".join(line for line in lines if not line.startswith("@@")) or "(only the end of the last line)"
     return shown if len(shown) <= 2 * SHOWN_BYTES else f"{shown[: 2 * SHOWN_BYTES]}…"
 
 
