@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agent_fabric.application.ports.evals import CaseFolders, WorkspaceUncheckable
 from agent_fabric.application.ports.sandbox import CommandOutcome, Sandboxes
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.errors import ConfigError, RunFilesWithheld
 from agent_fabric.domain.evals.definition import EvalCase
 from agent_fabric.domain.evals.trials import MAX_REASON_CHARS, Grade
 from agent_fabric.domain.ids import RunId
@@ -39,6 +39,8 @@ class CheckTrial:
             folder = await self.folders.copy_for_check(run_id, workspace, case.check_files)
         except WorkspaceUncheckable as problem:
             return CheckResult(Grade.WRONG, f"the workspace cannot be checked: {problem}")
+        except RunFilesWithheld as problem:
+            return CheckResult(Grade.FAILED, problem.message)
         box_id = RunId(f"{run_id}-check")
         try:
             box = self.sandboxes.for_run(box_id, folder, network_allowed=False)

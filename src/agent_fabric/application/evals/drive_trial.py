@@ -12,7 +12,7 @@ from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import RunHeld, RunNotFound, ServerStopping
+from agent_fabric.domain.errors import DriverConflict, RunHeld, RunNotFound, ServerStopping
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.state import result_of
@@ -51,7 +51,7 @@ class DriveTrial:
         while True:
             try:
                 return await self.see_through(run_id, take)
-            except RunHeld:
+            except (RunHeld, DriverConflict):  # another process drives it: it is resumed, or its result read
                 await self.clock.sleep(POLL_S)
 
     async def _create(self, run_id: RunId, task: Task, files: Mapping[str, CaseFile]) -> ClaimedRun:

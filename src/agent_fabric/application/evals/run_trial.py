@@ -39,8 +39,9 @@ class RunTrial:
         """
         definition = evaluation.definition
         case, run_id = definition.case(trial.case_id), trial_run_id(evaluation.eval_id, trial, retry)
+        task = self._task(evaluation, trial, case)
         try:
-            result = await self.drive(run_id, self._task(evaluation, trial, case), case.files)
+            result = await self.drive(run_id, task, case.files)
         except (StoreUnavailable, ServerStopping):
             raise
         except FabricError as problem:
@@ -48,7 +49,9 @@ class RunTrial:
         if why := why_not_tried(result):
             return outcome_of(trial, result, Grade.FAILED, reason=why, retry=retry)
         checked = await self.check(run_id, result.workspace, case, timeout_s=definition.check_timeout_s)
-        return outcome_of(trial, result, checked.grade, reason=checked.reason, retry=retry)
+        # What a check prints may be what is in the files: where the run is encrypted, it is not kept in the clear.
+        reason = "" if task.encrypted or self.drive.execute_task.encrypts(task) else checked.reason
+        return outcome_of(trial, result, checked.grade, reason=reason, retry=retry)
 
     def _task(self, evaluation: Eval, trial: Trial, case: EvalCase) -> Task:
         """Return the task of a trial: its owner's, without a person to ask."""

@@ -109,6 +109,7 @@ class CaseFolders(Protocol):
 
         Raises:
             WorkspaceUncheckable: it is too large or too deep, or cannot be read.
+            RunFilesWithheld: it is gone, or has become a link.
             StoreFull, StoreUnavailable: there is no room for the copy.
         """
         ...

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_fabric.application.ports.evals import WorkspaceUncheckable
-from agent_fabric.domain.errors import StoreFull, StoreUnavailable
+from agent_fabric.domain.errors import RunFilesWithheld, StoreFull, StoreUnavailable
 from agent_fabric.domain.evals.definition import CaseFile
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -55,6 +55,8 @@ class RunCaseFolders:
 
     def _copy(self, run_id: RunId, workspace: str, files: Mapping[str, CaseFile]) -> str:
         require_workspace_unlinked(workspace)
+        if not Path(workspace).is_dir():
+            raise RunFilesWithheld(f"The workspace {workspace} is gone", hint="Try the case again.")
         folder = self._layout.own("runs", run_id, CHECK)
         remove_tree(folder)  # of a check that was killed
         try:

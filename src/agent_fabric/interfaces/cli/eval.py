@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_fabric.application.ports.evals import EvalRecord
-from agent_fabric.bootstrap.evals import EvalParts
 from agent_fabric.domain.definitions.problems import did_you_mean
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.evals.definition import MAX_AT_ONCE, MAX_REPEATS, EvalDefinition
@@ -19,7 +18,6 @@ from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.interfaces.cli.eval_add import add
-from agent_fabric.interfaces.cli.eval_driving import evaluate_here
 from agent_fabric.interfaces.cli.eval_places import (
     ComparedEval,
     choose_eval,
@@ -36,6 +34,9 @@ from agent_fabric.interfaces.cli.output import print_json
 from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of
 from agent_fabric.interfaces.eval_report import markdown_report
 from agent_fabric.wire.evals import EVAL_LIST, eval_object
+
+if TYPE_CHECKING:
+    from agent_fabric.bootstrap.evals import EvalParts
 
 _HELP = """\
 Evaluate models and packs on your own tasks: each case has a prompt, files and a check.
@@ -108,9 +109,11 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
 
         found = evaluate_there(url, lambda client: client.evals.start(definition), old=old, quiet=as_json)
         return _present(found, report=report, min_right=min_right, as_json=as_json)
+    from agent_fabric.interfaces.cli.eval_driving import evaluate_here  # noqa: PLC0415 - reading needs none of this
+
     root = fabric_root(workspace)
 
-    async def begin(evals: EvalParts) -> Eval:
+    async def begin(evals: "EvalParts") -> Eval:
         return await evals.start(definition)
 
     found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
@@ -175,9 +178,11 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
 
         found = evaluate_there(url, partial(resume_there, chosen, retry_failed), old=old, quiet=as_json)
         return _present(found, report=report, min_right=min_right, as_json=as_json)
+    from agent_fabric.interfaces.cli.eval_driving import evaluate_here  # noqa: PLC0415 - reading needs none of this
+
     root = existing_root(workspace)
 
-    async def begin(evals: EvalParts) -> Eval:
+    async def begin(evals: "EvalParts") -> Eval:
         found = await (evals.find.newest(owner=LOCAL_OWNER) if chosen is None else evals.find(chosen))
         if retry_failed:
             await evals.run.trials.retry_failed(found.eval_id)

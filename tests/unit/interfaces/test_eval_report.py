@@ -1,0 +1,60 @@
+"""Evaluations as text and Markdown: what is said, and that nothing in a name steers a page or a terminal."""
+
+import io
+from dataclasses import replace
+
+from agent_fabric.domain.evals.comparison import compare
+from agent_fabric.domain.evals.intervals import Tally
+from agent_fabric.domain.evals.summary import EvalSummary, compare_evals, summarize
+from agent_fabric.domain.evals.trials import Arm, Grade
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.interfaces.cli.eval_texts import eval_text
+from agent_fabric.interfaces.eval_report import comparison_words, markdown_report
+from agent_fabric.wire.evals import eval_from, eval_object
+from contract.evals_contract import DEFINITION, outcome, started
+
+BOTH = [outcome("a", Grade.RIGHT), outcome("b", Grade.WRONG), outcome("b", Grade.FAILED, attempt=2)]
+
+
+def summary(name: str = "tasks") -> EvalSummary:
+    evaluation = replace(started(), definition=replace(DEFINITION, name=name), status=RunStatus.COMPLETED)
+    other = [replace(each, trial=each.trial._replace(arm=Arm("large", "engineering"))) for each in BOTH[:1]]
+    return summarize(evaluation, [*BOTH, *other])
+
+
+def test_the_table_counts_right_and_wrong_against_proof() -> None:
+    text = eval_text(summary(), None, io.StringIO())
+    row = next(line for line in text.splitlines() if line.startswith("fast") and "1 of 2" in line)
+    assert row.split("%)")[1].split() == ["1", "0", "1", "0", "1"]
+    assert "wrong but proven: 1" in text
+    assert "could not be tried: 1" in text
+    assert "large · engineering against fast · engineering: no difference in 1 case; 1 case tried by only one" in text
+
+
+def test_a_report_has_the_same_figures_and_names_what_matters() -> None:
+    report = markdown_report(summary(), compare_evals(summary(), summary()))
+    assert "| fast · engineering | 1 of 2 | 50 % (9 to 91 %) | 1 | 0 | 1 | 0 |" in report
+    assert "## Wrong, but proven" in report
+    assert "## Could not be tried" in report
+    assert "## Compared" in report
+
+
+def test_nothing_in_a_name_makes_a_column_a_line_or_a_tag() -> None:
+    report = markdown_report(summary("x | y\n# z <script>\x1b[2J"))
+    assert report.splitlines()[0] == "# x \\| y # z &lt;script> [2J"
+    assert "\x1b" not in eval_text(summary("a\x1b[2Jb"), None, io.StringIO())
+
+
+def test_an_evaluation_survives_being_sent() -> None:
+    assert eval_from(eval_object(summary())) == summary()
+
+
+def test_a_difference_is_told_in_one_sentence() -> None:
+    before = {f"c{n}": Tally(0, 1) for n in range(9)}
+    after = {f"c{n}": Tally(1, 1) for n in range(9)}
+    assert comparison_words(compare(before, after, names=("old", "new"))).startswith(
+        "new against old: better: +100 % right (+"
+    )
+    noise = compare(before, {**before, "c0": Tally(1, 1)}, names=("old", "new"))
+    assert "could be noise: +11 % right" in comparison_words(noise)
+    assert "p = 1.00, 1 case up, 0 down of 9" in comparison_words(noise)
