@@ -35,7 +35,7 @@ def trial_line(outcome: TrialOutcome, out: TextIO) -> str:
     again = f" #{trial.attempt}" if trial.attempt > 1 else ""
     about = f"{plain(trial.case_id)}{again}, {plain(trial.arm.label)}"
     line = f"{grade} {proof:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
-    return fitted(f"{line}: {outcome.reason}", 2 * _WIDTH, out) if outcome.reason else line
+    return f"{line}: {fitted(outcome.reason, _WIDTH, out)}" if outcome.reason else line
 
 
 def eval_text(summary: EvalSummary, compared: Sequence[Comparison] | None, out: TextIO = sys.stdout) -> str:
