@@ -17,6 +17,9 @@ OTHER_RUNS: Final = "other runs"
 DESCRIPTIONS: Final = "descriptions of tools of "
 """Begins the name of a source: what a tool server says about its tools."""
 
+_WROTE: Final = re.compile(r"the file (.+), which run \S+ wrote after it had read untrusted text")
+_MAY_HAVE_WRITTEN: Final = re.compile(r"files that run \S+ may have written after it had read untrusted text")
+
 MAX_ADDRESSES: Final = 5_000
 """That a run remembers; later ones count as composed by the model."""
 _ADDRESS: Final = re.compile(r"https?://[^\s<>\"'`\\^{}|]+", re.IGNORECASE)
@@ -58,6 +61,23 @@ class Flow:
 
 
 NOTHING_READ: Final = Flow()
+
+
+def file_written(path: str, run_id: str) -> str:
+    """Name a file as a source of untrusted text."""
+    return f"the file {path}, which run {run_id} wrote after it had read untrusted text"
+
+
+def files_maybe_written(run_id: str) -> str:
+    """Name all files of a project as a source of untrusted text: a run was stopped before it could say which."""
+    return f"files that run {run_id} may have written after it had read untrusted text"
+
+
+def paths_to_vouch_for(sources: Sequence[str]) -> tuple[str, ...]:
+    """Return the files among sources of untrusted text, as a person names them who vouches for them; `.` is all."""
+    if any(map(_MAY_HAVE_WRITTEN.fullmatch, sources)):
+        return (".",)
+    return tuple(dict.fromkeys(found[1] for found in map(_WROTE.fullmatch, sources) if found is not None))
 
 
 def address_key(url: str) -> str:

@@ -1,6 +1,7 @@
 """A person who reads the card sees what would run, however it was written."""
 
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.labels import file_written, files_maybe_written
 from agent_fabric.domain.outside import Outside
 from agent_fabric.interfaces.cli.approval_card import card_line, shown_card
 
@@ -121,3 +123,36 @@ def test_no_line_that_a_terminal_folds_passes_for_one_of_ours(monkeypatch: pytes
     lines = shown_card(card({"command": f"curl {forged}"}), Terminal(), whole=True).splitlines()
     assert all(len(line) + line.count("界") < 80 for line in lines)
     assert not any(line.startswith("  to:") for line in lines)
+
+
+@pytest.mark.proves("DU-10")
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        (file_written(".git", "run-1"), "fabric policy vouch .git"),
+        (file_written("-f; echo", "run-1"), "fabric policy vouch -- '-f; echo'"),
+        (files_maybe_written("run-1"), "fabric policy vouch ."),
+        (file_written("a\u202eb", "run-1"), ""),
+        ("web: https://example.org", ""),
+    ],
+)
+def test_a_card_names_the_command_that_makes_files_trusted(source: str, command: str) -> None:
+    text = shown_card(replace(card({"command": "git push"}), untrusted=(source,)), io.StringIO())
+    lines = [line for line in text.splitlines() if "vouch" in line]
+    assert lines == ([f"         to trust it in later runs, once you have read it: {command}"] if command else [])
+
+
+@pytest.mark.proves("DU-10")
+@pytest.mark.parametrize("columns", [40, 80])
+def test_lines_of_a_card_are_folded_between_words(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    words = [f"word{number}" for number in range(40)]
+    asked = replace(
+        card({"command": "git push"}), reason=" ".join(words), untrusted=("a page", "https://other.example")
+    )
+    text = shown_card(asked, Terminal())
+    assert all(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) < columns for line in text.splitlines())
+    assert set(words) <= set(text.split())
+    assert "\x1b[31mhas read:\x1b[0m" in text, "no style is broken"

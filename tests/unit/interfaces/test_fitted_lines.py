@@ -1,15 +1,16 @@
 """Lines are cut only on a terminal, and never inside a command to type."""
 
 import io
+from dataclasses import replace
 
 import pytest
 
 from agent_fabric.domain.events import Event, RunCreated, ToolCalled, ToolErred, ToolReturned
-from agent_fabric.domain.ids import CallId, LaneId
+from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.web.connection_failures import reason_of
 from agent_fabric.interfaces.cli.approval_card import card_line
-from agent_fabric.interfaces.cli.output import fitted, wrapped
+from agent_fabric.interfaces.cli.output import fitted, folded, laid_out
 from agent_fabric.interfaces.cli.view import LiveView
 from unit.infrastructure.runlog.every_kind import RUN, all_ends
 from unit.interfaces.test_approval_card import card
@@ -43,16 +44,36 @@ def test_a_line_that_names_a_command_is_not_cut() -> None:
 def test_a_command_is_neither_cut_nor_broken_into_lines(command: str) -> None:
     text = f"{'There is a long reason. ' * 6}Run: {command}"
     assert fitted(text, 60, Terminal()) == text
-    assert wrapped(text, 60, Terminal()) == text
+    assert laid_out(text, Terminal(), indent="  ") == text
 
 
-def test_wrapped_text_is_whole_and_indented() -> None:
-    lines = wrapped(REFUSAL, 60, Terminal(), indent="    ").splitlines()
-    assert len(lines) > 3
-    assert all(len(line) <= 60 for line in lines)
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_long_line_is_laid_out_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = laid_out(f"\x1b[33mnote:\x1b[0m {REFUSAL}", Terminal(), indent="    ").splitlines()
+    assert lines[0].startswith("\x1b[33mnote:\x1b[0m The push")
+    seen = [lines[0].replace("\x1b[33m", "").replace("\x1b[0m", ""), *lines[1:]]
+    assert all(columns - 20 < len(line) < columns for line in seen[:-1])
     assert all(line.startswith("    ") for line in lines[1:])
-    assert " ".join(" ".join(lines).split()) == REFUSAL
-    assert wrapped(REFUSAL, 60, io.StringIO()) == REFUSAL
+    assert " ".join(" ".join(lines).split()).endswith(REFUSAL)
+    assert laid_out(REFUSAL, io.StringIO(), indent="    ") == REFUSAL
+
+
+def test_words_wider_than_a_line_are_broken_only_where_that_is_wanted() -> None:
+    assert folded("a word: " + "x" * 30 + " end", 20, "  ", within_words=False) == ["a word:", "  " + "x" * 30, "  end"]
+    assert folded("a word: " + "x" * 30, 20, "| ", within_words=True) == ["a word: ", "| " + "x" * 18, "| " + "x" * 12]
+
+
+def test_the_line_that_names_the_run_and_its_box_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
+    created = next(event for event in all_ends()[0] if isinstance(event.body, RunCreated))
+    stream = Terminal()
+    created = created._replace(body=replace(created.body, sandbox="B", workflow=None))
+    LiveView(stream).publish(RunId("d36e290e-7d5f-461f-ac8b-f676532571ff"), [created])
+    head, box, *_ = stream.getvalue().splitlines()
+    assert head.startswith("run d36e290e-7d5f-461f-ac8b-f676532571ff")
+    assert box == "     sandbox B: kept in by the kernel, no network"
 
 
 def shown(stream: io.StringIO, result: ToolErred | ToolReturned, *, verbose: bool = False) -> str:
@@ -66,12 +87,13 @@ def shown(stream: io.StringIO, result: ToolErred | ToolReturned, *, verbose: boo
 
 def test_the_run_view_cuts_calls_only_at_a_terminal_and_a_refusal_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "80")
     refused = ToolErred(tool="shell", error_type="CannotRunOutside", error_message=REFUSAL, call_id=CallId("c"))
     piped, seen = shown(io.StringIO(), refused), shown(Terminal(), refused)
     assert f"shell {LONG}  CannotRunOutside: {REFUSAL}\n" in piped
     assert LONG not in seen
     assert f"CannotRunOutside: {REFUSAL}" in " ".join(seen.split())
-    assert max(map(len, seen.splitlines()[1:])) < 200, "wrapped, behind the call"
+    assert max(map(len, seen.splitlines())) < 80
 
 
 def test_what_a_tool_printed_is_whole_in_a_pipe_and_counted_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

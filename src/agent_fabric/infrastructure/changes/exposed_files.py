@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.labels import file_written, files_maybe_written
 from agent_fabric.domain.policy.globs import plain_path
 
 if TYPE_CHECKING:  # most runs change no project folder
@@ -78,7 +79,7 @@ class ExposedFiles:
         """Say why files are strangers' text; empty: they are not. A folder stands for all in it."""
         noted = self._noted(workspace)
         if others := noted.open.keys() - {reader}:
-            return f"files that run {min(others)} may have written after it had read untrusted text"
+            return files_maybe_written(min(others))
         if not noted.files:
             return ""
         wanted = [_plain(path) for path in paths]
@@ -86,7 +87,7 @@ class ExposedFiles:
             if run_id == reader or not any(_is_below(path, each) or _is_below(each, path) for each in wanted):
                 continue
             if _differs(Path(workspace, path), before):
-                return f"the file {path}, which run {run_id} wrote after it had read untrusted text"
+                return file_written(path, run_id)
         return ""
 
     def _add(self, workspace: str, line: Mapping[str, Any]) -> None:

@@ -3,23 +3,22 @@
 import json
 import re
 import shlex
-import shutil
 import time
-import unicodedata
 from typing import TextIO
 
 from agent_fabric.application.ports.approvals import ApprovalCard, ApprovalStatus
 from agent_fabric.domain.approvals import Question
+from agent_fabric.domain.labels import paths_to_vouch_for
 from agent_fabric.domain.ownership import LOCAL_OWNER
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.approval_form import FormField, fields_of
-from agent_fabric.interfaces.cli.output import fitted, plain, styled
+from agent_fabric.interfaces.cli.output import fitted, folded, plain, styled, terminal_columns
 
 _MAX_LINES = 30
 _MAX_CHARS = 1_000
 """In a line. What is too much is left out of the middle, and is counted; the end is where surprises are."""
-_MIN_WIDTH = 60
 _FOLD = "  ┆ "
+"""Begins what a line is continued with, so that it cannot pass for a line of ours."""
 _BLANKS = re.compile(" {40,}")
 _LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Characters that count as printable and show nothing."""
@@ -57,6 +56,7 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         lines.append(f"  to:    {_visible(card.destination)}")
     if card.untrusted:
         lines.append(f"  {styled('has read:', 'red', stream)} {', '.join(map(plain, card.untrusted))}")
+        lines += _how_to_vouch(card)
     if card.untrusted and card.private:
         lines.append(f"  {styled('private:', 'red', stream)} {', '.join(map(plain, card.private))}")
     if card.damage:
@@ -69,21 +69,18 @@ def shown_card(card: ApprovalCard, stream: TextIO, *, whole: bool = False) -> st
         because = f": {plain(card.decided_because)}" if card.decided_because else ""
         lines.append(f"  {card.status.value}{who}{because}")
     if stream.isatty():
-        width = max(_MIN_WIDTH, shutil.get_terminal_size().columns - 1)
-        lines = [part for line in lines for part in _folded(line, width)]
+        width = terminal_columns()
+        lines = [part for line in lines for part in folded(line, width, _FOLD, within_words=True)]
     return "\n".join(lines) + "\n"
 
 
-def _folded(line: str, width: int) -> list[str]:
-    """Fold a line as wide as the terminal; if that folded it, what comes next could pass for a line of ours."""
-    parts, part, used = [], "", 0
-    for char in line:
-        columns = 1 + (unicodedata.east_asian_width(char) in "WF")
-        if used + columns > width:
-            parts.append(part)
-            part, used = _FOLD, len(_FOLD)
-        part, used = part + char, used + columns
-    return [*parts, part]
+def _how_to_vouch(card: ApprovalCard) -> list[str]:
+    """Return the command after which later runs may read the files; of a name with hidden characters none."""
+    paths = [path for path in paths_to_vouch_for(card.untrusted) if not _hides(path) and "\n" not in path]
+    if not paths:
+        return []
+    command = shlex.join(("fabric", "policy", "vouch", *(["--"] if paths[0].startswith("-") else []), *paths))
+    return [f"         to trust it in later runs, once you have read it: {command}"]
 
 
 def _where(card: ApprovalCard, stream: TextIO) -> list[str]:

@@ -3,13 +3,17 @@
 import json
 import os
 import re
+import shutil
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any, TextIO
 
 from agent_fabric.domain.errors import FabricError
 
 _CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_MIN_COLUMNS = 20
+_STYLE_OR_CHAR = re.compile(r"\x1b\[[0-9;]*m|.", re.DOTALL)
 
 
 def capable(stream: TextIO) -> bool:
@@ -39,6 +43,11 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() or char == " " else " " for char in text)
 
 
+def one_line(text: str) -> str:
+    """Return text without control characters and line breaks."""
+    return " ".join(plain(text).split())
+
+
 def plain_lines(text: str) -> str:
     """Return text of several lines without control characters."""
     return "\n".join(plain(line) for line in text.splitlines())
@@ -56,20 +65,45 @@ def fitted(text: str, width: int, stream: TextIO) -> str:
     """Return text as one line: on a terminal of at most `width` characters, unless it names a command to type."""
     if stream.isatty() and _TO_TYPE.search(text) is None:
         return shortened(text, width)
-    return " ".join(plain(text).split())
+    return one_line(text)
 
 
-def wrapped(text: str, width: int, stream: TextIO, *, indent: str = "") -> str:
-    """Return text whole: on a terminal in lines of about `width` characters, the further ones indented.
+def laid_out(line: str, stream: TextIO, *, indent: str) -> str:
+    """Return a line, styles included: on a terminal broken between words, as wide as it is, what follows indented.
 
     What names a command to type stays one line, so that it can be copied.
     """
-    line = " ".join(plain(text).split())
-    if len(line) <= width or not stream.isatty() or _TO_TYPE.search(line) is not None:
+    if not stream.isatty() or _TO_TYPE.search(line) is not None:
         return line
-    import textwrap  # noqa: PLC0415 - few lines are that long
+    return "\n".join(folded(line, terminal_columns(), indent, within_words=False))
 
-    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+def folded(line: str, width: int, indent: str, *, within_words: bool) -> list[str]:
+    """Break a line between words, so that no part is wider than `width`. The further parts begin with `indent`.
+
+    A word that is wider than a line is broken only if `within_words` says so; then no blank is lost either.
+    """
+    if len(line) <= width and line.isascii():
+        return [line]
+    parts: list[str] = []
+    part, used, cut, cut_used = "", 0, 0, 0
+    for piece in _STYLE_OR_CHAR.findall(line):
+        columns = 0 if len(piece) > 1 else 1 + (unicodedata.east_asian_width(piece) in "WF")
+        if used + columns > width and (cut or within_words or piece == " "):
+            at, at_used = (cut, cut_used) if cut and piece != " " else (len(part), used)
+            parts.append(part[:at] if within_words else part[:at].rstrip(" "))
+            part, used, cut = indent + part[at:], len(indent) + used - at_used, 0
+            if piece == " " and not within_words:
+                continue
+        part, used = part + piece, used + columns
+        if piece == " " and used > width // 4:  # not behind the label alone
+            cut, cut_used = len(part), used
+    return [*parts, part]
+
+
+def terminal_columns() -> int:
+    """Return how wide a line may be so that the terminal does not break it."""
+    return max(_MIN_COLUMNS, shutil.get_terminal_size().columns - 1)
 
 
 _TO_TYPE = re.compile(r"\b(?:fabric|pip|pipx|uv|ollama|openssl|vault) [a-z]")

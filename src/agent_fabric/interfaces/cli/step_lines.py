@@ -15,9 +15,8 @@ from agent_fabric.domain.workflow_events import (
     StepWaited,
 )
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, plain, styled, wrapped
+from agent_fabric.interfaces.cli.output import fitted, one_line, plain, styled
 
-_WIDTH = 100
 _MARKS = {"begun": "▸", "success": "✓", "failed": "✗", "skipped": "–", "waits": "…", "reused": "="}
 _PLAIN_MARKS = {"begun": ">", "success": "+", "failed": "x", "skipped": "-", "waits": ".", "reused": "="}
 """For terminals that know only ASCII."""
@@ -89,7 +88,7 @@ class StepLines:
                 most = self._attempts.get((run_id, body.step_id))
                 which = f"attempt {body.attempt} of {most}" if most else f"attempt {body.attempt}"
                 soon = f"again in {seconds(body.delay_s)}" if body.delay_s else "again at once"
-                return self._mark("failed", f"{name}  {_error(body, self._stream)}  ({which}, {soon})")
+                return self._mark("failed", f"{name}  {_error(body)}  ({which}, {soon})")
             case StepWaited() as body:
                 return self._mark("waits", f"{name}  {_waits(body)}")
             case SignalReceived() as body:
@@ -108,11 +107,11 @@ class StepLines:
             case StepStatus.SUCCESS:
                 return self._mark("success", f"{name}{took}")
             case StepStatus.SKIPPED:
-                why = _whole(body.error, self._stream) if body.error else "its condition does not hold"
+                why = one_line(body.error) if body.error else "its condition does not hold"
                 return self._mark("skipped", f"{name}  skipped: {why}")
             case _:
                 tries = f"  (attempt {body.attempt})" if body.attempt > 1 else ""
-                return self._mark("failed", f"{name}  {_error(body, self._stream)}{took}{tries}")
+                return self._mark("failed", f"{name}  {_error(body)}{took}{tries}")
 
     def _mark(self, kind: str, text: str) -> str:
         mark = self._marks[kind]
@@ -152,12 +151,8 @@ def _waits(body: StepWaited) -> str:
     return "waits, because its run needs a person" if body.approvals else "waits for its run"
 
 
-def _error(body: StepRetried | StepFinished, stream: TextIO) -> str:
-    return _whole(f"{body.error_type}: {body.error}" if body.error_type else body.error, stream)
-
-
-def _whole(reason: str, stream: TextIO) -> str:
-    return wrapped(reason, _WIDTH, stream, indent="    ")
+def _error(body: StepRetried | StepFinished) -> str:
+    return one_line(f"{body.error_type}: {body.error}" if body.error_type else body.error)
 
 
 def _steps_in(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:

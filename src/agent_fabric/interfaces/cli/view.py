@@ -1,10 +1,9 @@
 """Shows a run as it happens: one line a step, then what came of it."""
 
 import os
-import shutil
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TextIO
 
 from agent_fabric.application.ports.llm import ProgressText
@@ -54,17 +53,19 @@ from agent_fabric.interfaces.cli.output import (
     capable,
     fitted,
     json_text,
+    laid_out,
+    one_line,
     plain,
     plain_lines,
     shortened,
     styled,
-    wrapped,
+    terminal_columns,
 )
 from agent_fabric.interfaces.cli.step_lines import StepLines, seconds
 
 _WIDTH = 100
 _UNDER = "       "
-"""Stands before the further lines of a text that is wrapped."""
+"""Stands before the further parts of a line that the terminal is too narrow for."""
 _MAX_PRINTED = 4_000
 """Characters of what a tool printed that --verbose shows at a terminal."""
 _INSIDE = "    "
@@ -161,11 +162,7 @@ class LiveView:
             label = f"{label}  {event.lane}"
         match event.body:
             case RunCreated() as body:
-                box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
-                about = self._steps.created(run_id, body)
-                follows = [f"continues run {body.continues}"] if body.continues else []
-                parts = (styled(f"run {run_id}", "bold", self._stream), *([about] if about else []), *follows, box)
-                self._line(" · ".join(parts))
+                self._show_created(run_id, body)
                 if body.policy_profile == Profile.OPEN and run_id not in self._prefixes:
                     self._line(styled(OPEN_BANNER, "red", self._stream))
             case RunResumed():
@@ -184,9 +181,10 @@ class LiveView:
             case SpecialistsRecruited() as body:
                 self._show_choice(run_id, body)
             case PackFailed() as body:
-                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {self._whole(body.message)}")
+                self._line(f"{label}  {styled('failed:', 'red', self._stream)} {one_line(body.message)}")
             case PackStarted() as body:
-                self._line(_started(body, self._stream))
+                for line in _started(body, self._stream):
+                    self._line(line)
             case ToolCalled() | ToolReturned() | ToolErred():
                 self._show_call(run_id, label, event)
             case ApprovalRequested() | ApprovalDecided() as body:
@@ -202,6 +200,20 @@ class LiveView:
                 self._line(f"{label}  shortened the conversation by {body.last - body.first - 1} messages")
             case _:
                 self._show_model(label, event)
+
+    def _show_created(self, run_id: RunId, body: RunCreated) -> None:
+        """Show which run it is and in which box; the box on a line of its own where both do not fit on one."""
+        about = [each for each in (self._steps.created(run_id, body),) if each]
+        about += [f"continues run {body.continues}"] if body.continues else []
+        box = _BOXES.get(body.sandbox, f"sandbox {body.sandbox}")
+        run = f"run {run_id}"
+        width = len(self._prefix + " · ".join((run, *about, box)))
+        head = " · ".join((styled(run, "bold", self._stream), *about))
+        if self._stream.isatty() and width > terminal_columns():
+            self._line(head)
+            self._line(f"     {box}")
+        else:
+            self._line(f"{head} · {box}")
 
     def _show_step(self, run_id: RunId, event: Event, over: Collection[LaneId | None]) -> None:
         body = event.body
@@ -233,18 +245,18 @@ class LiveView:
                     if "ran" in body.result and body.result.get("note"):  # of a call that ran outside the box
                         self._line(f"     {styled('note:', 'yellow', self._stream)} {plain(str(body.result['note']))}")
                 if self._verbose and (text := _text(body, self._stream)):
-                    self._line(styled(plain_lines(text), "dim", self._stream))
+                    self._print(styled(plain_lines(text), "dim", self._stream))
                 elif not is_step:
                     for remark in call_remarks(body, _WIDTH, self._stream):
                         self._line(styled(f"{_UNDER}{remark}", "dim", self._stream))
             case ToolErred():
                 if body.tool == FINISH_TASK:
                     sent_back = styled("result sent back:", "yellow", self._stream)
-                    self._line(f"{label}  {sent_back} {self._whole(body.error_message.removeprefix(NOT_YET).strip())}")
+                    self._line(f"{label}  {sent_back} {one_line(body.error_message.removeprefix(NOT_YET).strip())}")
                     return
                 what = self._what(run_id, body)
                 if not is_step:
-                    text = self._whole(f"{body.error_type}: {body.error_message}")
+                    text = one_line(f"{body.error_type}: {body.error_message}")
                     self._line(f"{label}  {what}  {styled(text, 'yellow', self._stream)}")
             case _:
                 pass
@@ -259,13 +271,13 @@ class LiveView:
                 if self._verbose:
                     self._line(styled(f"{label}  {_usage(body)}", "dim", self._stream))
                     if body.content.strip():
-                        self._line(styled(plain_lines(body.content), "dim", self._stream))
+                        self._print(styled(plain_lines(body.content), "dim", self._stream))
             case ModelFailed() as body:
-                self._line(f"{label}  {styled('model', 'yellow', self._stream)} {self._whole(body.error_message)}")
+                self._line(f"{label}  {styled('model', 'yellow', self._stream)} {one_line(body.error_message)}")
             case ToolCallRecovered() as body:
                 self._line(f"{label}  {styled('read from its text:', 'yellow', self._stream)} {', '.join(body.tools)}")
             case CloudFallbackUsed() as body:
-                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {self._whole(_fallback(body))}")
+                self._line(f"{label}  {styled('cloud:', 'yellow', self._stream)} {one_line(_fallback(body))}")
             case ContextTruncated() as body:
                 lost = f"the server read only {body.read_tokens} of about {body.sent_tokens} tokens"
                 self._line(f"{label}  {styled('truncated:', 'yellow', self._stream)} {lost}")
@@ -292,20 +304,23 @@ class LiveView:
         for reason in body.reasons:
             self._line(f"       {plain(reason)}")
 
-    def _whole(self, reason: str) -> str:
-        """Return why something failed. A person needs all of it, so it is wrapped and never cut."""
-        return wrapped(reason, _WIDTH, self._stream, indent=_UNDER)
-
     def _line(self, text: str) -> None:
+        """Print a line whole, laid out for the width of the terminal."""
+        self._print(text, under=_UNDER)
+
+    def _print(self, text: str, *, under: str = "") -> None:
+        """Print text as it is; with `under`, one line that is broken between words and continued below that."""
         self._clear()
         if self._prefix:
             text = self._prefix + text.replace("\n", f"\n{self._prefix}")
+        if under:
+            text = laid_out(text, self._stream, indent=self._prefix + under)
         self._stream.write(text + "\n")
         self._stream.flush()
 
     @property
     def _room(self) -> int:
-        return max(1, min(_WIDTH, shutil.get_terminal_size().columns - 1))
+        return min(_WIDTH, terminal_columns())
 
     def _pass(self, text: str) -> None:
         if self._terminal:
@@ -388,13 +403,11 @@ def summary(result: RunResult, in_doubt: Collection[str] = (), *, served: bool =
     return "\n".join(lines) + "\n"
 
 
-def _started(body: PackStarted, stream: TextIO) -> str:
+def _started(body: PackStarted, stream: TextIO) -> Iterator[str]:
     """Say who works with which model, and what a person should know about the tools."""
-    notes = [
-        f"     {styled('note:', 'yellow', stream)} {wrapped(sentence, _WIDTH, stream, indent=_UNDER)}"
-        for sentence in body.notices
-    ]
-    return "\n".join((f"     {body.specialist_id} · {plain(_model(body))}", *notes))
+    yield f"     {body.specialist_id} · {plain(_model(body))}"
+    for sentence in body.notices:
+        yield f"     {styled('note:', 'yellow', stream)} {one_line(sentence)}"
 
 
 def _model(body: PackStarted) -> str:
@@ -419,7 +432,7 @@ def _approval(body: ApprovalRequested | ApprovalDecided, stream: TextIO) -> str:
     if isinstance(body, ApprovalRequested):
         return f"{styled('asks a person:', 'yellow', stream)} {_asked(body, stream)}"
     said = f"{body.decision.value} by {body.by}{': ' if body.reason else ''}{body.reason}"
-    return f"{styled('answered:', 'yellow', stream)} {wrapped(said, _WIDTH, stream, indent=_UNDER)}"
+    return f"{styled('answered:', 'yellow', stream)} {one_line(said)}"
 
 
 def _asked(body: ApprovalRequested, stream: TextIO) -> str:
@@ -427,7 +440,7 @@ def _asked(body: ApprovalRequested, stream: TextIO) -> str:
     whose = f"{step}: " if step else ""
     match body.question:
         case Question.ANSWER:
-            return wrapped(f"{whose}{body.reason}", _WIDTH, stream, indent=_UNDER)
+            return one_line(f"{whose}{body.reason}")
         case Question.DID_IT_HAPPEN:
             return f"{plain(whose)}it may have happened: {_call(body, stream)}"
         case Question.MAY_IT_RUN:
@@ -450,6 +463,8 @@ def _outcome(body: ToolReturned, stream: TextIO) -> str:
     code = body.result.get("exit_code")
     if body.repeated:
         return styled("same call again, not run", "yellow", stream)
+    if why := body.result.get("not_run"):
+        return f"{styled('not run:', 'yellow', stream)} {one_line(str(why))}"
     if code is None:
         return styled("ok", "green", stream)
     if body.result.get("timed_out"):

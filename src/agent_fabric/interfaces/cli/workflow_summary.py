@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.cli.approval_card import going_on, how_to_answer
 from agent_fabric.interfaces.cli.durations import moment
-from agent_fabric.interfaces.cli.output import fitted, plain, plain_lines, print_json, styled, wrapped
+from agent_fabric.interfaces.cli.output import fitted, laid_out, one_line, plain, plain_lines, print_json, styled
 from agent_fabric.interfaces.cli.step_lines import seconds
 
 _WIDTH = 100
@@ -52,8 +52,11 @@ def workflow_summary(
     lines += _values(shown, stream)
     failed = [each for each in shown["step_results"] if each["status"] == "failed"]
     lines += [
-        f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: "
-        f"{wrapped(each['error'] or '', _WIDTH, stream, indent='  ')}"
+        laid_out(
+            f"{styled('failed:', 'red', stream)} {plain(each['step_id'])}: {one_line(each['error'] or '')}",
+            stream,
+            indent="  ",
+        )
         for each in failed[:_MAX_LINES]
     ]
     error = shown.get("error")
