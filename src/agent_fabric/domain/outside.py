@@ -52,3 +52,7 @@ class CannotRunOutside(ValueError):
         """Explain it; `proposal` is a command that only a person can run."""
         super().__init__(message)
         self.proposal = proposal
+
+
+class NothingToPush(CannotRunOutside):
+    """Everything is there already, as far as the repository knows: nothing runs outside, so nobody is asked."""

@@ -21,6 +21,7 @@ from agent_fabric.bootstrap.local import LocalFabric
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.bootstrap.workflows import open_workflows
 from agent_fabric.config.loader import read_config
+from agent_fabric.domain.approval_events import ApprovalRequested
 from agent_fabric.domain.approvals import Decision, Reach
 from agent_fabric.domain.errors import ApprovalRefused
 from agent_fabric.domain.events import Body, ToolCalled, ToolErred, ToolReturned
@@ -149,9 +150,43 @@ async def test_an_approved_push_arrives(project: Project) -> None:
     assert project.pushed == head
     assert git(project.at, "rev-parse", "refs/remotes/origin/main") == head, "as git itself notes it"
     git(project.at, "branch", "--set-upstream-to=origin/main", "main")
+    git(project.at, "commit", "-qm", "Another one", "--allow-empty")
     async with project.fabric("git push origin main") as runs:
         returned = await runs.one((await runs.answer(await runs.start())).run_id, ToolReturned)
         assert "note" not in returned.result, "there is an upstream now"
+
+
+async def test_a_push_with_nothing_to_push_asks_nobody_and_runs_nothing(project: Project) -> None:
+    git(project.at, "push", "-q", "origin", "main")
+    head = project.pushed
+    async with project.fabric("git push origin main") as runs:
+        result = await runs.start()
+        assert result.status is RunStatus.COMPLETED, await runs.told(result.run_id)
+        returned = await runs.one(result.run_id, ToolReturned)
+        assert returned.result["not_run"].startswith(f"Nothing to push: origin already has main ({head[:10]})")
+        assert "exit_code" not in returned.result, "it is no proof of a push"
+        assert "git branch --set-upstream-to=origin/main main" in returned.result["not_run"]
+        assert not [body for body in await runs.told(result.run_id) if isinstance(body, ApprovalRequested)]
+    assert project.pushed == head
+
+
+async def test_what_the_repository_does_not_know_to_be_there_is_still_asked_about(project: Project) -> None:
+    git(project.at, "push", "-q", "origin", "main")
+    git(project.at, "tag", "v1")
+    for command in ("git push origin main v1", "git push origin :main", "git push origin main:other"):
+        async with project.fabric(command) as runs:
+            assert (await runs.card(await runs.start())).outside is not None
+
+
+async def test_a_step_with_nothing_to_push_succeeds(project: Project) -> None:
+    git(project.at, "push", "-q", "origin", "main")
+    steps = [{"id": "push", "action": "run-command", "command": "git push origin main"}]
+    plain: dict[str, Any] = {"name": "job", "version": "1.0.0", "steps": steps}
+    async with project.fabric() as runs:
+        workflows = open_workflows(project.folder / ".fabric", read_config({}, overrides=runs.configured).config)
+        sound = SoundWorkflow(plain=plain, definition=definition_from(plain), source="")
+        result = await runs.fabric.execute_task(workflows.task(sound, {}, project=project.at))
+        assert result.status is RunStatus.COMPLETED, result.error
 
 
 async def test_neither_hooks_nor_settings_of_the_workspace_are_obeyed(project: Project) -> None:

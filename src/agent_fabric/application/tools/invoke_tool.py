@@ -27,7 +27,7 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.labels import NO_BOX, WORKSPACE_FILES
 from agent_fabric.domain.messages import ToolCallRequest
-from agent_fabric.domain.outside import CannotRunOutside
+from agent_fabric.domain.outside import CannotRunOutside, NothingToPush
 from agent_fabric.domain.policy.calls import Policy, ProposedCall, argument_hash
 from agent_fabric.domain.policy.programs import BOXES
 from agent_fabric.domain.policy.verdicts import Ruling, Verdict
@@ -170,6 +170,8 @@ class InvokeTool:
         assert self.outside is not None
         try:
             planned = await self.outside.plan(leaving, site.run_id, site.target)
+        except NothingToPush as nothing:
+            return _not_run(call, asking.args, ruling, str(nothing))
         except CannotRunOutside as problem:
             return _refused(call, asking.args, "CannotRunOutside", str(problem), proposal=problem.proposal).bodies
         except Exception as problem:  # noqa: BLE001 - whatever the machine does, the model is told
@@ -460,6 +462,14 @@ def _refused(
         tool=call.tool, error_type=error_type, error_message=message, call_id=call.call_id, proposal=proposal
     )
     return Prepared((called, erred))
+
+
+def _not_run(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling, why: str) -> Sequence[Body]:
+    """Answer a call that had nothing to do. Without an exit code: it is no proof that anything succeeded."""
+    called = ToolCalled(
+        tool=call.tool, args=args, call_id=call.call_id, rule=ruling.rule, args_hash=argument_hash(args)
+    )
+    return called, ToolReturned(tool=call.tool, result={"not_run": why}, call_id=call.call_id)
 
 
 def _blocked(call: ToolCallRequest, args: Mapping[str, Any], ruling: Ruling) -> Prepared:

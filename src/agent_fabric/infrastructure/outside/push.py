@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.domain.outside import CannotRunOutside, Outside
+from agent_fabric.domain.outside import CannotRunOutside, NothingToPush, Outside
 from agent_fabric.infrastructure.outside.push_words import PushWords
 from agent_fabric.infrastructure.outside.repository import Repository
 from agent_fabric.infrastructure.outside.surroundings import account
@@ -72,6 +72,7 @@ class Push:
         None: it stays in the workspace.
 
         Raises:
+            NothingToPush: the other side has it all, as far as the repository knows.
             CannotRunOutside: it cannot be worked out.
         """
         settings = await self._settings()
@@ -87,6 +88,8 @@ class Push:
             raise CannotRunOutside("There is nothing to push: no branch is checked out, and none is named.")
         if len(updates) > MAX_REFS:
             raise CannotRunOutside(f"At most {MAX_REFS} branches and tags are pushed at once. Name fewer.")
+        if all(each.commit and each.commit == each.seen for each in updates):
+            raise NothingToPush(self._nothing_new(remote, updates, settings))
         carries = [line for update in updates for line in await self._told(update)]
         noted = dict(entry for update in updates for entry in self._noted(remote, update))
         leases = [each.lease for each in updates if each.lease]
@@ -100,6 +103,14 @@ class Push:
         if self.wanted.dry_run:
             return outside, {}, ""
         return outside, noted, self._untracked(remote, updates, settings)
+
+    def _nothing_new(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
+        names = ", ".join(f"{each.target.removeprefix('refs/heads/')} ({each.commit[:10]})" for each in updates)
+        track = self._untracked(remote, updates, settings)
+        return (
+            f"Nothing to push: {remote} already has {names}, as far as this repository knows. Nothing was run."
+            + f" No upstream is set. Set it: {track}" * bool(track)
+        )
 
     def _untracked(self, remote: str, updates: Sequence[_Update], settings: Mapping[str, list[str]]) -> str:
         """Return the command that sets the upstream of the pushed branch; empty: it has one, or it cannot be known."""
