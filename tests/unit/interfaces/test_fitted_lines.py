@@ -69,6 +69,7 @@ def test_the_line_that_names_the_run_and_its_box_fits(monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "80")
     created = next(event for event in all_ends()[0] if isinstance(event.body, RunCreated))
     stream = Terminal()
+    assert isinstance(created.body, RunCreated)
     created = created._replace(body=replace(created.body, sandbox="B", workflow=None))
     LiveView(stream).publish(RunId("d36e290e-7d5f-461f-ac8b-f676532571ff"), [created])
     head, box, *_ = stream.getvalue().splitlines()
