@@ -10,7 +10,9 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
+import subprocess
 import sys
 import termios
 import time
@@ -37,6 +39,7 @@ from agent_fabric.testing.scripted_model import (
 )
 from e2e.fabric_process import configure, engineered, long_sleep, running, until
 from e2e.fork_server import Process, start_fabric
+from services import need_program
 
 PATIENCE_S = 30.0
 COMMANDS = (
@@ -1068,6 +1071,25 @@ async def test_bash_completes_commands_and_options(alone: Fabric) -> None:
     assert (named.code, named.err) == (0, "")
 
 
+@pytest.mark.proves("DU-10")
+async def test_bash_offers_no_file_names_where_a_value_of_a_server_belongs(alone: Fabric, tmp_path: Path) -> None:
+    installed = await alone("--install-completion", "bash", env={"HOME": str(tmp_path)})
+    assert installed.code == 0, installed.err
+    script = (tmp_path / ".bash_completions" / "fabric.sh").read_text()
+    assert (await alone("--show-completion", "bash")).out == script
+
+    def asked(code: int) -> str:
+        """Complete with a stand-in for `fabric` that offers nothing; say whether file names are switched off."""
+        lines = (script, "compopt() { echo compopt $*; }", f"stub() {{ exit {code}; }}", "env() { stub; }")
+        lines += ("COMP_WORDS=(fabric diff ''); COMP_CWORD=2", "_fabric_completion fabric")
+        bash = shutil.which("bash") or ""
+        return subprocess.run([bash, "-c", "\n".join(lines)], capture_output=True, text=True, check=True).stdout
+
+    need_program("bash", "bash")
+    assert asked(3) == "compopt +o default\n"
+    assert asked(0) == ""
+
+
 @pytest.mark.proves("DU-9")
 async def test_bash_completes_runs_workflows_packs_and_models(fabric: Fabric) -> None:
     def asked(*words: str, **more: str) -> dict[str, str]:
@@ -1098,8 +1120,8 @@ async def test_bash_completes_runs_workflows_packs_and_models(fabric: Fabric) ->
     assert models.out.split() == ["fast", "quality"]
     assert f'"{run_id}":"completed look around"' in described.out
     assert others.out == at_server.out == ""
-    answers = (runs, begun_so, others, workflows, packs, models, described, at_server)
-    assert {(each.code, each.err) for each in answers} == {(0, "")}
+    assert {(each.code, each.err) for each in (runs, begun_so, workflows, packs, models, described)} == {(0, "")}
+    assert {(each.code, each.err) for each in (others, at_server)} == {(3, "")}, "nor does any file name fit"
     assert sorted(fabric.root.iterdir()) == before
 
 
@@ -1111,7 +1133,7 @@ async def test_completing_runs_and_commands_imports_neither_the_commands_nor_pyd
         alone(env={**asked, "COMP_WORDS": "fabric diff ", "COMP_CWORD": "2"}, before=seen),
         alone(env={**asked, "COMP_WORDS": "fabric und", "COMP_CWORD": "1"}, before=seen),
     )
-    assert (run.code, run.out) == (0, "set()\n")
+    assert (run.code, run.out) == (3, "set()\n")
     assert (command.code, command.out) == (0, "undo\nset()\n")
 
 

@@ -5,14 +5,25 @@ import os
 import sys
 
 import typer
-from typer.completion import get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
+from typer.completion import _get_shell_name, get_completion_script, install  # type: ignore[attr-defined]  # there, but not listed
 
-from agent_fabric.interfaces.cli.completion_values import typed_words
+from agent_fabric.interfaces.cli.completion_values import NO_FILES, typed_words
 from agent_fabric.interfaces.cli.invocation import misused, run_app
 from agent_fabric.interfaces.cli.main import COMMANDS, COMPLETED
 
 _VARIABLE = "_FABRIC_COMPLETE"
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+_BASH = f"""
+_fabric_completion() {{
+    local IFS=$'\\n'
+    COMPREPLY=( $( env COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {_VARIABLE}=complete_bash $1 ) )
+    # Where a value belongs that is not known here, such as the id of a server's run, no file name fits.
+    if [ $? -eq {NO_FILES} ]; then compopt +o default 2>/dev/null; fi
+    return 0
+}}
+
+complete -o default -F _fabric_completion fabric
+"""
 
 
 def complete(arguments: list[str]) -> int:
@@ -22,15 +33,20 @@ def complete(arguments: list[str]) -> int:
         typed = "COMP_WORDS" in os.environ or "_TYPER_COMPLETE_ARGS" in os.environ
         return run_app(lambda: _commands(_typed_command()), "fabric", arguments) if typed else COMPLETED
     wish, *named = arguments
-    if not named or named[0].startswith("-"):
-        return run_app(_commands, "fabric", arguments)  # typer finds out which shell this is
-    shell = named[0]
+    if named and named[0].startswith("-"):
+        return run_app(_commands, "fabric", arguments)
+    shell = named[0] if named else _get_shell_name()
+    if not shell:
+        return misused("Which shell this is cannot be told", f"Name it: {', '.join(SHELLS)}.", False)
     if shell not in SHELLS:
         return misused(f"{shell!r} is not a shell that can be completed", f"Choose: {', '.join(SHELLS)}.", False)
     if wish == "--show-completion":
-        sys.stdout.write(get_completion_script(prog_name="fabric", complete_var=_VARIABLE, shell=shell) + "\n")
+        script = get_completion_script(prog_name="fabric", complete_var=_VARIABLE, shell=shell) + "\n"
+        sys.stdout.write(_BASH if shell == "bash" else script)
     else:
         _, path = install(shell=shell, prog_name="fabric", complete_var=_VARIABLE)
+        if shell == "bash":
+            path.write_text(_BASH)
         sys.stdout.write(f"Completion for {shell} is installed in {path}; it works in new terminals.\n")
     return COMPLETED
 

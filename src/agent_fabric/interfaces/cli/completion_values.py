@@ -8,6 +8,9 @@ from agent_fabric.interfaces.cli.main import COMMANDS
 
 NOT_A_VALUE = -1
 """What is typed is something else, such as a subcommand or an option."""
+NO_FILES = 3
+"""The exit code with which bash is told that no file name fits either."""
+_MAY_BE_FILES = frozenset({"workflows"})
 ARGUMENTS = {
     **dict.fromkeys(("resume", "cancel", "diff", "undo", "files", "verify", "logs show", "logs export"), "runs"),
     **dict.fromkeys(("workflow resume", "workflow cancel", "workflow signal", "workflow lineage", "eval add"), "runs"),
@@ -37,11 +40,12 @@ _MOST_CHARACTERS = 60
 
 
 def complete_value(environ: Mapping[str, str]) -> int:
-    """Print the values that fit what is typed; return the exit code, or NOT_A_VALUE.
+    """Print the values that fit what is typed; return the exit code (NO_FILES for bash), or NOT_A_VALUE.
 
     Nothing that goes wrong is told: its text would end up in the line that is being typed.
     """
     shell = environ.get("_FABRIC_COMPLETE", "").removeprefix("complete_")
+    kind: str | None = ""
     try:
         words, typed = typed_words(shell, environ)
         kind = kind_of(words, typed)
@@ -54,7 +58,7 @@ def complete_value(environ: Mapping[str, str]) -> int:
     if shell == "fish" and environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
         return 0 if text else 1  # fish asks whether there are any
     sys.stdout.write(f"{text}\n" if text else "")
-    return 0
+    return NO_FILES if shell == "bash" and not text and kind not in _MAY_BE_FILES else 0
 
 
 def typed_words(shell: str, environ: Mapping[str, str]) -> tuple[list[str], str]:
