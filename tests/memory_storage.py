@@ -133,7 +133,8 @@ class MemoryCatalogue:
         records = {record.run_id: record for record in seen if only.matches(record)}
         texts = {run_id: f"{record.text} {self.runs.logs[run_id]}".lower() for run_id, record in records.items()}
         scores = Counter({run_id: sum(term in text for term in terms) for run_id, text in texts.items()})
-        return [records[run_id] for run_id, score in scores.most_common(limit) if score]
+        found = [run_id for run_id, score in scores.most_common(limit) if score]
+        return [replace(records[run_id], matched=texts[run_id]) for run_id in found]
 
     async def unindexed(self) -> int:
         return 0

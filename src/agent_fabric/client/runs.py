@@ -26,7 +26,7 @@ from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.domain.unified_diff import FileDiff
 from agent_fabric.wire.changes import EXACT_DIFF, EXACT_UNDONE, file_diffs_from
 from agent_fabric.wire.results import result_from
-from agent_fabric.wire.runs import FOUND_RUNS, RUN_FILES, RUN_LIST, VERIFICATION, FoundRuns
+from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, RUN_FILES, RUN_LIST, VERIFICATION, FoundRuns
 from agent_fabric.wire.shape import Json
 
 PAGE = 200
@@ -104,7 +104,7 @@ class Runs(Resource):
         filters = {"owner": owner or None, "status": status, "since": since, "until": until}
         query = {"q": words, "limit": min(limit, MAX_MATCHING), **filters}
         answer = await self._transport.get("/runs/matching", query, timeout_s=math.inf)
-        return (await self._transport.understood(RUN_LIST.load, answer)).runs
+        return (await self._transport.understood(MATCHING_RUNS.load, answer)).runs
 
     async def search_by_meaning(self, question: str, *, limit: int = 20) -> FoundRuns:
         """Return the runs nearest to a question, and how many have not been read for it yet: ask again for those."""

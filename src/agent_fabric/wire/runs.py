@@ -56,13 +56,14 @@ class EventList(NamedTuple):
     """Where the list continues; null when these were the newest ones."""
 
 
-RUN_LINE = Shape(
-    RunRecord,
-    "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable? continues"
-    " trial_of?",
-    name="RunLine",
+_RUN_KEYS = (
+    "run_id status created_at updated_at specialist_ids prompt summary owner visibility unreadable? continues trial_of?"
 )
+RUN_LINE = Shape(RunRecord, _RUN_KEYS, name="RunLine")
 RUN_LIST = Shape(RunList, parts=[RUN_LINE])
+MATCHING_RUNS = Shape(
+    RunList, name="MatchingRuns", parts=[Shape(RunRecord, f"{_RUN_KEYS} matched?", name="MatchingRunLine")]
+)
 FOUND_RUN = Shape(FoundRun, "*record score", name="FoundRunLine", parts=[RUN_LINE])
 FOUND_RUNS = Shape(FoundRuns, parts=[FOUND_RUN])
 STATUS = Shape(Status, examples=[{"run_id": "d36e91a5-…", "status": "running"}])

@@ -190,6 +190,39 @@ async def test_what_a_run_did_and_said_is_found(
     assert await found(catalogue, query) == ["wanted"]
 
 
+@pytest.mark.proves("DU-10")
+@pytest.mark.parametrize(
+    ("query", "matched"),
+    [
+        ("backup", "move the Backup of Monday"),
+        ("acku", "move the Backup of Monday"),
+        ("monday nothing", "move the Backup of Monday"),
+        ("refused", "Connection refused by db1"),
+        ('"connection refused"', "Connection refused by db1"),
+        ("naive", "I try the naïve way"),
+        ("print(41", "shell print ( 41 )"),
+        ("otters", "… number 90 word number 91 word number 92 some Otters"),
+    ],
+)
+async def test_a_search_shows_where_it_found_a_run(
+    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str, matched: str
+) -> None:
+    call = CallId("1")
+    long = " ".join(f"word number {number}" for number in range(93))
+    await active(
+        runs,
+        "wanted",
+        said("I try the naïve way"),
+        ToolCalled(tool="shell", args={"command": "print ( 41 )"}, call_id=call),
+        ToolReturned(tool="shell", result={"stdout": "Connection\nrefused  by db1"}, call_id=call),
+        said(f"{long} some Otters {long}"),
+        prompt="move the\nBackup of Monday",
+    )
+    (record,) = await catalogue.search(query, limit=9)
+    assert record.matched.startswith(matched)
+    assert len(record.matched) < 170
+
+
 async def test_a_phrase_is_found_as_it_stands(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
     await run(runs, "task", "move the big red box")
     await run(runs, "apart", "a red and big box")

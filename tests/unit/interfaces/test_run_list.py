@@ -2,6 +2,7 @@
 
 import io
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,18 @@ def test_at_a_terminal_each_run_is_one_line(monkeypatch: pytest.MonkeyPatch, col
     assert "user:" not in lines[1]
     assert "grace (private)  (continues f306fa4b) Rep" in lines[1]
     assert ("engineering" in lines[0]) == (columns > 110)
+
+
+@pytest.mark.proves("DU-10")
+def test_a_second_line_shows_where_a_search_found_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    said = replace(record(), matched=f"… said that\x1b[8m connection refused {'by db1 ' * 20}…")
+    lines = list(run_lines([said, replace(record(SECOND), matched=TASK[:20])], Terminal()))
+    assert len(lines) == 3, "what stands in the task needs no second line"
+    assert lines[1].startswith("  … said that [8m connection refused by db1")
+    assert len(lines[1]) < 80
+    assert len(list(run_lines([said], io.StringIO()))) == 1, "a line for each run in pipes"
 
 
 def test_ids_are_as_long_as_it_takes_to_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,6 +201,8 @@ class RunRecord:
     """The run that it follows up."""
     trial_of: str = ""
     """The evaluation that it is a trial of; empty: none."""
+    matched: str = ""
+    """One line around the first word that a search has found in it; empty: nothing was searched for."""
 
     @classmethod
     def of(
@@ -310,7 +312,7 @@ class RunCatalogue(Protocol):
     ) -> Sequence[RunRecord]:
         """Return the runs in which most words and "phrases" are found, of those that the viewer may see.
 
-        What was asked, done and said counts. Of `only`, owner, status and times are filters.
+        What was asked, done and said counts; `matched` shows where. Of `only`, owner, status and times are filters.
         """
         ...
 

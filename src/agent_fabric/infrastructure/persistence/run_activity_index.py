@@ -109,6 +109,13 @@ def activity_match(term: str) -> str:
     return f'"{quoted}" *' if len(last) >= _MIN_PREFIX else f'"{quoted}"'
 
 
+def activity_text(connection: SqlConnection, run: int, seq: int) -> str:
+    """Return what was indexed of an event; empty: nothing."""
+    query = "SELECT kind, version, payload FROM events WHERE run = ? AND seq = ?"
+    row = connection.execute(query, (run, seq)).fetchone()
+    return "" if row is None else _text_of(connection, run, seq, *row, spaced=False)
+
+
 def forget_activity(connection: SqlConnection, run: int) -> None:
     """Remove a run from the index, while its events are still there."""
     connection.execute(
@@ -153,7 +160,9 @@ def _write_batch(connection: SqlConnection, batch: _Batch) -> None:
     )
 
 
-def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
+def _text_of(
+    connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes, *, spaced: bool = True
+) -> str:
     try:
         body = body_reader(connection, run, None, whole=False)(seq, kind, version, payload)
     except (ValueError, zlib.error, RunKeyMissing):  # `fabric audit verify` tells about damage
@@ -164,7 +173,8 @@ def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: 
         chars += len(parts[-1])
         if chars >= MAX_EVENT_CHARS:
             break
-    return _spaced(" ".join(parts)).encode("utf-8", "replace").decode().replace("\0", " ")
+    text = " ".join(parts)
+    return (_spaced(text) if spaced else text).encode("utf-8", "replace").decode().replace("\0", " ")
 
 
 def _parts(body: Body) -> Iterator[str]:

@@ -16,6 +16,7 @@ from agent_fabric.domain.ownership import EVERYTHING, LOCAL_OWNER, OwnedRun, Vie
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.run_activity_index import RunActivityIndex
+from agent_fabric.infrastructure.persistence.run_passages import with_passage
 from agent_fabric.infrastructure.persistence.run_reader import status_of
 from agent_fabric.infrastructure.persistence.run_text_index import (
     RunTextIndex,
@@ -79,7 +80,12 @@ class SqlRunCatalogue:
             opened = await self._encrypted_hits(terms, viewer)
             best |= {number: (score, score) for number, score in opened.items()}
         numbers = sorted(best, key=lambda number: (best[number], number), reverse=True)
-        return await self._first_matching(numbers, only, limit)
+        found = await self._first_matching(numbers, only, limit)
+        shown: list[RunRecord] = []
+        for first in range(0, len(found), AT_ONCE):
+            some = partial(_with_passages, found=found[first : first + AT_ONCE], terms=terms)
+            shown += await self._database.read(some)
+        return shown
 
     async def _first_matching(self, numbers: Sequence[int], only: RunQuery, limit: int) -> list[RunRecord]:
         """Return the first runs that fit: what only a log tells, such as old owners, is looked up for each."""
@@ -232,6 +238,10 @@ class SqlRunCatalogue:
         if outline is None:
             record = replace(record, prompt=ENCRYPTED, summary=ENCRYPTED, owner=owner)
         return replace(record, visibility=visibility_from(visibility))
+
+
+def _with_passages(connection: SqlConnection, found: Sequence[RunRecord], terms: Sequence[str]) -> list[RunRecord]:
+    return [with_passage(connection, record, terms) for record in found]
 
 
 def _wanted(wanted: RunQuery) -> Condition:

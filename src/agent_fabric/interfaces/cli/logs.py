@@ -308,5 +308,6 @@ def _record(run: RunRecord) -> dict[str, Any]:
         "visibility": run.visibility.value,
         "continues": run.continues,
         "trial_of": run.trial_of or None,
+        **({"matched": run.matched} if run.matched else {}),
         **unreadable,
     }

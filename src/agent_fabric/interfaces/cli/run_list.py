@@ -9,7 +9,7 @@ from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.domain.conversation import newest_words
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.cli.output import fitted, plain, shortened, styled
+from agent_fabric.interfaces.cli.output import fitted, one_line, plain, shortened, styled
 
 _WIDE = 110
 """Columns from which on there is room for the specialists as well."""
@@ -20,7 +20,10 @@ _STYLES = {RunStatus.COMPLETED: "green", RunStatus.FAILED: "red", RunStatus.CANC
 
 
 def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[float] = ()) -> Iterator[str]:
-    """Yield a line for each run; `scores` say how well each fits a question."""
+    """Yield a line for each run; `scores` say how well each fits a question.
+
+    At a terminal, a second one shows where a search has found it, unless the first already does.
+    """
     if not stream.isatty():
         for place, run in enumerate(runs):
             yield (f"{scores[place]:5.2f}  " if scores else "") + _whole(run, stream)
@@ -36,7 +39,10 @@ def run_lines(runs: Sequence[RunRecord], stream: TextIO, *, scores: Sequence[flo
         owner = f"{_owner(run):<{owners}}  " if shows_owner else ""
         before, behind = f"{score}{run.run_id[:length]}  {_when(run)}  ", f"  {who}{owner}"
         room = max(_SHORTEST_TASK, columns - len(before) - len(f"{run.status.value:<11}") - len(behind))
-        yield f"{before}{status}{behind}{shortened(_belongs_to(run) + newest_words(run.prompt), room)}"
+        task = shortened(_belongs_to(run) + newest_words(run.prompt), room)
+        yield f"{before}{status}{behind}{task}"
+        if (matched := one_line(run.matched)) and matched.strip("… ") not in task:
+            yield styled(f"  {shortened(matched, columns - 2)}", "dim", stream)
 
 
 def _whole(run: RunRecord, stream: TextIO) -> str:

@@ -15,7 +15,7 @@ from agent_fabric.interfaces.http.answers import json_answer
 from agent_fabric.interfaces.http.locks import who_asks
 from agent_fabric.interfaces.http.openapi import operation
 from agent_fabric.interfaces.http.run_filters import OwnerFilter, SinceFilter, StatusFilter, UntilFilter, seconds_of
-from agent_fabric.wire.runs import FOUND_RUNS, RUN_LIST, FoundRuns, RunList
+from agent_fabric.wire.runs import FOUND_RUNS, MATCHING_RUNS, FoundRuns, RunList
 
 MAX_READ = 200
 """Runs read for one request; the rest is left to the next one, so that nobody waits for minutes."""
@@ -40,7 +40,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
 
     @app.get(
         "/runs/matching",
-        **operation("runs", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", RUN_LIST),
+        **operation("runs", Scope.RUNS_READ, "Find runs by words and phrases, the best match first", MATCHING_RUNS),
     )
     async def matching(
         request: Request,
@@ -51,7 +51,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         since: SinceFilter = None,
         until: UntilFilter = None,
     ) -> Response:
-        """As `fabric logs search` finds them: in what was asked, done and said.
+        """As `fabric logs search` finds them: in what was asked, done and said; `matched` is one line of that.
 
         Times are ISO 8601, UTC unless they say otherwise, or seconds since 1970.
         """
@@ -59,7 +59,7 @@ def add_search(app: FastAPI, fabric: ServerFabric) -> None:
         only = RunQuery(owner=owner, status=status, since=seconds_of(since), until=seconds_of(until))
         found = await fabric.catalogue.search(q, limit=limit, viewer=Viewer.of(by), only=only)
         await fabric.find.note_listed(found, by=by)
-        return json_answer(RUN_LIST.dump(RunList(found, None)))
+        return json_answer(MATCHING_RUNS.dump(RunList(found, None)))
 
     @app.get(
         "/runs/search",
