@@ -1080,8 +1080,8 @@ async def test_bash_offers_no_file_names_where_a_value_of_a_server_belongs(alone
 
     def asked(code: int) -> str:
         """Complete with a stand-in for `fabric` that offers nothing; say whether file names are switched off."""
-        lines = (script, "compopt() { echo compopt $*; }", f"stub() {{ exit {code}; }}", "env() { stub; }")
-        lines += ("COMP_WORDS=(fabric diff ''); COMP_CWORD=2", "_fabric_completion fabric")
+        lines = [script, "compopt() { echo compopt $*; }", f"stub() {{ exit {code}; }}", "env() { stub; }"]
+        lines += ["COMP_WORDS=(fabric diff ''); COMP_CWORD=2", "_fabric_completion fabric"]
         bash = shutil.which("bash") or ""
         return subprocess.run([bash, "-c", "\n".join(lines)], capture_output=True, text=True, check=True).stdout
 
