@@ -9,7 +9,7 @@ from agent_fabric.application.ports.storage import Storage
 from agent_fabric.domain.errors import EvalNotFound
 from agent_fabric.domain.evals.definition import CaseFile, EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
-from agent_fabric.domain.evals.trials import Arm, Grade, Trial, TrialOutcome, trial_run_id
+from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, Trial, TrialOutcome, trial_run_id
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.ownership import Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
@@ -42,7 +42,8 @@ def outcome(case_id: str, grade: Grade, *, attempt: int = 1, retry: int = 0) -> 
         trial=trial,
         run_id=trial_run_id(ONE, trial, retry),
         grade=grade,
-        proven=True,
+        evidence=Evidence.PROVEN,
+        sent_back=True,
         reason="é",
         status=RunStatus.COMPLETED,
         seconds=1.5,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from agent_fabric.domain.evals.comparison import Comparison, Conclusion
 from agent_fabric.domain.evals.intervals import Estimate, Tally
 from agent_fabric.domain.evals.summary import ArmResult, EvalSummary
-from agent_fabric.domain.evals.trials import Grade, TrialOutcome
+from agent_fabric.domain.evals.trials import Evidence, Grade, TrialOutcome
 from agent_fabric.domain.plural import counted
 
 MAX_LISTED = 50
@@ -28,11 +28,15 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Itera
         f"`{facts.eval_id}`."
     )
     yield ""
-    yield "| model | right | 95 % interval | right, proven | right, unproven | **wrong, proven** | wrong, unproven |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
+    yield "| model | right | 95 % interval |"
+    yield "|---|--:|--:|"
     for arm in summary.arms:
-        shares = (f"{arm.right} of {arm.tried}", interval_words(arm.share))
-        yield _row(arm.arm.label, *shares, *map(str, arm.table))
+        yield _row(arm.arm.label, f"{arm.right} of {arm.tried}", interval_words(arm.share))
+    yield ""
+    for title, *figures in evidence_table(summary.arms):
+        yield _row(title, *figures)
+        if not title:
+            yield "|---|--:|--:|--:|--:|"
     yield ""
     yield "| model | not tried | at least once (pass@k) | every time (pass^k) | s per trial | tokens in | out | cost |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
@@ -100,8 +104,21 @@ def _named(title: str, trials: Sequence[TrialOutcome]) -> Iterator[str]:
 
 
 def wrong_but_proven(summary: EvalSummary) -> tuple[TrialOutcome, ...]:
-    """Return the trials that claimed a proof and were wrong all the same."""
-    return tuple(each for each in summary.trials if each.grade is Grade.WRONG and each.proven)
+    """Return the trials that had a proof and were wrong all the same."""
+    return tuple(each for each in summary.trials if each.grade is Grade.WRONG and each.evidence is Evidence.PROVEN)
+
+
+def evidence_table(arms: Sequence[ArmResult]) -> Iterator[Sequence[str]]:
+    """Return right and wrong against what was shown for it, as rows; the first is the heading."""
+    yield ("", "proven", "it runs", "unproven", "sent back once")
+    for arm in arms:
+        table = arm.table
+        yield _told(arm, "right", table.right_proven, table.right_runs, table.right_unproven, table.right_sent_back)
+        yield _told(arm, "wrong", table.wrong_proven, table.wrong_runs, table.wrong_unproven, table.wrong_sent_back)
+
+
+def _told(arm: ArmResult, grade: str, *figures: int) -> Sequence[str]:
+    return (f"{arm.arm.label}, {grade}", *map(str, figures))
 
 
 def comparison_words(comparison: Comparison) -> str:

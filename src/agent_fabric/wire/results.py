@@ -12,7 +12,7 @@ from agent_fabric.wire.shape import Json, Shape
 _RUN = "d36e91a5-7d1d-4cc0-9f1c-0a4a5f1f9a3b"
 _DIR: dict[str, Any] = {"run_dir": Annotated[str, "The run's folder, with its log."]}
 META_KEYS = (
-    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof"
+    "run_id status workspace specialist_ids routing_method? model steps usage cost egress duration_s proof sent_back"
     " approvals=waiting_for continues"
 )
 META = Shape(RunResult, META_KEYS, name="Meta", about="What is known about a run, besides its result.", also=_DIR)
@@ -67,6 +67,7 @@ RESULT = Shape(
                     "own_tests": False,
                     "printed": "2\n3\n5",
                 },
+                "sent_back": False,
                 "approvals": [],
                 "continues": None,
             },

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from agent_fabric.domain.evals.comparison import Comparison, compare
 from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.intervals import Estimate, Tally, share_right
-from agent_fabric.domain.evals.trials import Arm, Grade, TrialOutcome, arms_of
+from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, TrialOutcome, arms_of
 from agent_fabric.domain.ids import EvalId
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.runs.task import RunStatus
@@ -86,13 +86,19 @@ class CaseResult(NamedTuple):
 
 
 class ProofTable(NamedTuple):
-    """Right and wrong against proven and unproven."""
+    """Right and wrong against what was shown for it."""
 
     right_proven: int
+    right_runs: int
+    """A program ran, which shows no more than that it runs."""
     right_unproven: int
     wrong_proven: int
     """Claimed with a proof, and wrong all the same: the worst kind."""
+    wrong_runs: int
     wrong_unproven: int
+    right_sent_back: int
+    """Of all that are right, those that were sent back once: needlessly, unless they became right by it."""
+    wrong_sent_back: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +131,12 @@ class ArmResult:
     @property
     def right(self) -> int:
         """Trials that were right."""
-        return self.table.right_proven + self.table.right_unproven
+        return self.table.right_proven + self.table.right_runs + self.table.right_unproven
 
     @property
     def wrong(self) -> int:
         """Trials that were wrong."""
-        return self.table.wrong_proven + self.table.wrong_unproven
+        return self.table.wrong_proven + self.table.wrong_runs + self.table.wrong_unproven
 
     @property
     def tried(self) -> int:
@@ -228,10 +234,11 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
         arm=arm,
         table=ProofTable(
             *(
-                sum(each.grade is grade and each.proven is proven for each in judged)
+                sum(each.grade is grade and each.evidence is evidence for each in judged)
                 for grade in (Grade.RIGHT, Grade.WRONG)
-                for proven in (True, False)
-            )
+                for evidence in Evidence
+            ),
+            *(sum(each.grade is grade and each.sent_back for each in judged) for grade in (Grade.RIGHT, Grade.WRONG)),
         ),
         failed=len(outcomes) - number,
         pending=definition.k * len(definition.cases) - len(outcomes),

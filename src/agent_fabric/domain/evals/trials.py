@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agent_fabric.domain.evals.definition import EvalDefinition
 from agent_fabric.domain.ids import EvalId, RunId
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 
@@ -46,6 +47,16 @@ class Grade(StrEnum):
     """It could not be tried or checked. Says nothing about the model, so no share counts it."""
 
 
+class Evidence(StrEnum):
+    """What a run has shown for its result."""
+
+    PROVEN = "proven"
+    """It completed, and tests, a build or its sources bear it out."""
+    RUNS = "runs"
+    """It completed, and a program ran: that shows no more than that it runs."""
+    UNPROVEN = "unproven"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutcome:
     """What came of a trial."""
@@ -53,8 +64,9 @@ class TrialOutcome:
     trial: Trial
     run_id: RunId
     grade: Grade
-    proven: bool
-    """The run completed, and what it claims is borne out by a proof of its own."""
+    evidence: Evidence
+    sent_back: bool = False
+    """The run's result was sent back once, because something in it did not hold."""
     reason: str = ""
     """Why it could not be tried; or the end of what a check printed that said no."""
     status: RunStatus
@@ -116,9 +128,11 @@ def why_not_tried(result: RunResult) -> str:
             return f"the run did not end: it is {result.status.value}"
 
 
-def is_proven(result: RunResult) -> bool:
-    """Tell whether a run completed with a proof, and is not marked as unproven."""
-    return result.status is RunStatus.COMPLETED and bool(result.proof) and not result.payload.get(UNPROVEN)
+def evidence_of(result: RunResult) -> Evidence:
+    """Say what a run has shown for its result."""
+    if result.status is not RunStatus.COMPLETED or not result.proof or result.payload.get(UNPROVEN):
+        return Evidence.UNPROVEN
+    return Evidence.RUNS if result.proof.kind is ProofKind.PROGRAM else Evidence.PROVEN
 
 
 def outcome_of(trial: Trial, result: RunResult, grade: Grade, *, reason: str = "", retry: int = 0) -> TrialOutcome:
@@ -127,7 +141,8 @@ def outcome_of(trial: Trial, result: RunResult, grade: Grade, *, reason: str = "
         trial=trial,
         run_id=result.run_id,
         grade=grade,
-        proven=is_proven(result),
+        evidence=evidence_of(result),
+        sent_back=result.sent_back,
         reason=reason[:MAX_REASON_CHARS],
         status=result.status,
         seconds=result.duration_s,
@@ -146,7 +161,7 @@ def never_run(trial: Trial, run_id: RunId, reason: str, *, retry: int = 0) -> Tr
         trial=trial,
         run_id=run_id,
         grade=Grade.FAILED,
-        proven=False,
+        evidence=Evidence.UNPROVEN,
         reason=reason[:MAX_REASON_CHARS],
         status=RunStatus.FAILED,
         retry=retry,

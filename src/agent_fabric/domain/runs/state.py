@@ -240,6 +240,7 @@ def result_of(state: RunState) -> RunResult:
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
         proof=strongest(lane.proof for lane in lanes),
+        sent_back=any(lane.sent_back_unproven for lane in lanes),
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
         routing_method=state.routing_method,

@@ -258,6 +258,8 @@ class RunResult:
     """Time spent in model and tool calls."""
     proof: Proof
     """What bears the result out."""
+    sent_back: bool = False
+    """A result of it was sent back once, because something in it did not hold."""
     routing_method: str
     """How the specialists were chosen; empty before that."""
     workspace: str

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.errors import EvalNotFound
-from agent_fabric.domain.evals.trials import Arm, Grade, Trial, TrialOutcome
+from agent_fabric.domain.evals.trials import Arm, Evidence, Grade, Trial, TrialOutcome
 from agent_fabric.domain.ids import EvalId, RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json, load_json
@@ -13,7 +13,8 @@ from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection,
 
 _NUMBER: Final = "(SELECT number FROM evals WHERE eval_id = ?)"
 _FIGURES: Final = (
-    "proven",
+    "evidence",
+    "sent_back",
     "reason",
     "seconds",
     "steps",
@@ -90,5 +91,5 @@ def _outcome(row: Sequence[Any]) -> TrialOutcome:
         grade=Grade(grade),
         status=RunStatus(told["status"]),
         retry=retry,
-        **{name: told[name] for name in _FIGURES},
+        **{**{name: told[name] for name in _FIGURES}, "evidence": Evidence(told["evidence"])},
     )

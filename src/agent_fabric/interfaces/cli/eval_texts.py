@@ -14,6 +14,7 @@ from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.output import fitted, plain, styled
 from agent_fabric.interfaces.eval_report import (
     comparison_words,
+    evidence_table,
     interval_words,
     percent,
     tally_words,
@@ -30,11 +31,10 @@ _CONCLUSION_STYLES = {Conclusion.BETTER: "green", Conclusion.WORSE: "red"}
 def trial_line(outcome: TrialOutcome, out: TextIO) -> str:
     """Return one line about a trial that has ended."""
     grade = styled(f"{outcome.grade.value:<6}", _GRADE_STYLES[outcome.grade], out)
-    proof = "proven" if outcome.proven else "unproven"
     trial = outcome.trial
     again = f" #{trial.attempt}" if trial.attempt > 1 else ""
     about = f"{plain(trial.case_id)}{again}, {plain(trial.arm.label)}"
-    line = f"{grade} {proof:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
+    line = f"{grade} {outcome.evidence.value:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
     return f"{line}: {fitted(outcome.reason, _WIDTH, out)}" if outcome.reason else line
 
 
@@ -48,6 +48,8 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: Tex
     yield f"{plain(facts.name)}: {facts.status.value}, {summary.done} of {counted(summary.total, 'trial')} done"
     yield ""
     yield from _columns(_results(summary.arms))
+    yield ""
+    yield from _columns(evidence_table(summary.arms))
     yield ""
     yield from _columns(_costs(summary.arms, several=facts.k > 1))
     proven_wrong = wrong_but_proven(summary)
@@ -82,11 +84,9 @@ def _what_next(status: RunStatus, eval_id: str) -> str:
 
 
 def _results(arms: Sequence[ArmResult]) -> Iterator[Sequence[str]]:
-    proofs = ("right, proven", "right, unproven", "WRONG, PROVEN", "wrong, unproven")
-    yield ("model", "right", "share right (95 % interval)", *proofs, "not tried")
+    yield ("model", "right", "share right (95 % interval)", "not tried")
     for arm in arms:
-        tried = f"{arm.right} of {arm.tried}"
-        yield (arm.arm.label, tried, interval_words(arm.share), *map(str, arm.table), str(arm.failed))
+        yield (arm.arm.label, f"{arm.right} of {arm.tried}", interval_words(arm.share), str(arm.failed))
 
 
 def _costs(arms: Sequence[ArmResult], *, several: bool) -> Iterator[Sequence[str]]:
