@@ -33,6 +33,7 @@ from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
+from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
@@ -190,14 +191,9 @@ class ServerFabric:
             log.warning("setting_unmet", about=each.about, problem=each.text, hint=each.fix)
 
     async def log_shared_runs(self) -> None:
-        """Log that all people see all runs, where nobody has decided about it."""
-        identity = self.config.identity
-        if "visibility" not in identity.model_fields_set and await self.identity.has_people():
-            operations_log("server").warning(
-                "runs_shared",
-                problem="Everyone with `runs:read` sees all runs, because `identity.visibility` is not set",
-                hint="Set it to `team` or `private`; in the next release it counts as `private`.",
-            )
+        """Log once for a folder that all people see all runs, where no setting decides about it."""
+        if await self.identity.has_people() and is_to_be_said(self.records.layout.root, self.config.identity):
+            operations_log("server").warning("runs_shared", problem=PROBLEM, hint=HINT)
 
     def record_address(self, url: str) -> None:
         """Let commands in this folder find the server."""

@@ -265,6 +265,7 @@ async def at_a_terminal(fabric: Fabric, typed: str, arguments: Sequence[str] = P
     [
         ("d\nnot today\n", 0, "not today"),
         ("e\necho instead\n", 0, "exit 0"),
+        ("e\necho instead\n", 0, "Copy it and change it:\r\nmake deploy\r\nRun this instead: "),
         ("l\n", 3, "fabric approvals show"),
         ("x\nd\n\n", 0, "refused this call"),
         ("refuse\nd\n\n", 0, "refused this call"),  # not [r]un

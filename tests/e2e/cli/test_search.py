@@ -35,12 +35,25 @@ async def test_runs_are_found_by_what_they_did_and_said(tmp_path: Path) -> None:
             assert await found(*words) == [run_id], words
         assert await found("wrote", "it") == [sealed, run_id], "of an encrypted run, task and summary"
         assert await found('"mustelids about"') == []
+        ended = await fabric("logs", "search", "mustelids", "--json")
+        assert ended.json["runs"][0]["matched"] == "I write about mustelids."
         assert await found("mustelids", "--status", "failed") == []
         assert await found("mustelids", "--status", "completed", "--owner", "local", "--since", "1h") == [run_id]
         assert await found("mustelids", "--until", "1h") == []
         assert await found("mustelids", "--since", "2020-01-01", "--until", "2099-01-01T00:00") == [run_id]
         wrong = await fabric("logs", "search", "mustelids", "--since", "yesterday")
         assert (wrong.code, "is not a time" in wrong.err) == (2, True)
+
+
+@pytest.mark.proves("DU-10")
+async def test_what_gc_would_remove_is_listed_as_runs_are(tmp_path: Path) -> None:
+    async with ScriptedModel(SCRIPT) as model:
+        fabric = Fabric(tmp_path, settings(model.base_url))
+        assert (await fabric("run", "write about otters")).code == 0
+        (listed,) = (await fabric("logs", "list")).out.splitlines()
+        assert "write about otters" in listed
+        shown = await fabric("gc", "--older-than", "0s", "--dry-run")
+        assert shown.out == f"{listed}\n1 run would be removed.\n"
 
 
 async def test_a_secret_is_not_in_the_index(tmp_path: Path) -> None:

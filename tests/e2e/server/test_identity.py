@@ -112,6 +112,12 @@ async def test_a_password_is_asked_for_twice_and_never_shown(tmp_path: Path) -> 
     code, out, err = await typed(tmp_path, (PASSWORD, PASSWORD), "users", "add", "ada", "--json")
     assert (code, json.loads(out)["has_password"]) == (0, True)
     assert PASSWORD not in out + err
+    assert f"Making a fabric folder: {tmp_path}" in err
+    assert err.count("Everyone with `runs:read` sees all runs") == 1
+    code, out, err = await typed(tmp_path, (), "users", "add", "ada")
+    assert (code, out, "Password" in err, "There is a user 'ada' already" in err) == (1, "", False, True)
+    code, _, err = await typed(tmp_path, (PASSWORD, PASSWORD), "users", "add", "bob")
+    assert (code, "Everyone" in err, "Making" in err) == (0, False, False), "once is enough"
     code, out, err = await typed(tmp_path, (PASSWORD, "another phrase"), "users", "password", "ada")
     assert (code, "passwords differ" in err) == (2, True)
 

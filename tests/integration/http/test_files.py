@@ -276,7 +276,7 @@ async def test_the_command_line_lists_prints_and_saves_here_and_at_a_server(made
         missing = await command("files", made.run_id, "nothing")
         assert missing.code == 1
         assert "no file 'nothing'" in missing.err
-    assert (await here("files", made.run_id)).out == "5  out/made.txt\n"
+    assert (await here("files", made.run_id)).out == "5 B  out/made.txt\n"
     target.write_text("mine")
     assert (await here(*save)).code == 2
     assert target.read_text() == "mine"

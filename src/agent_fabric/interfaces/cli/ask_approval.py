@@ -139,8 +139,11 @@ async def _choice(question: str, words: Sequence[str]) -> str:
 
 async def _edited(card: ApprovalCard) -> Mapping[str, Any] | None:
     """Return the arguments that the person wants instead; None: none after all."""
-    only_command = set(card.args) == {"command"}
+    command = str(card.args["command"]) if set(card.args) == {"command"} else ""
+    only_command = command.isprintable() and bool(command)  # one that has several lines cannot be typed on one
     question = "Run this instead: " if only_command else "All arguments, as JSON on one line: "
+    # The terminal reads whole lines, so what is there cannot be put into the line that is typed.
+    sys.stderr.write(f"Copy it and change it:\n{command if only_command else json.dumps(dict(card.args))}\n")
     while line := (await _line(question) or "").strip():
         if only_command:
             return {"command": line}

@@ -72,7 +72,7 @@ def _show(found: RunFileList, *, as_json: bool) -> None:
         print_json(RUN_FILES.dump(found))
         return
     width = max((len(f"{one.size:,}") for one in found.files), default=0)
-    sys.stdout.writelines(f"{one.size:>{width},}  {plain(one.path)}\n" for one in found.files)
+    sys.stdout.writelines(f"{one.size:>{width},} B  {plain(one.path)}\n" for one in found.files)
     if not found.files:
         sys.stderr.write("No files.\n")
     if found.truncated:

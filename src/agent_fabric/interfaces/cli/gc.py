@@ -2,19 +2,23 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
+from agent_fabric.application.ports.runs import RunRecord
 from agent_fabric.bootstrap.audit import collect_garbage
 from agent_fabric.bootstrap.records import open_records, this_person
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.plural import counted
 from agent_fabric.interfaces.cli.durations import seconds_in
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, own_root
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Server, server_of, with_client
+from agent_fabric.interfaces.cli.place import RunAccess, Server, at_place, server_of, with_client
+from agent_fabric.interfaces.cli.run_list import run_lines
 from agent_fabric.wire.audit import COLLECTED
 from agent_fabric.wire.shape import Json
 
@@ -46,14 +50,30 @@ def gc(
     if as_json:
         print_json(done)
     elif dry_run:
-        listed = "".join(f"{plain(run_id)}\n" for run_id in runs)
-        sys.stdout.write(f"{listed}{counted(len(runs), 'run')} would be removed.\n")
+        for line in _lines(runs, workspace, server):
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{counted(len(runs), 'run')} would be removed.\n")
     else:
         sys.stdout.write(f"{counted(len(runs), 'run')} removed, {done['freed_bytes'] / 1e6:.1f} MB freed.\n")
     refused = done.get("refused", [])
     for sentence in refused:
         print_warning(sentence)
     return FAILED if refused else COMPLETED
+
+
+def _lines(run_ids: Sequence[str], workspace: str | None, server: str | None) -> Iterator[str]:
+    """Yield a line for each run, as in lists; of one that its caller may not see, only its id."""
+    if not run_ids:
+        return
+
+    async def go(place: RunAccess) -> Sequence[RunRecord]:
+        return await place.recent(limit=-1)
+
+    found: Sequence[RunRecord] = at_place(workspace, server, go)
+    known = {record.run_id: record for record in found}
+    seen = [known[RunId(run_id)] for run_id in run_ids if run_id in known]
+    yield from run_lines(seen, sys.stdout)
+    yield from (plain(run_id) for run_id in run_ids if run_id not in known)
 
 
 def _collected_here(workspace: str | None, older_than_s: float, *, keep: int, dry_run: bool) -> Json:

@@ -13,10 +13,12 @@ import typer
 from agent_fabric.bootstrap.identity import Identity, open_identity
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
 from agent_fabric.domain.accounts import LONGEST_PASSWORD, password_for
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import AnyScope, Scope, scope_from
 from agent_fabric.interfaces.cli.options import configuration, fabric_root
+from agent_fabric.interfaces.cli.output import plain, print_warning
 from agent_fabric.interfaces.cli.place import server_of, with_client
 
 if TYPE_CHECKING:
@@ -53,10 +55,21 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
     """Do something with the people and keys of a fabric folder; a server that runs there sees it at once."""
     root = fabric_root(workspace)
     config = configuration(root).config
+    if not root.exists():
+        sys.stderr.write(f"Making a fabric folder: {plain(str(root))}\n")
     with open_records(root) as records:
         resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
         with closing(open_identity(root, config.identity, records.storage, resolve, at_once=False)) as identity:
             return asyncio.run(work(identity))
+
+
+def warn_of_shared_runs(workspace: str | None, server: str | None) -> None:
+    """Say once, when the first user or key has been made here, that all of them see all runs."""
+    if server_of(workspace, server) is not None:
+        return
+    root = fabric_root(workspace)
+    if is_to_be_said(root, configuration(root).config.identity):
+        print_warning(f"{PROBLEM}. {HINT}")
 
 
 def at_identity(

@@ -10,7 +10,7 @@ from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.cli.durations import seconds_in
-from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes
+from agent_fabric.interfaces.cli.identity_options import Scopes, at_identity, read_scopes, warn_of_shared_runs
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
 from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
@@ -78,6 +78,7 @@ def create(
         return await client.keys.create(name, scopes=wanted, lasts_s="never" if lasts_s is None else lasts_s)
 
     made = at_identity(workspace, server, go, go_there)
+    warn_of_shared_runs(workspace, server)
     if as_json:
         print_json(made)
         return COMPLETED

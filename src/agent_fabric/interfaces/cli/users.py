@@ -8,7 +8,8 @@ import typer
 
 from agent_fabric.bootstrap.identity import Identity
 from agent_fabric.bootstrap.records import owner_here
-from agent_fabric.domain.errors import ConfigError
+from agent_fabric.domain.accounts import user_name
+from agent_fabric.domain.errors import ConfigError, NameTaken
 from agent_fabric.domain.identity import SCOPES_OF, AnyScope, Role, Scope, scope_from
 from agent_fabric.interfaces.cli.identity_options import (
     PasswordStdin,
@@ -16,12 +17,13 @@ from agent_fabric.interfaces.cli.identity_options import (
     at_identity,
     read_password,
     read_scopes,
+    warn_of_shared_runs,
 )
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, require_a_person
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
-from agent_fabric.interfaces.cli.place import Server
+from agent_fabric.interfaces.cli.place import Server, server_of
 from agent_fabric.wire.identity import REMOVED_USER, USER, KeyState, RemovedUser
 from agent_fabric.wire.shape import Json
 
@@ -63,6 +65,8 @@ def add(
     if no_password and password_stdin:
         raise ConfigError("--no-password and --password-stdin cannot be combined", hint="Use one of the two.")
     extra = read_scopes(scopes) or ()
+    if not no_password and not password_stdin:
+        _require_free_name(name, workspace, server)
     password = None if no_password else read_password(name, from_stdin=password_stdin)
 
     async def go(identity: Identity) -> Json:
@@ -71,6 +75,7 @@ def add(
     user = at_identity(
         workspace, server, go, lambda client: client.users.add(name, password=password, role=role, scopes=extra)
     )
+    warn_of_shared_runs(workspace, server)
     return _told(user, "added", as_json=as_json)
 
 
@@ -169,6 +174,21 @@ def remove(name: Name, workspace: Workspace = None, server: Server = None, as_js
             keys = ", ".join(f"{plain(key['name'])} ({plain(key['id'])})" for key in removed["keys"])
             sys.stdout.write(f"Keys that they made still work: {keys}; revoke with: fabric keys revoke ID\n")
     return COMPLETED
+
+
+def _require_free_name(name: str, workspace: str | None, server: str | None) -> None:
+    """Refuse a name before a password is typed for it.
+
+    Raises:
+        InvalidInputs: it cannot be the name of a user.
+        NameTaken: there is a user of this name.
+    """
+    user_name(name)
+    if server_of(workspace, server) is None and not fabric_root(workspace).exists():
+        return  # no folder, no users; it is made once there is one
+    users = at_identity(workspace, server, _list_users, lambda client: client.users.list())
+    if any(user["name"] == name for user in users):
+        raise NameTaken(f"There is a user {name!r} already", hint=f"Change them with: fabric users set {name}")
 
 
 def _added_and_set(
