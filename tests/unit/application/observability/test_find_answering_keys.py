@@ -1,5 +1,6 @@
 """Keys that a tool server has are the run's: one that answers questions is warned of."""
 
+import secrets
 from collections.abc import Mapping
 
 import pytest
@@ -11,6 +12,7 @@ from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 
 IDS = {"answers": "aaaaaaaaaaaa", "reads": "bbbbbbbbbbbb", "revoked": "cccccccccccc"}
+FOLDER_TOKEN = f"local_{secrets.token_urlsafe(32)}"
 TEXT = {name: f"a33_{key_id}_Zm9vYmFyYmF6" for name, key_id in IDS.items()}
 
 
@@ -67,6 +69,18 @@ async def test_a_key_that_answers_is_warned_of_and_not_shown(server: Mapping[str
     assert TEXT["answers"] not in text
 
 
-@pytest.mark.parametrize("value", ["env:NOTHING", "vault:a/b#c", "plain words"])
+@pytest.mark.proves("WA-5")
+@pytest.mark.parametrize("text", [FOLDER_TOKEN, f"Bearer {FOLDER_TOKEN}"])
+async def test_the_token_of_a_folder_is_warned_of_and_not_shown(text: str) -> None:
+    for server in (
+        {"command": ["x"], "env": {"KEY": text}},
+        {"transport": "http", "url": "https://a.example/mcp", "headers": {"Authorization": text}},
+    ):
+        (said,) = await warned(server)
+        assert "holds the token of a fabric folder, which opens everything there: a run could use it" in said
+        assert FOLDER_TOKEN not in said
+
+
+@pytest.mark.parametrize("value", ["local_", "local_" + "a" * 42, "env:NOTHING", "vault:a/b#c", "plain words"])
 async def test_what_holds_no_such_key_is_not(value: str) -> None:
     assert await warned({"command": ["x"], "env": {"KEY": value}}) == []
