@@ -19,6 +19,7 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
+from agent_fabric.infrastructure.persistence.dialects import SQLITE
 from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
 from agent_fabric.infrastructure.persistence.run_activity_index import RunActivityIndex
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
@@ -110,7 +111,7 @@ def size_of(store: Store, names: Sequence[str]) -> float:
 
 
 async def search_times(store: Store, catalogue: SqlRunCatalogue, query: str) -> tuple[float, float, int]:
-    hits = hits_of(words_of(query))
+    hits = hits_of(SQLITE.text_search, words_of(query))
     ranked = f"SELECT run, score FROM ({hits.sql}) ORDER BY score DESC, run DESC LIMIT 20"
 
     def before(connection: SqlConnection) -> list[int]:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the programs that tests need and that Python's packages cannot bring: a sandbox, a container engine, a browser.
+# Installs the programs that tests need and that Python's packages cannot bring: a sandbox, a container engine, a browser, a database.
 # Without root or apt-get it only says what is missing; those tests are then skipped, or fail where CI=true.
 set -eu
 
@@ -15,6 +15,8 @@ done <<-LIST
 	git git
 	sshd openssh-server
 	cc gcc
+	pg_ctlcluster postgresql
+	pgbouncer pgbouncer
 LIST
 
 [ -n "$missing" ] || exit 0

@@ -541,7 +541,7 @@ class GaugeContract:
         await storage.mirrors.catch_up()
 
 
-class StorageContract(
+class TablesContract(
     RunRepositoryContract,
     RunReaderContract,
     RunListingContract,
@@ -555,13 +555,12 @@ class StorageContract(
     AuditContract,
     LeaseContract,
     VectorContract,
-    GaugeContract,
     UserRepositoryContract,
     EndedLoginsContract,
     ApiKeyRepositoryContract,
     LimiterContract,
 ):
-    """Derive from this and give `storage`, an empty Storage that uses `clock`."""
+    """What is kept in tables. Derive from this and give `storage`, an empty Storage that uses `clock`."""
 
     @pytest.fixture
     def clock(self) -> FrozenClock:
@@ -588,3 +587,7 @@ class StorageContract(
         counters = storage.counters()
         yield WindowLimiter(CounterStorage(counters), clock.now)
         await counters.aclose()
+
+
+class StorageContract(TablesContract, GaugeContract):
+    """All of it. Derive from this and give `storage`, an empty Storage that uses `clock`."""

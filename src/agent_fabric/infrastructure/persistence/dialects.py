@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agent_fabric.infrastructure.persistence.text_search import PostgresTextSearch, SqliteTextSearch, TextSearch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
@@ -14,6 +16,8 @@ class Dialect:
     """Condition: the bytes in `payload` hold the marker of a blob."""
     new_inbox_rows: str
     """Query: inbox rows by run; the parameter is JSON, pairs of a run's number and the last row that is known of it."""
+    text_search: TextSearch
+    """How words are found."""
     erase_deleted: tuple[str, str] = ("", "")
     """Statements that make deletions overwrite their data, and that end it; empty: nothing to do."""
     begin_snapshot: str = "BEGIN"
@@ -40,6 +44,7 @@ class Dialect:
 
 SQLITE = Dialect(
     name="sqlite",
+    text_search=SqliteTextSearch(),
     new_inbox_rows="SELECT run, inbox.id, kind, payload FROM json_each(?) AS wanted"
     " CROSS JOIN inbox ON run = value ->> 0 AND inbox.id > value ->> 1 ORDER BY run, inbox.id",
     erase_deleted=("PRAGMA secure_delete = 1", "PRAGMA secure_delete = 0"),
@@ -48,6 +53,7 @@ SQLITE = Dialect(
 
 POSTGRESQL = Dialect(
     name="postgresql",
+    text_search=PostgresTextSearch(),
     new_inbox_rows="SELECT run, inbox.id, kind, payload FROM json_array_elements(CAST(? AS json)) AS wanted"
     " JOIN inbox ON run = CAST(wanted.value ->> 0 AS bigint) AND inbox.id > CAST(wanted.value ->> 1 AS bigint)"
     " ORDER BY run, inbox.id",
@@ -79,8 +85,9 @@ POSTGRESQL = Dialect(
         "run_activity": """
     CREATE TABLE run_activity (
         rowid BIGINT PRIMARY KEY,
-        text  TEXT NOT NULL
-    )""",
+        text  TSVECTOR NOT NULL
+    );
+    CREATE INDEX run_activity_text ON run_activity USING gin (text)""",
         "workflow_checkpoints": """
     CREATE VIEW workflow_checkpoints AS
         SELECT runs.run_id, events.lane, body ->> 'step_id' AS step_id, (body ->> 'attempt')::bigint AS attempt,
@@ -102,5 +109,9 @@ POSTGRESQL = Dialect(
 
 
 def translate(sql: str) -> str:
-    """Return a statement with `%s` for each `?`, as drivers of PostgreSQL want it. No text of ours holds either."""
-    return sql.replace("%", "%%").replace("?", "%s")
+    """Return a statement with `%s` for each `?`, as drivers of PostgreSQL want it; what is in quotes stays."""
+    parts = _QUOTED.split(sql.replace("%", "%%"))
+    return "".join(part if part.startswith("'") else part.replace("?", "%s") for part in parts)
+
+
+_QUOTED = re.compile(r"('[^']*')")

@@ -45,9 +45,9 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     recorded_status,
 )
 from agent_fabric.infrastructure.persistence.inbox import Inbox, inbox_payload
+from agent_fabric.infrastructure.persistence.lost_commits import has_event, write_unless_done
 from agent_fabric.infrastructure.persistence.sealing import event_place, sealed_json
-from agent_fabric.infrastructure.persistence.sql import SqlConnection, UniqueViolation
-from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.sql import CommitUnknown, LogDatabase, SqlConnection, UniqueViolation
 from agent_fabric.infrastructure.threads import politely
 
 TAKE_PATIENCE_S = 0.5
@@ -88,7 +88,7 @@ class SqliteRunRepository:
     """RunRepository in one SQLite file, shared by any number of processes."""
 
     def __init__(
-        self, store: Store, clock: Clock, followers: Sequence[LogFollower] = (), chain: ChainWriter | None = None
+        self, store: LogDatabase, clock: Clock, followers: Sequence[LogFollower] = (), chain: ChainWriter | None = None
     ) -> None:
         self._store = store
         self._clock = clock
@@ -215,7 +215,7 @@ class _SqliteHeldRun:
 
     def __init__(
         self,
-        store: Store,
+        store: LogDatabase,
         inbox: Inbox,
         followers: Sequence[LogFollower],
         chain: ChainWriter,
@@ -296,9 +296,15 @@ class _SqliteHeldRun:
                 self.flush()
                 self._settled = not self.lagging
 
+        def is_done(connection: SqlConnection) -> bool:
+            return bool(events) and has_event(connection, self.run_id, events[-1].seq, head)
+
         self._unsettled = True
         try:
-            await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+            try:
+                await self._store.writer.write(write, after=after, alone=len(self._siblings) == 1)
+            except CommitUnknown:
+                await write_unless_done(self._store.writer, write, is_done, after)
         except UniqueViolation:
             raise DriverConflict(
                 f"Another process has appended to run {self.run_id}",

@@ -7,7 +7,6 @@ Encrypted runs are never indexed.
 
 import asyncio
 import logging
-import re
 import zlib
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -27,6 +26,7 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.text_search import TextSearch, spaced
 
 MAX_EVENT_CHARS: Final = 4_000
 """How much of an event is indexed."""
@@ -51,10 +51,6 @@ _MAX_TEXTS, _MAX_BATCH_CHARS = 400, 200_000
 """Written in one transaction: other writes wait for it."""
 _MAX_EVENTS: Final = 20_000
 """Events looked through in one read. Progress is kept at least this often."""
-_WITHOUT_SPACES = re.compile("([\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])")
-"""Characters of languages that do not put spaces between words: each counts as a word."""
-_MIN_PREFIX: Final = 3
-"""Shorter words are found only whole: as beginnings they would fit nearly everything."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,28 +88,22 @@ class RunActivityIndex:
             task.result()
 
     async def _index(self) -> None:
+        search = self._database.dialect.text_search
         batch = await self._database.read(_next_batch)
         while batch.texts or batch.rest:
             try:
-                await self._database.write(partial(_write_batch, batch=batch))
+                await self._database.write(partial(_write_batch, batch=batch, search=search))
             except StoreFull as problem:  # what is indexed can still be searched
                 _log.warning("Runs are searched with an old index: %s", problem.message)
                 return
             batch = await self._database.read(_next_batch)
 
 
-def activity_match(term: str) -> str:
-    """Return a word or phrase as a query of the index."""
-    quoted = _spaced(term).replace('"', '""')
-    last = re.split(r"\W+", quoted.strip())[-1]
-    return f'"{quoted}" *' if len(last) >= _MIN_PREFIX else f'"{quoted}"'
-
-
 def activity_text(connection: SqlConnection, run: int, seq: int) -> str:
     """Return what was indexed of an event; empty: nothing."""
     query = "SELECT kind, version, payload FROM events WHERE run = ? AND seq = ?"
     row = connection.execute(query, (run, seq)).fetchone()
-    return "" if row is None else _text_of(connection, run, seq, *row, spaced=False)
+    return "" if row is None else _text_of(connection, run, seq, *row, split=False)
 
 
 def forget_activity(connection: SqlConnection, run: int) -> None:
@@ -150,18 +140,17 @@ def _next_batch(connection: SqlConnection) -> _Batch:
     return _Batch(before, upto, texts, rest=upto < newest)
 
 
-def _write_batch(connection: SqlConnection, batch: _Batch) -> None:
+def _write_batch(connection: SqlConnection, batch: _Batch, search: TextSearch) -> None:
     query = "UPDATE run_activity_progress SET position = ? WHERE position = ? RETURNING 1"
     if not connection.execute(query, (batch.upto, batch.before)).fetchall():
         return  # another process was faster
     connection.executemany(
-        "INSERT INTO run_activity (rowid, text) SELECT ?, ? WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)",
-        [(row, text, run) for row, run, text in batch.texts if text],
+        search.put_activity, [(row, search.indexed(text), run) for row, run, text in batch.texts if text]
     )
 
 
 def _text_of(
-    connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes, *, spaced: bool = True
+    connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes, *, split: bool = True
 ) -> str:
     try:
         body = body_reader(connection, run, None, whole=False)(seq, kind, version, payload)
@@ -174,7 +163,7 @@ def _text_of(
         if chars >= MAX_EVENT_CHARS:
             break
     text = " ".join(parts)
-    return (_spaced(text) if spaced else text).encode("utf-8", "replace").decode().replace("\0", " ")
+    return (spaced(text) if split else text).encode("utf-8", "replace").decode().replace("\0", " ")
 
 
 def _parts(body: Body) -> Iterator[str]:
@@ -218,7 +207,3 @@ def _strings(value: Any) -> Iterator[str]:
                 yield from _strings(each)
         case _:
             return
-
-
-def _spaced(text: str) -> str:
-    return text if text.isascii() else _WITHOUT_SPACES.sub(r" \1 ", text)

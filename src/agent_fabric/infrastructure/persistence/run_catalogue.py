@@ -28,6 +28,7 @@ from agent_fabric.infrastructure.persistence.run_text_index import (
 from agent_fabric.infrastructure.persistence.run_visibility import Condition, visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")
 """The kinds of event that tell what a run was about."""
@@ -67,9 +68,11 @@ class SqlRunCatalogue:
             return []
         await self._index.catch_up()
         await self._activity.catch_up(patience_s=INDEX_PATIENCE_S)
-        hits, visible, wanted = search_hits(terms), visible_to(viewer), _wanted(only)
+        text_search = self._database.dialect.text_search
+        hits = search_hits(text_search, terms)
+        visible, wanted = visible_to(viewer), _wanted(only)
         ranked = (
-            f"SELECT number, score, near, owner FROM ({hits.sql}) JOIN runs ON number = run"  # noqa: S608 - ours
+            f"SELECT number, score, near, owner FROM ({hits.sql}) AS hits JOIN runs ON number = run"  # noqa: S608 - ours
             f" WHERE {visible.sql} AND {wanted.sql}"
         )
         rows: list[Any] = await self._database.read(
@@ -83,7 +86,7 @@ class SqlRunCatalogue:
         found = await self._first_matching(numbers, only, limit)
         shown: list[RunRecord] = []
         for first in range(0, len(found), AT_ONCE):
-            some = partial(_with_passages, found=found[first : first + AT_ONCE], terms=terms)
+            some = partial(_with_passages, search=text_search, found=found[first : first + AT_ONCE], terms=terms)
             shown += await self._database.read(some)
         return shown
 
@@ -191,10 +194,11 @@ class SqlRunCatalogue:
     def _records(self, connection: SqlConnection, wanted: RunQuery) -> list[tuple[int, RunRecord]]:
         """Return the runs that may fit, as far as the table alone can tell, each with its number."""
         words = words_of(wanted.words)
-        hits, visible, filtered = hits_of(words) if words else None, visible_to(wanted.viewer), _wanted(wanted)
+        hits = hits_of(self._database.dialect.text_search, words) if words else None
+        visible, filtered = visible_to(wanted.viewer), _wanted(wanted)
         having = ""
         if hits is not None:
-            having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) WHERE score = ?))"  # noqa: S608 - ours
+            having = f" AND (key IS NOT NULL OR number IN (SELECT run FROM ({hits.sql}) AS hits WHERE score = ?))"  # noqa: S608 - ours
         query = (
             f"{_SELECT} WHERE (? OR key IS NULL) AND number < ? AND {filtered.sql} AND {visible.sql}{having}"
             " ORDER BY number DESC LIMIT ?"
@@ -240,8 +244,10 @@ class SqlRunCatalogue:
         return replace(record, visibility=visibility_from(visibility))
 
 
-def _with_passages(connection: SqlConnection, found: Sequence[RunRecord], terms: Sequence[str]) -> list[RunRecord]:
-    return [with_passage(connection, record, terms) for record in found]
+def _with_passages(
+    connection: SqlConnection, search: TextSearch, found: Sequence[RunRecord], terms: Sequence[str]
+) -> list[RunRecord]:
+    return [with_passage(connection, search, record, terms) for record in found]
 
 
 def _wanted(wanted: RunQuery) -> Condition:

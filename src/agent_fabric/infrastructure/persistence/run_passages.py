@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from agent_fabric.application.ports.runs import RunRecord
-from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS, activity_match, activity_text
+from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS, activity_text
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 MAX_CHARS: Final = 160
 """Of a passage."""
@@ -16,12 +17,14 @@ _BEFORE: Final = 50
 _PART = re.compile(r"\w+")
 
 
-def with_passage(connection: SqlConnection, record: RunRecord, terms: Sequence[str]) -> RunRecord:
+def with_passage(
+    connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]
+) -> RunRecord:
     """Return the record of a run with the passage in which it was found."""
     for text in (record.prompt, record.summary):
         if found := passage(text, terms):
             return replace(record, matched=found)
-    text = _activity(connection, record, terms)
+    text = _activity(connection, search, record, terms)
     return replace(record, matched=passage(text, terms) or _cut(_one_line(text), 0))
 
 
@@ -52,13 +55,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _activity(connection: SqlConnection, record: RunRecord, terms: Sequence[str]) -> str:
+def _activity(connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]) -> str:
     """Return the text of the first event that has one of the words."""
     row = connection.execute("SELECT number FROM runs WHERE run_id = ?", (record.run_id,)).fetchone()
     if row is None:
         return ""
     first = int(row[0]) << SEQ_BITS
-    query = "SELECT rowid FROM run_activity WHERE run_activity MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT 1"
-    wanted = " OR ".join(map(activity_match, terms))
-    hit = connection.execute(query, (wanted, first, first + (1 << SEQ_BITS) - 1)).fetchone()
+    match = search.in_activity(*terms)
+    query = f"SELECT rowid FROM run_activity WHERE {match.sql} AND rowid BETWEEN ? AND ? ORDER BY rowid LIMIT 1"  # noqa: S608 - ours
+    hit = connection.execute(query, (*match.values, first, first + (1 << SEQ_BITS) - 1)).fetchone()
     return "" if hit is None else activity_text(connection, int(row[0]), int(hit[0]) - first)

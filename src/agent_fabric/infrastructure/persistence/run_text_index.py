@@ -15,15 +15,14 @@ from typing import Any, Final, NamedTuple
 from agent_fabric.domain.errors import RunKeyMissing, StoreFull
 from agent_fabric.domain.events import RunCompleted, RunCreated, RunFailed
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
-from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS, activity_match
+from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch
 
 MAX_CHARS: Final = 20_000
 """How much of a task, and of a summary, is indexed."""
 MAX_WORDS: Final = 32
 """How many words of a query count."""
-TRIGRAM: Final = 3
-"""The index knows sequences of this many characters."""
 
 _KINDS: Final = (RunCreated.kind, RunCompleted.kind, RunFailed.kind)
 _MAX_TEXTS, _MAX_BATCH_CHARS = 100, 100_000
@@ -64,11 +63,12 @@ class RunTextIndex:
         Raises:
             StoreUnavailable: the store cannot be read or written.
         """
+        search = self._database.dialect.text_search
         async with self._catching_up:
             batch = await self._database.read(_next_batch)
             while batch.texts or batch.rest:
                 try:
-                    await self._database.write(partial(_write_batch, batch=batch))
+                    await self._database.write(partial(_write_batch, batch=batch, search=search))
                 except StoreFull as problem:  # what is indexed can still be searched
                     _log.warning("Runs are searched with an old index: %s", problem.message)
                     return
@@ -117,13 +117,12 @@ def _plain(text: str) -> str:
     return text.lower().encode("utf-8", "replace").decode().replace("\0", " ")
 
 
-def _write_batch(connection: SqlConnection, batch: _Batch) -> None:
+def _write_batch(connection: SqlConnection, batch: _Batch, search: TextSearch) -> None:
     query = "UPDATE run_text_progress SET position = ? WHERE position = ? RETURNING 1"
     if not connection.execute(query, (batch.upto, batch.before)).fetchall():
         return  # another process was faster
     connection.executemany(
-        "INSERT OR REPLACE INTO run_text (rowid, text, short) SELECT ?, ?, ?"
-        " WHERE EXISTS (SELECT 1 FROM runs WHERE number = ?)",
+        search.put_text,
         [(row, text, f" {' '.join(_short_words(text))} ", run) for row, run, text in batch.texts if text],
     )
 
@@ -160,24 +159,28 @@ class Hits(NamedTuple):
     values: list[str]
 
 
-def search_hits(terms: list[str]) -> Hits:
+def search_hits(search: TextSearch, terms: list[str]) -> Hits:
     """Return the subquery for terms in tasks, summaries and activity; `near` counts those of the first two."""
-    one = (
-        "SELECT rowid / 2 AS run, {0} AS term, 1 AS near FROM run_text WHERE run_text MATCH ?"  # noqa: S608 - ours
-        f" UNION SELECT rowid >> {SEQ_BITS} AS run, {{0}}, 0 FROM run_activity WHERE run_activity MATCH ?"
-    )
-    each = " UNION ".join(one.format(number) for number in range(len(terms)))
-    sql = f"SELECT run, count(DISTINCT term) AS score, sum(near) AS near FROM ({each}) GROUP BY run"  # noqa: S608 - ours
-    return Hits(sql, [value for term in terms for value in (_match(term), activity_match(term))])
+    found: list[str] = []
+    values: list[str] = []
+    for number, term in enumerate(terms):
+        text, activity = search.in_text(term), search.in_activity(term)
+        found.append(
+            f"SELECT rowid / 2 AS run, {number} AS term, 1 AS near FROM run_text WHERE {text.sql}"  # noqa: S608 - ours
+            f" UNION SELECT rowid >> {SEQ_BITS} AS run, {number}, 0 FROM run_activity WHERE {activity.sql}"
+        )
+        values += (*text.values, *activity.values)
+    each = " UNION ".join(found)
+    sql = f"SELECT run, count(DISTINCT term) AS score, sum(near) AS near FROM ({each}) AS found GROUP BY run"  # noqa: S608 - ours
+    return Hits(sql, values)
 
 
-def hits_of(words: list[str]) -> Hits:
+def hits_of(search: TextSearch, words: list[str]) -> Hits:
     """Return the subquery for words, of which there is at least one."""
-    one = "SELECT rowid / 2 AS run, {} FROM run_text WHERE run_text MATCH ?"
-    each = " UNION ".join(one.format(number) for number in range(len(words)))
-    return Hits(f"SELECT run, count(*) AS score FROM ({each}) GROUP BY run", [_match(word) for word in words])  # noqa: S608 - only question marks are filled in
-
-
-def _match(word: str) -> str:
-    quoted = word.replace('"', '""')
-    return f'text : "{quoted}"' if len(word) >= TRIGRAM else f'short : " {quoted} "'
+    matches = [search.in_text(word) for word in words]
+    each = " UNION ".join(
+        f"SELECT rowid / 2 AS run, {number} FROM run_text WHERE {match.sql}"  # noqa: S608 - ours
+        for number, match in enumerate(matches)
+    )
+    sql = f"SELECT run, count(*) AS score FROM ({each}) AS found GROUP BY run"  # noqa: S608 - ours
+    return Hits(sql, [value for match in matches for value in match.values])

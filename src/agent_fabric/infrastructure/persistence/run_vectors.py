@@ -1,7 +1,6 @@
-"""The vectors of runs, and their words for full text search, in the store's SQLite file."""
+"""The vectors of runs, and their words for full text search."""
 
 import heapq
-import re
 from collections.abc import Sequence
 
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
@@ -11,12 +10,12 @@ from agent_fabric.infrastructure.embeddings.vectors import BYTES_EACH, similarit
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks, storable
+from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 PART_CHARS = 600
 """How much of the task, and of the result, counts. Longer ones are found no better (`benchmarks/embeddings`)."""
 WORDS_WEIGHT = 0.1
 """What the best match by words gains; the second gains half of it, the third a third. Measured there as well."""
-_MAX_WORDS = 64
 _BY_WORDS = 100
 
 _KEEP = (
@@ -72,7 +71,7 @@ class SqlRunVectors:
     async def nearest(
         self, embedder: str, question: Vector, *, words: str, limit: int, viewer: Viewer = EVERYTHING
     ) -> Sequence[FoundRun]:
-        visible = visible_to(viewer)
+        visible, search = visible_to(viewer), self._database.dialect.text_search
 
         def read(connection: SqlConnection) -> list[FoundRun]:
             query = "SELECT run, vector FROM run_vectors WHERE embedder = ? AND length(vector) = ?"
@@ -81,7 +80,7 @@ class SqlRunVectors:
             rows = list(connection.execute(query, (embedder, len(question), *visible.values)))
             near = similarities([vector for _, vector in rows], question)
             scores = {number: score for (number, _), score in zip(rows, near, strict=True)}
-            for place, number in enumerate(_by_words(connection, words), 1):
+            for place, number in enumerate(_by_words(connection, search, words), 1):
                 if number in scores:
                     scores[number] += WORDS_WEIGHT / place
             best = heapq.nlargest(limit, scores, key=scores.__getitem__)
@@ -94,10 +93,9 @@ class SqlRunVectors:
         return await self._database.read(read)
 
 
-def _by_words(connection: SqlConnection, words: str) -> list[int]:
+def _by_words(connection: SqlConnection, search: TextSearch, words: str) -> list[int]:
     """Return the runs that share a word with the question, the best first."""
-    wanted = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", storable(words))[:_MAX_WORDS])
+    wanted = search.any_of(storable(words))
     if not wanted:
         return []
-    query = "SELECT rowid FROM run_words WHERE run_words MATCH ? ORDER BY rank LIMIT ?"
-    return [int(row[0]) for row in connection.execute(query, (wanted, _BY_WORDS))]
+    return [int(row[0]) for row in connection.execute(search.by_words, (wanted, _BY_WORDS))]

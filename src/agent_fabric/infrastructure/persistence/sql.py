@@ -8,8 +8,8 @@ A table module holds statements and row mapping, and nothing of a driver. Rules 
 - `CASE` instead of `iif`, `coalesce(sum(x), 0)` instead of `total(x)`, no `rowid`, no PRAGMA.
 - Text is stored without lone surrogates and NUL (`storable`).
 
-`apsw.Connection` fits `SqlConnection` as it is, so SQLite pays nothing for the protocol. A connection of psycopg needs
-`translate` for its placeholders and `executemany` of a cursor.
+`apsw.Connection` fits `SqlConnection` as it is, so SQLite pays nothing for the protocol. `postgres.connection` makes
+one of a connection of psycopg.
 """
 
 import asyncio
@@ -26,6 +26,10 @@ Row = tuple[Any, ...]
 
 class UniqueViolation(StoreUnavailable):
     """A row with the same key exists; nothing of the transaction has happened."""
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection ended before COMMIT was answered: the transaction has happened, or it has not."""
 
 
 class Rows(Protocol):
@@ -105,7 +109,8 @@ class Database(Protocol):
     def write(self, write: Callable[[SqlConnection], T]) -> "asyncio.Future[T]":
         """Run `write` in a transaction; the future is done when that is durable. If it fails, nothing has happened.
 
-        The future may end with StoreFull, StoreUnavailable, UniqueViolation, or what `write` itself raised.
+        The future may end with StoreFull, StoreUnavailable, UniqueViolation, or what `write` itself raised. After a
+        CommitUnknown it may have happened.
         """
         ...
 
@@ -115,6 +120,45 @@ class Database(Protocol):
 
     async def truncate_log(self) -> bool:
         """Erase deleted data from the write-ahead log; False if that has to be tried again later."""
+        ...
+
+
+class GroupWriter(Protocol):
+    """What writes for a process, and groups the commits of all its runs."""
+
+    def write(
+        self, write: Callable[[SqlConnection], T], *, after: Callable[[], None] | None = None, alone: bool = False
+    ) -> "asyncio.Future[T]":
+        """Run `write` inside a transaction; the future is done once that is durable.
+
+        Cancelling the future does not stop the write. `after` runs once the transaction is durable, before any later
+        write; it updates mirrors. `alone` says that no other run of this process would have to wait for the disk.
+        `write` may be called again, if another write of its group failed. The future may end with:
+
+            CommitUnknown: whether it has happened is not known.
+            StoreFull, StoreUnavailable: nothing of `write` has happened.
+            Exception: what `write` itself raised; nothing of it has happened, other writes are not affected.
+        """
+        ...
+
+    def write_along(self, write: Callable[[SqlConnection], object]) -> None:
+        """Run `write` inside the next transaction, or when the writer is closed.
+
+        For best-effort writes: it costs no commit of its own, and its outcome is not reported.
+        """
+        ...
+
+    async def between_writes(self, work: Callable[[], None]) -> None:
+        """Run `work` on a thread, while nothing is being written."""
+        ...
+
+
+class LogDatabase(Database, Protocol):
+    """What the event store reads and writes through."""
+
+    @property
+    def writer(self) -> GroupWriter:
+        """The one writer of this process."""
         ...
 
 

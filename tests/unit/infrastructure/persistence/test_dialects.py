@@ -27,6 +27,7 @@ def test_postgresql_gets_its_own_types_views_and_full_text_tables(text: str) -> 
 
 def test_a_driver_of_postgresql_gets_its_placeholders() -> None:
     assert translate("SELECT ? WHERE a LIKE '%'") == "SELECT %s WHERE a LIKE '%%'"
+    assert translate("SELECT coalesce(a, '?') || 'it''s ?' WHERE b = ?").count("%s") == 1
     assert marks(("a", "b", "c")) == "?, ?, ?"
 
 

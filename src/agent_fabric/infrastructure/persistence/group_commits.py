@@ -1,0 +1,130 @@
+"""Commits of all runs of a process, grouped: whatever was asked for while one commit was under way is the next one.
+
+How a group becomes durable is the database's: `transact` runs writes in one transaction.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from agent_fabric.domain.errors import StoreUnavailable
+
+T = TypeVar("T")
+Write = Callable[[Any], Any]
+Asked = tuple[Write, "asyncio.Future[Any]", Callable[[], None] | None]
+Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
+
+
+class GroupCommits:
+    """One thread that writes, many that ask."""
+
+    def __init__(
+        self, transact: Callable[[list[Write]], list[Any]], *, shared: tuple[type[BaseException], ...] = ()
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            transact: Runs writes in one transaction and returns what they returned; if it raises, none has happened.
+            shared: Errors that are the group's. After any other one, each write is tried again on its own.
+        """
+        self._transact = transact
+        self._shared = shared
+        self._asked: SimpleQueue[Asked | None] = SimpleQueue()
+        self._free = threading.Lock()
+        """Held while the connection is in use."""
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="fabric-store", daemon=True)
+        self._thread.start()
+
+    def ask(self, asked: Asked) -> None:
+        """Queue a write; after `close` its future fails."""
+        if self._closed:  # a run is released later than the process could wait for
+            asked[1].set_exception(StoreUnavailable("The store has been closed"))
+        else:
+            self._asked.put(asked)
+
+    def begin_now(self) -> bool:
+        """Enter, if nothing is queued or under way; `end_now` leaves again."""
+        return not self._closed and self._asked.empty() and self._free.acquire(blocking=False)
+
+    def end_now(self) -> None:
+        """Leave what `begin_now` has entered."""
+        self._free.release()
+
+    @contextmanager
+    def between_writes(self) -> Iterator[None]:
+        """Keep everybody else from writing; waits for what is under way."""
+        with self._free:
+            yield
+
+    def close(self) -> None:
+        """Finish what was asked for and end the thread."""
+        self._closed = True
+        self._asked.put(None)
+        self._thread.join()
+
+    def serve(self, asked: list[Asked]) -> list[Outcome]:
+        """Make writes durable on this thread, and call what follows them."""
+        outcomes = self._commit(asked)
+        # Before those who asked wake up: afterwards both threads would fight for the interpreter.
+        for (_, _, after), (_, _, problem) in zip(asked, outcomes, strict=True):
+            if after is not None and problem is None:
+                call_safely(after)
+        return outcomes
+
+    def _run(self) -> None:
+        open_ = True
+        while open_:
+            group = [self._asked.get()]
+            while not self._asked.empty():
+                group.append(self._asked.get())
+            open_ = None not in group
+            asked = [entry for entry in group if entry is not None]
+            if asked:
+                with self._free:
+                    outcomes = self.serve(asked)
+                _tell(outcomes)
+
+    def _commit(self, group: list[Asked]) -> list[Outcome]:
+        try:
+            values = self._transact([write for write, _, _ in group])
+        except BaseException as problem:  # noqa: BLE001 - set on the future
+            if len(group) == 1 or isinstance(problem, self._shared):
+                return [(future, None, problem) for _, future, _ in group]
+            # One bad write must not fail its neighbours: each again on its own.
+            return [outcome for entry in group for outcome in self._commit([entry])]
+        return [(future, value, None) for (_, future, _), value in zip(group, values, strict=True)]
+
+
+def call_safely(after: Callable[[], None]) -> None:
+    """Call what follows a commit; an error of it is logged."""
+    try:
+        after()
+    except Exception:
+        # The write is durable all the same, and without this thread no other one could happen.
+        logging.getLogger(__name__).exception("What follows a commit failed")
+
+
+def _tell(outcomes: list[Outcome]) -> None:
+    """Wake those who asked: one call for each event loop, however many they are."""
+    loops: dict[asyncio.AbstractEventLoop, list[Outcome]] = {}
+    for outcome in outcomes:
+        loops.setdefault(outcome[0].get_loop(), []).append(outcome)
+    for loop, told in loops.items():
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(resolve, told)
+
+
+def resolve(outcomes: list[Outcome]) -> None:
+    """Set futures to what came of their writes, on their own event loop."""
+    for future, value, problem in outcomes:
+        if future.cancelled():
+            continue
+        if problem is None:
+            future.set_result(value)
+        else:
+            future.set_exception(problem)

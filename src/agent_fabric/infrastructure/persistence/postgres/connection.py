@@ -1,0 +1,120 @@
+"""A connection to PostgreSQL as table modules see it.
+
+Nothing outlives a transaction on the server's side, so that pgbouncer can lend a connection for each of them: no
+prepared statements, no settings of the session, no LISTEN, no locks but those of a transaction.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence import dialects
+from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.sql import Rows
+
+CONNECT_TIMEOUT_S: Final = 5
+DEAD_PEER_MS: Final = 10_000
+"""How long the other end may leave what we sent unacknowledged before the connection counts as broken."""
+
+_translated = lru_cache(maxsize=1_024)(dialects.translate)
+
+
+class PostgresConnection:
+    """SqlConnection over psycopg. Each statement is a transaction of its own, unless BEGIN was sent."""
+
+    def __init__(self, url: str) -> None:
+        """Connect.
+
+        Raises:
+            StoreUnavailable: it is not possible.
+        """
+        with explained(place_of(url)):
+            self._connection = psycopg.connect(_with_defaults(url), autocommit=True, prepare_threshold=None)
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
+        """Run one statement; without parameters, also several."""
+        # Without parameters the driver leaves `%` alone.
+        text, values = (_translated(sql), parameters) if parameters else (sql, None)
+        cursor = self._connection.execute(text, values)
+        return cursor if cursor.description is not None else _NO_ROWS
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run one statement for each row of parameters, with one round trip for all of them."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+    def commit(self) -> None:
+        """End a transaction.
+
+        Raises:
+            StoreUnavailable: it was rolled back, because of an error that somebody has swallowed.
+        """
+        if self._connection.execute("COMMIT").statusmessage != "COMMIT":
+            raise StoreUnavailable("A transaction with a failed statement cannot be committed; nothing of it happened")
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is still a server at the other end, as far as is known here."""
+        return not self._connection.closed and self._connection.pgconn.status == pq.ConnStatus.OK
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is usable, and outside of any transaction."""
+        return self.is_usable and self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+class _NoRows:
+    """The rows of a statement that has none."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def fetchone(self) -> Any:
+        return None
+
+    def fetchall(self) -> list[Any]:
+        return []
+
+
+_NO_ROWS: Final = _NoRows()
+
+
+def place_of(url: str) -> str:
+    """Name a database for people: never with a password.
+
+    Raises:
+        StoreUnavailable: the address cannot be read.
+    """
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:  # its words repeat the address, and with it the password
+        raise StoreUnavailable(
+            "`store.url` is no address of a PostgreSQL database",
+            hint="It looks like this: postgresql://USER:PASSWORD@HOST:5432/DATABASE",
+        ) from None
+    where = str(found.get("host") or found.get("hostaddr") or "localhost")
+    port = f":{found['port']}" if found.get("port") else ""
+    return f"PostgreSQL at {where}{port}, database {found.get('dbname') or found.get('user') or 'of the user'}"
+
+
+def _with_defaults(url: str) -> str:
+    given = conninfo_to_dict(url)
+    defaults: dict[str, str | int] = {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "application_name": "agent-fabric",
+        "client_encoding": "UTF8",
+        "keepalives_idle": 10,
+        "keepalives_interval": 3,
+        "keepalives_count": 3,
+        "tcp_user_timeout": DEAD_PEER_MS,
+    }
+    return make_conninfo(url, **{name: value for name, value in defaults.items() if name not in given})
