@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
+from agent_fabric.domain.events import RunInterrupted
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.lost_commits import has_event
 from agent_fabric.infrastructure.persistence.postgres.migration import Migrated, migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
@@ -20,10 +22,12 @@ from agent_fabric.testing.fakes import FrozenClock
 from contract.run_repository_contract import CREATED, NEXT, RUN, completed, log
 from contract.storage_contract import SteadyClock
 from cutting_proxy import Cut, CuttingProxy, run_proxy
+from effort import effort
 from integration.persistence.postgres_storage import open_tables
 from postgres_cluster import Cluster
 
 AT_ONCE = 40
+CRASHES = effort(3, 100)
 
 
 def insert(login: str) -> Callable[[SqlConnection], str]:
@@ -101,6 +105,17 @@ async def test_a_write_with_a_swallowed_error_is_no_success(store: PostgresStore
         await store.write(write)
     await store.write(insert("b"))
     assert await store.read(logins) == ["b"]
+
+
+async def test_text_that_no_database_stores_finds_nothing(database_url: str, tmp_path: Path) -> None:
+    tables = open_tables(database_url, tmp_path, FrozenClock(1.0))
+    for name in ("a\0b", "half \ud800"):
+        assert await tables.users.find(name) is None
+        assert await tables.api_keys.find(name) is None
+        assert not await tables.ended_logins.has(name)
+        assert await tables.deliveries.note("github", name)
+        assert (await tables.idempotency.claim(name, name, b"r")).is_new
+    tables.close()
 
 
 async def test_many_reads_share_few_connections(store: PostgresStore, cluster: Cluster, database_url: str) -> None:
@@ -230,6 +245,53 @@ async def test_a_server_that_crashes_and_returns_has_all_that_was_reported(
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.write(insert("d"))
+
+
+async def test_no_event_is_lost_or_repeated_while_the_server_crashes(tmp_path: Path, own_cluster: Cluster) -> None:
+    url = own_cluster.create_database()
+    migrate(url)
+    tables = open_tables(url, tmp_path, SteadyClock(1.0))
+    reported: dict[RunId, int] = {}
+    over = asyncio.Event()
+
+    async def drive(run_id: RunId) -> None:
+        held, seq = None, 0
+        while not over.is_set() or held is None:
+            try:
+                if seq == 0:
+                    held, seq = await tables.runs.create(run_id, CREATED), 1
+                elif held is None:
+                    held, events = await tables.runs.take(run_id)
+                    assert len(events) >= reported[run_id]
+                    seq = len(events)
+                else:
+                    await held.append(log(RunInterrupted(reason=f"{seq}"), first=seq))
+                    seq += 1
+                reported[run_id] = seq
+            except StoreUnavailable:
+                await asyncio.sleep(0.1)
+                if held is not None:
+                    await held.release()
+                    held = None
+        await held.release()
+
+    async with asyncio.TaskGroup() as tasks:
+        runs = [RunId(f"{number:08x}-0000-4000-8000-000000000000") for number in range(8)]
+        for run_id in runs:
+            tasks.create_task(drive(run_id))
+        for _ in range(CRASHES):
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(own_cluster.stop, signal.SIGQUIT)
+            await asyncio.to_thread(own_cluster.start)
+        await asyncio.sleep(1.0)
+        over.set()
+    report = await tables.chain.verify()
+    assert (report.runs, report.damage) == (len(runs), ())
+    for run_id in runs:
+        reasons = [getattr(event.body, "reason", "") for event in (await tables.runs.read(run_id))[1:]]
+        assert reasons == [f"{seq}" for seq in range(1, len(reasons) + 1)]
+        assert len(reasons) + 1 >= reported[run_id] > CRASHES
+    tables.close()
 
 
 # --- tables

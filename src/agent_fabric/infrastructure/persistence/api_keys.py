@@ -31,7 +31,7 @@ class SqlApiKeyRepository:
         """When the use of each key was last written down by this process."""
 
     async def find(self, key_id: str) -> ApiKey | None:
-        return self._database.read_now(lambda connection: _find(connection, key_id))
+        return await self._database.read_briefly(lambda connection: _find(connection, key_id))
 
     async def list(self) -> Sequence[ApiKey]:
         query = f"{_SELECT} ORDER BY created_at DESC, id"

@@ -13,7 +13,9 @@ class SqlEndedLogins:
 
     async def has(self, login: str) -> bool:
         query = "SELECT 1 FROM ended_logins WHERE id = ?"
-        return self._database.read_now(lambda connection: connection.execute(query, (login,)).fetchone() is not None)
+        return await self._database.read_briefly(
+            lambda connection: connection.execute(query, (login,)).fetchone() is not None
+        )
 
     async def add(self, login: str, *, until: float) -> None:
         now = self._clock.now()

@@ -102,6 +102,10 @@ class Database(Protocol):
         """
         ...
 
+    async def read_briefly(self, read: Callable[[SqlConnection], T]) -> T:
+        """Run `read`, which takes microseconds: on the event loop, unless a network is in between."""
+        ...
+
     def read_now(self, read: Callable[[SqlConnection], T]) -> T:
         """Run `read` on this thread; for what takes microseconds."""
         ...

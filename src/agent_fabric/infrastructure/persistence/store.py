@@ -79,6 +79,10 @@ class Store:
         """Run `read` on a thread; it sees all that is durable."""
         return await politely(partial(self.read_now, read))
 
+    async def read_briefly(self, read: Callable[[apsw.Connection], T]) -> T:
+        """Run `read` here: changing threads twice would take longer."""
+        return self.read_now(read)
+
     def read_now(self, read: Callable[[apsw.Connection], T]) -> T:
         """Run `read` here and now; for what takes microseconds."""
         with self.reader() as connection:

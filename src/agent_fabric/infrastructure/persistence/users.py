@@ -23,7 +23,7 @@ class SqlUserRepository:
         self._chain = chain
 
     async def find(self, name: str) -> User | None:
-        return self._database.read_now(lambda connection: _find(connection, name))
+        return await self._database.read_briefly(lambda connection: _find(connection, name))
 
     async def list(self) -> Sequence[User]:
         return await self._database.read(

@@ -11,11 +11,12 @@ from typing import Any, Final
 import psycopg
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.string import StrDumperUnknown
 
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence import dialects
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
-from agent_fabric.infrastructure.persistence.sql import Rows
+from agent_fabric.infrastructure.persistence.sql import Rows, storable
 
 CONNECT_TIMEOUT_S: Final = 5
 DEAD_PEER_MS: Final = 10_000
@@ -35,6 +36,7 @@ class PostgresConnection:
         """
         with explained(place_of(url)):
             self._connection = psycopg.connect(_with_defaults(url), autocommit=True, prepare_threshold=None)
+        self._connection.adapters.register_dumper(str, _StorableText)
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Rows:
         """Run one statement; without parameters, also several."""
@@ -70,6 +72,13 @@ class PostgresConnection:
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
+
+
+class _StorableText(StrDumperUnknown):
+    """Text as the server takes it. A name that somebody typed must find nothing, and be no error."""
+
+    def dump(self, obj: str) -> bytes:
+        return storable(obj).encode()
 
 
 class _NoRows:

@@ -11,7 +11,7 @@ from agent_fabric.infrastructure.persistence.sql import UniqueViolation
 
 
 class Unreachable(StoreUnavailable):
-    """There is no connection; nothing of what was asked for has happened."""
+    """There is no connection, or no turn to write; nothing of what was asked for has happened."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def _ours(where: str, problem: psycopg.Error) -> StoreUnavailable:
                 f"{where} may not be used by this user: {words}", hint="Grant the user all rights on its tables."
             )
         case errors.LockNotAvailable():
-            return StoreUnavailable(
+            return Unreachable(
                 f"Another process has kept {where} from being written for too long",
                 hint="Look for transactions that stay open in pg_stat_activity, then try again.",
             )

@@ -75,6 +75,10 @@ class PostgresStore:
         """Run `read` on a thread; it sees all that is durable."""
         return await politely(partial(self.read_now, read))
 
+    async def read_briefly(self, read: Callable[[SqlConnection], T]) -> T:
+        """Run `read` on a thread, since the network may take its time."""
+        return await asyncio.to_thread(self.read_now, read)
+
     def read_now(self, read: Callable[[SqlConnection], T]) -> T:
         """Run `read` on this thread, which waits for the network.
 
