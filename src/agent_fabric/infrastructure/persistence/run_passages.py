@@ -17,9 +17,7 @@ _BEFORE: Final = 50
 _PART = re.compile(r"\w+")
 
 
-def with_passage(
-    connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]
-) -> RunRecord:
+def with_passage(connection: SqlConnection, search: TextSearch, record: RunRecord, terms: Sequence[str]) -> RunRecord:
     """Return the record of a run with the passage in which it was found."""
     for text in (record.prompt, record.summary):
         if found := passage(text, terms):
