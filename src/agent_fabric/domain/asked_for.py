@@ -66,6 +66,40 @@ _QUESTION = re.compile(
 )
 
 
+_ELSEWHERE = re.compile(
+    r"\b(?:git|commit|push|tag|branch|merge|rebase|stash|stage|clone|checkout|repo(?:sitory)?|pip|npm|install|uninstall|"
+    r"upgrade|packages?|dependenc(?:y|ies)|librar(?:y|ies)|venv|environment|requirements)\b",
+    re.IGNORECASE,
+)
+_COMPLAINT = re.compile(
+    r"\b(?:should|must|has\s+to|needs?\s+to|ought\s+to)\s+(?:\w+\s+)?(?:be\s+(?:\w+ed|rewritten|split)|return|print|give|raise|accept|"
+    r"handle|support|have|show|work|use)\b|\b(?:tests?|build)\b[^?]{0,60}\b(?:fails?|(?:is|are)\s+(?:failing|broken|red))\b"
+    r"|\b(?:is|are)\s+(?:wrong|broken|incorrect|buggy)\b|\b(?:crashes|does(?:n't|\s+not)\s+work)\b",
+    re.IGNORECASE,
+)
+"""How something is said to be wrong: who reports that wants it to be put right."""
+_FOREIGN = re.compile(
+    r"\b(?:korrigier\w*|behebe?|beheben|reparier\w*|änder[en]\w*|umbenenn\w*|benenne|lösch[en]\w*|füge|hinzufügen|ersetz\w*|"
+    r"corrige[rz]?|répare[rz]?|modifie[rz]?|ajoute[rz]?|supprime[rz]?|renomme[rz]?|remplace[rz]?|"
+    r"arregla[r]?|corregir|modifica[r]?|añad[ei]\w*|elimina[r]?|reemplaza[r]?|correggi\w*|aggiungi\w*)\b",
+    re.IGNORECASE,
+)
+"""Verbs of other languages that leave things different."""
+
+
+_NOUNS = {
+    "refactoring": "refactor",
+    "renaming": "rename",
+    "fixing": "fix",
+    "implementation": "implement",
+    "removal": "remove",
+    "migration": "migrate",
+    "adding": "add",
+    "bugfix": "fix",
+}
+"""Tasks that are written as a heading."""
+
+
 def asked_for(prompt: str) -> AskedFor:
     """Say whether a task wants something changed, as far as its words tell."""
     found = AskedFor.UNCLEAR
@@ -77,6 +111,11 @@ def asked_for(prompt: str) -> AskedFor:
     return found
 
 
+def asked_elsewhere(prompt: str) -> bool:
+    """Tell whether a task is about a repository or packages as well, which no file of the workspace may show."""
+    return _ELSEWHERE.search(prompt[:20_000]) is not None
+
+
 def _wanted_by(sentence: str) -> AskedFor:
     text = _ASIDE.sub("", _POLITE.sub("", sentence.strip(" \t-*•\"'`"), count=1), count=1)
     text = _POLITE.sub("", text, count=1) if _POLITE.match(text) else text
@@ -84,11 +123,15 @@ def _wanted_by(sentence: str) -> AskedFor:
         return AskedFor.ANSWER
     verb = re.match(r"([A-Za-z]+)\s+\S", text)
     if verb is None:
-        return AskedFor.UNCLEAR
-    word = verb[1].casefold()
+        return _complained(text)
+    word = _NOUNS.get(verb[1].casefold(), verb[1].casefold())
     if word in _CHANGING | _MAKING:
         surely = word in _CHANGING or _THING.search(text)
         return (
             AskedFor.CHANGE if surely and not _NO_CHANGE.match(text) and not _IF_ANY.match(text) else AskedFor.UNCLEAR
         )
-    return AskedFor.ANSWER if word in _ANSWERING else AskedFor.UNCLEAR
+    return AskedFor.ANSWER if word in _ANSWERING else _complained(text)
+
+
+def _complained(sentence: str) -> AskedFor:
+    return AskedFor.CHANGE if _COMPLAINT.search(sentence) or _FOREIGN.search(sentence) else AskedFor.UNCLEAR

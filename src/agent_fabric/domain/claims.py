@@ -9,12 +9,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import basename, normpath
-from typing import Any
+from typing import Any, assert_never
 
-from agent_fabric.domain.asked_for import AskedFor, asked_for
+from agent_fabric.domain.asked_for import AskedFor, asked_elsewhere, asked_for
 from agent_fabric.domain.commands.names import names
-from agent_fabric.domain.evidence import acts_elsewhere, assess, git_actions
+from agent_fabric.domain.evidence import acts_elsewhere, assess, find_test_command, git_actions
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
+from agent_fabric.domain.test_files import is_test_file
+from agent_fabric.domain.test_selection import Selection, selected_by
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 CHANGED = "changed"
@@ -40,7 +43,18 @@ class Deeds:
     @property
     def nothing_changed(self) -> bool:
         """Whether it is known that the run has left no trace."""
-        return self.compared.unchanged and not self.elsewhere and not any(map(_acted_elsewhere, self.commands))
+        return self.no_file_changed and not any(map(_acted_elsewhere, self.commands))
+
+    @property
+    def no_file_changed(self) -> bool:
+        """Whether it is known that no file is different, nor anything on another machine."""
+        return self.compared.unchanged and not self.elsewhere
+
+    @property
+    def since_change(self) -> Sequence[CommandRun]:
+        """The commands that ran after the last change."""
+        written = self.compared.touched_at
+        return [run for run in self.commands if run.seq > self.last_change and run.at >= written]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +71,88 @@ class FalseClaim:
 
 def false_claims(payload: Mapping[str, Any], deeds: Deeds) -> Sequence[FalseClaim]:
     """Return what a result claims and the run has not done."""
-    if deeds.nothing_changed and asked_for(deeds.prompt) is AskedFor.CHANGE:
+    if _only_boasts(payload, deeds):
         return (FalseClaim("", NOTHING_CHANGED),)  # whatever else is said follows from that
     checks = (_about_files, _about_commands, _about_repository, _about_tests)
     found = [claim for check in checks for claim in check(payload, deeds)]
     return tuple(dict.fromkeys(found))
 
 
+def _only_boasts(payload: Mapping[str, Any], deeds: Deeds) -> bool:
+    """Tell whether nothing was changed though the task asks for it, or the summary says so of an unclear one."""
+    match asked_for(deeds.prompt):
+        case AskedFor.CHANGE:
+            # What is done to a repository or to packages is no change of files, unless it is what was asked for.
+            return deeds.no_file_changed if not asked_elsewhere(deeds.prompt) else deeds.nothing_changed
+        case AskedFor.UNCLEAR:
+            summary = str(payload.get("summary") or "")
+            return deeds.nothing_changed and any(not _is_denied(summary, said) for said in _SAID_DONE.finditer(summary))
+        case AskedFor.ANSWER:
+            return False
+        case unknown:
+            assert_never(unknown)
+
+
+_SAID_DONE = re.compile(
+    r"\b(?:fixed|corrected|changed|updated|modified|edited|implemented|refactored|renamed|rewrote|rewritten|added|created|"
+    r"removed|deleted|solved|resolved|repaired|behoben|korrigiert|geändert|angepasst|umbenannt|hinzugefügt|repariert|erstellt|"
+    r"corrigée?|modifiée?|ajoutée?|réparée?|corregid[oa]|arreglad[oa]|modificad[oa]|añadid[oa]|corrett[oa]|modificat[oa])\b",
+    re.IGNORECASE,
+)
+"""Words with which something is said to be different now, in the languages that tasks are often written in."""
+
+
 def untested(deeds: Deeds) -> Sequence[str]:
-    """Return the files with tests of what was changed, where no test was executed after the last change."""
-    return () if deeds.proof.kind is ProofKind.TESTS else deeds.compared.tests
+    """Return the files with tests of what was changed of which not all tests have passed after the last change."""
+    tests = deeds.compared.tests
+    if deeds.proof.kind is not ProofKind.TESTS:
+        return tests
+    ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
+    chosen = [selected_by(run.proof.command) for run in ran] or [selected_by(deeds.proof.command)]
+    return tuple(test for test in tests if not any(selection.has(test) for selection in chosen))
+
+
+def failed_tests(deeds: Deeds) -> CommandRun | None:
+    """Return the last command after the last change whose tests have failed and have not passed since."""
+    failed: CommandRun | None = None
+    for run in deeds.since_change if deeds.compared.paths or not deeds.compared.known else ():
+        if run.tests is not None and run.tests.failed:
+            failed = run
+        elif failed and run.proof.kind is ProofKind.TESTS and _selection(run).includes(_selection(failed)):
+            failed = None
+    return failed
+
+
+def _selection(run: CommandRun) -> Selection:
+    return selected_by(run.proof.command or find_test_command(run.command))
+
+
+_TELLS_OF_FAILURES = re.compile(
+    r"(?<!\bno\s)(?<!\b0\s)(?<!\bnot\s)(?<!\bnever\s)(?<!\bwithout\s)(?<!\bno test\s)(?<!\bnothing\s)"
+    r"\b(?:fail(?:s|ed|ing|ures?)?|broken|errors?|schlägt|fehl\w*|échou\w*|falla\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def tells_of_failures(payload: Mapping[str, Any]) -> bool:
+    """Tell whether a summary says that something fails, and not that all is well."""
+    summary = str(payload.get("summary") or "")
+    return (
+        _TELLS_OF_FAILURES.search(summary) is not None
+        and re.search(r"\b(?:all|every)\b[^.]{0,40}\bpass", summary, re.IGNORECASE) is None
+    )
+
+
+_ABOUT_TESTS = re.compile(
+    r"\b(?:remov|delet|drop|refactor|simplif|rewrit|merg|parametri|clean|replac|mov|convert|skip|disabl|reduc)\w*\b"
+    r"[^.\n]*\b(?:tests?|specs?|test_\w+)\b",
+    re.IGNORECASE,
+)
+
+
+def weakened(deeds: Deeds) -> Sequence[str]:
+    """Say what the tests check less than before, unless the task is about that."""
+    return () if _ABOUT_TESTS.search(deeds.prompt) else deeds.compared.weakened
 
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,13 +163,17 @@ _DID = (
 )
 _SAID_TO_CHANGE = (
     re.compile(
-        rf"\b{_DID}\s+(?:(?:the|a|an|new|file|script|program|module|folder|existing)\s+){{0,4}}{_PATH}", re.IGNORECASE
+        rf"\b{_DID}:?\s+(?:(?:the|a|an|new|files?|script|program|module|folder|existing)\s+){{0,4}}{_PATH}",
+        re.IGNORECASE,
     ),
+    re.compile(rf"\btaken\s+care\s+of\s+{_PATH}", re.IGNORECASE),
     re.compile(
         rf"{_PATH}\s+(?:was|has\s+been|is\s+now|have\s+been)\s+(?:successfully\s+|now\s+)?{_DID}\b",
         re.IGNORECASE,
     ),
 )
+_SAID_OF_A_PART = re.compile(rf"\b{_DID}\s+(?:[\w()`'-]+\s+){{1,6}}?(?:in|of)\s+(?:file\s+)?{_PATH}", re.IGNORECASE)
+"""Something in a file was changed, or what is wrong with it was put right elsewhere."""
 _DENIED = re.compile(
     r"\b(?:not|n't|never|without|no|nothing|unable|failed|should|would|could|can|if|to\s+be)\b[^.]{0,30}$",
     re.IGNORECASE,
@@ -95,14 +185,24 @@ def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
     compared = deeds.compared
     if not compared.known or compared.more:
         return
-    claimed = [*_texts(payload.get(CHANGED)), *_named_as_changed(str(payload.get("summary") or ""))]
+    summary = _plain(str(payload.get("summary") or ""))
+    claimed = [*_texts(payload.get(CHANGED))]
+    if asked_for(deeds.prompt) is not AskedFor.ANSWER:  # an answer may well tell of what others have changed
+        claimed += _named_as_changed(summary, _SAID_TO_CHANGE)
+        parts = () if any(map(can_be_run, compared.paths)) else _named_as_changed(summary, (_SAID_OF_A_PART,))
+        claimed += [path for path in parts if can_be_run(path) and not is_test_file(path)]
     for path in dict.fromkeys(claimed):
         if not _is_changed(path, compared) and not deeds.elsewhere:
             yield FalseClaim(f"{path} is said to have changed", "it is as it was")
 
 
-def _named_as_changed(summary: str) -> Iterator[str]:
-    for pattern in _SAID_TO_CHANGE:
+def _plain(text: str) -> str:
+    """Return a text without the marks for bold words."""
+    return text.replace("**", "").replace("__", "")
+
+
+def _named_as_changed(summary: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
+    for pattern in patterns:
         for match in pattern.finditer(summary):
             if not _is_denied(summary, match):
                 yield match["path"].rstrip(".")
@@ -195,9 +295,14 @@ def _about_repository(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[Fals
 
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
+_RUNNER = r"pytest|unittest|jest|vitest|mocha|npm\s+test|go\s+test|cargo\s+test"
 _TESTS_PASSED = re.compile(
     r"\b(?:all|every|the|unit|existing|\d+)?\s*tests?\s+(?:suite\s+)?(?:have\s+|has\s+|had\s+|are\s+|is\s+|now\s+|all\s+|also\s+|"
-    r"successfully\s+)*(?:pass(?:ed|es|ing)?|green|succeed(?:ed|s)?)\b|\bpass(?:ed|es)\s+(?:all\s+)?(?:the\s+)?tests?\b",
+    r"successfully\s+)*(?:pass(?:ed|es|ing)?|green|succeed(?:ed|s)?)\b|\bpass(?:ed|es)\s+(?:all\s+)?(?:the\s+)?tests?\b"
+    r"|\b(?:ran|executed)\s+(?:all\s+)?(?:the\s+)?(?:unit\s+)?tests?\s+successfully\b|\btests?:?\s*[✅✓✔]"
+    rf"|\b(?:verified|confirmed|checked|tested)\s+(?:with|by|using)\s+(?:running\s+)?(?:the\s+)?(?:{_RUNNER}|tests?)\b"
+    rf"|\b(?:{_RUNNER})`?\s+(?:now\s+)?(?:pass(?:ed|es)?|succeed(?:ed|s)?|is\s+green)\b"
+    r"|\btests?\s+(?:\w+\s+){0,3}(?:bestehen|besteht|bestanden|grün|erfolgreich|réussi\w*|passent|pasan|superan)\b",
     re.IGNORECASE,
 )
 
@@ -206,7 +311,6 @@ def _about_tests(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
     """Compare "the tests pass" with the tests that were executed."""
     if deeds.proof.kind is ProofKind.TESTS:
         return
-    summary = str(payload.get("summary") or "")
-    match = _TESTS_PASSED.search(summary)
-    if match is not None and not _is_denied(summary, match):
+    said = "\n".join((_plain(str(payload.get("summary") or "")), *_texts(payload.get(CHECKED))))
+    if any(not _is_denied(said, match) for match in _TESTS_PASSED.finditer(said)):
         yield FalseClaim("tests are said to have passed", "none was executed after the last change")

@@ -30,6 +30,10 @@ class Assessment:
     """What its success proves, as far as the command line tells."""
     test_file: str = ""
     """A file of tests that is run as a program: nobody may call its tests."""
+    inline: bool = False
+    """It runs code of its own in which no test runner is named."""
+    quotes: bool = False
+    """The line shows texts beside it, in which the words of a runner may stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,10 @@ def shown_by(assessment: Assessment, output: str) -> Shown:
     """Say what a command that ended with status 0 proves, given what it printed."""
     if not assessment.proves:
         return Shown()
-    tests = count_told_in(output)
+    if _NOTHING_BUILT.search(output) and assessment.kind is not ProofKind.TESTS:
+        return Shown(missing="there was nothing to build")
+    by_others = assessment.inline or (assessment.quotes and assessment.kind is not ProofKind.TESTS)
+    tests = None if by_others else count_told_in(output)
     if tests is not None and tests.ran:
         if tests.failed:
             return Shown(tests=tests, missing=f"{tests.failed} of {tests.ran} tests have failed")
@@ -55,6 +62,25 @@ def shown_by(assessment: Assessment, output: str) -> Shown:
     if assessment.kind is ProofKind.TESTS or assessment.test_file or tests is not None:
         return Shown(tests=tests, missing="no test was executed")
     return Shown(proved=assessment.proves, kind=assessment.kind)
+
+
+def find_test_command(command: str) -> str:
+    """Return the first command of a line that executes tests; empty: there is none."""
+    try:
+        inner = [each for invocation in parse_command(command) for each in unwrap(invocation) if each.words]
+    except UnparsableCommand:
+        return ""
+    tests = (each for each in inner if not each.dynamic and _is_proof(each) and _kind_of(each) is ProofKind.TESTS)
+    return next((shlex.join(each.words) for each in tests), "")
+
+
+def count_failed_tests(command: str, output: str) -> TestCount | None:
+    """Return the tests of a command that did not succeed, if it is one that executes tests and some have failed."""
+    tests = count_told_in(output) if find_test_command(command) else None
+    return tests if tests is not None and tests.failed else None
+
+
+_NOTHING_BUILT = re.compile(r"^g?make(?:\[\d+\])?: (?:Nothing to be done for|'[^']*' is up to date)", re.MULTILINE)
 
 
 def assess(command: str) -> Assessment:
@@ -87,6 +113,7 @@ def git_actions(command: str) -> frozenset[str]:
 def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) -> Assessment | None:
     """Find the last command that proves something and whose success the status of the whole implies."""
     top = [at for at, invocation in enumerate(invocations) if not invocation.nested]
+    last: Assessment | None = None
     implied = {Connector.AND, Connector.END} | ({Connector.PIPE} if pipefail else set())
     for k in range(len(top) - 1, -1, -1):
         at = top[k]
@@ -101,8 +128,23 @@ def _proven(invocations: Sequence[Invocation], *, pipefail: bool, depth: int) ->
         skippable = first > 0 and invocations[top[first - 1]].connector is Connector.OR
         if skippable or any(_may_end_early(earlier) for earlier in invocations[:at]):
             break
-        return replace(found, changes=found.changes or _changes_behind(invocations, at))
-    return None
+        quotes = any(_quotes(other) for other in (*invocations[: top[first]], *invocations[at + 1 :]))
+        found = replace(found, changes=found.changes or _changes_behind(invocations, at), quotes=found.quotes or quotes)
+        if found.kind is ProofKind.TESTS:
+            return found
+        last = last or found
+    return last
+
+
+def _quotes(invocation: Invocation) -> bool:
+    """Tell whether a command prints a text that may look like the words of a test runner."""
+    if invocation.name in {"echo", "printf"}:
+        return count_told_in("\n".join(invocation.words)) is not None
+    files = _operands(invocation.words[1:])[1 if invocation.name == "grep" else 0 :]
+    return invocation.name in _SHOWING and bool(files)
+
+
+_SHOWING = names("bat cat grep head less more tac tail")
 
 
 def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
@@ -117,7 +159,9 @@ def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
     if _is_proof(invocation) and not _changes_itself(invocation):
         kind = _kind_of(invocation)
         file = _test_file(invocation) if kind is ProofKind.PROGRAM else ""
-        return Assessment(proves=shlex.join(invocation.words), kind=kind, test_file=file)
+        code = _inline_code(invocation.words[1:], invocation.redirects) if _is_python(invocation.name) else ""
+        inline = bool(code) and not _NAMES_RUNNER.search(code)
+        return Assessment(proves=shlex.join(invocation.words), kind=kind, test_file=file, inline=inline)
     return None
 
 
@@ -146,10 +190,12 @@ _HARMLESS_SET = re.compile(r"-[eEuxvo]+|pipefail|errexit|nounset|xtrace|verbose"
 # ── proofs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
-_ONLY_TELLS = frozenset(
-    {"--version", "-V", "--help", "-h", "--dry-run", "--collect-only", "--co", "--fixtures", "--markers"}
+_ONLY_TELLS = names(
+    "--version -V --help -h --dry-run --collect-only --co --fixtures --markers --setup-plan --exit-zero --if-present "
+    "--ignore-errors --just-print --question --touch --listTests --no-run"
 )
-"""Options with which a program tells something instead of doing its work."""
+"""Options with which a program tells something instead of doing its work, or succeeds whatever it finds."""
+_NAMES_RUNNER = re.compile(r"\b(?:pytest|unittest|doctest)\b")
 
 _ALWAYS = names(
     "bandit clang clang++ cc ctest eslint flake8 g++ gcc gmake javac jest just make mocha mypy ninja nox pylint "
@@ -199,7 +245,7 @@ def _is_proof(invocation: Invocation) -> bool:
     operands = _operands(arguments)
     match name:
         case "make" | "gmake" | "just" | "ninja":
-            return not {"-n", "-q", "-t"} & set(arguments) and (not operands or not set(operands) <= _CLEANING)
+            return not {"-n", "-q", "-t", "-i"} & set(arguments) and (not operands or not set(operands) <= _CLEANING)
         case "cmake":
             return "--build" in arguments
         case "node" | "ruby" | "perl" | "php" | "lua" | "java" | "Rscript":
@@ -226,9 +272,10 @@ def _kind_of(invocation: Invocation) -> ProofKind:
     name, arguments = invocation.name, invocation.words[1:]
     if _is_python(name):
         module = arguments[arguments.index("-m") + 1] if "-m" in arguments[:-1] else ""
-        return (
-            ProofKind.TESTS if module in {"pytest", "unittest", "doctest", "nose2", "tox", "nox"} else ProofKind.PROGRAM
-        )
+        if module in {"py_compile", "compileall", "mypy", "ruff", "flake8", "pylint", "pyflakes", "build"}:
+            return ProofKind.BUILD
+        tests = module in {"pytest", "unittest", "doctest", "nose2", "tox", "nox"}
+        return ProofKind.TESTS if tests else ProofKind.PROGRAM
     operands = _operands(arguments)
     first = operands[0] if operands else ""
     if name in _TESTING or (name == "node" and "--test" in arguments):

@@ -33,6 +33,8 @@ class Proof:
     tests: TestCount | None = None
     own_tests: bool = False
     """The run itself has written or changed every test of what it changed, so they show what it takes for right."""
+    changed_tests: tuple[str, ...] = ()
+    """Files with tests, or with their settings, that were there before and that the run has changed or deleted."""
     printed: str = ""
     """How the output of a program begins, which is all that its running has shown."""
 
@@ -52,9 +54,19 @@ class CommandRun:
     succeeded: bool
     seq: int
     """The event that has its result."""
+    at: float = 0.0
+    """When it ended, in seconds since 1970."""
+    tests: TestCount | None = None
+    """The tests that were executed, if a runner has said so; also those of a command that failed."""
+    proof: Proof = NO_PROOF
+    """What it has shown."""
+    framed: bool = False
+    """What a runner said about its tests stands in all that it prints."""
 
 
 def strongest(proofs: Iterable[Proof]) -> Proof:
-    """Return the strongest of the proofs of several specialists; of equals the first."""
+    """Return the strongest of several proofs; of equals the one with more tests, then the first."""
     order = list(ProofKind)
-    return min(proofs, key=lambda proof: order.index(proof.kind), default=NO_PROOF)
+    return min(
+        proofs, key=lambda proof: (order.index(proof.kind), -(proof.tests.ran if proof.tests else 0)), default=NO_PROOF
+    )

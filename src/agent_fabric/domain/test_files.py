@@ -26,10 +26,15 @@ def may_test(path: str) -> bool:
     return is_test_file(path) or (in_folder and path.endswith(".rs"))
 
 
+def tested_name(path: str) -> str:
+    """Return what a file of tests is named after: `calc` of `tests/test_calc.py`."""
+    match = _TESTED.match(splitext(basename(path))[0])
+    return match["stem"] if match else ""
+
+
 def covers(path: str, text: str, changed: Iterable[str]) -> bool:
     """Tell whether a file of tests uses one of the changed programs, as its name or its imports say."""
-    match = _TESTED.match(splitext(basename(path))[0])
-    tested = match["stem"].casefold() if match else ""
+    tested = tested_name(path).casefold()
     importing = [line for line in text.splitlines() if _IMPORTING.search(line)]
     for program in changed:
         if program == path or not _PROGRAM.search(program):

@@ -128,6 +128,8 @@ def claim_about_proof(lane: Lane, events: Sequence[Event]) -> CheckedClaim:
     """Check that a command that proves something succeeded after the last change of a lane's files."""
     about = f"proof of {lane.specialist_id}"
     changed, proof = _last_proof(lane.lane_id, events)
+    if lane.compared is not None and lane.compared.known:
+        proof = lane.proof.seq  # what was shown about something else than the changes is none
     if changed is None:
         return CheckedClaim(about, ClaimStatus.OPEN, "no file was changed, so there was nothing to prove")
     if proof is None:

@@ -1,7 +1,13 @@
 """What was seen of a run's files before its result was judged; see `events` for the contract."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
+
+_LEFT_BEHIND = re.compile(
+    r"(?:.*/)?(?:\.benchmarks|\.hypothesis|\.nyc_output|htmlcov|\.coverage|coverage\.xml|[^/]+\.egg-info)(?:/|\.[^/]*$|$)"
+)
+"""What runs of tests write for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +24,12 @@ class WorkspaceCompared:
     """Changed paths that are not listed."""
     tests: tuple[str, ...] = ()
     """Files with tests that use what was changed, or that were changed themselves."""
+    weakened: tuple[str, ...] = ()
+    """What the changed tests check less than before, in words; empty: nothing."""
+    idle_tests: tuple[str, ...] = ()
+    """Changed files with tests in which nothing is checked."""
+    touched_at: float = 0.0
+    """When a changed program or test was last written, in seconds since 1970; 0: not known."""
     known: bool = True
     """False: nobody knows how the workspace was before, so nothing can be said about changes."""
 
@@ -28,5 +40,5 @@ class WorkspaceCompared:
 
     @property
     def unchanged(self) -> bool:
-        """Whether it is known that nothing is different."""
-        return self.known and not self.paths and not self.more
+        """Whether it is known that nothing is different, apart from what test runners leave behind."""
+        return self.known and not self.more and all(map(_LEFT_BEHIND.match, self.paths))

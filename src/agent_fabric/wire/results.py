@@ -65,6 +65,7 @@ RESULT = Shape(
                     "seq": 9,
                     "tests": None,
                     "own_tests": False,
+                    "changed_tests": [],
                     "printed": "2\n3\n5",
                 },
                 "sent_back": False,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.asked_for import AskedFor, asked_for
+from agent_fabric.domain.asked_for import AskedFor, asked_elsewhere, asked_for
 
 CHANGES = (
     "Fix the failing test.",
@@ -20,6 +20,14 @@ CHANGES = (
     "Make a folder named reports.",
     "Update the version in pyproject.toml",
     "Your task is to implement fizzbuzz",
+    "Ändere die Datei a.txt",
+    "Die Funktion add rechnet falsch, bitte korrigieren.",
+    "Corrige la fonction add dans calc.py",
+    "add(1, 2) should return 3, but it returns -1",
+    "The bug in calc.py needs to be fixed.",
+    "The test in test_calc.py fails.",
+    "Refactoring of calc.py into smaller functions",
+    "The build is broken",
 )
 ANSWERS = (
     "How many lines does notes.txt have?",
@@ -34,6 +42,8 @@ ANSWERS = (
     "Tell me how to rename a branch",
     "Is there a file that was deleted?",
     "Why does the test fail?",
+    "Was the test that fails changed?",
+    "Explain why add should return 3",
     "Show the first five lines",
     "Check whether the tests pass",
     "Add up the numbers in a.txt? How much is it?",
@@ -42,7 +52,7 @@ UNCLEAR = (
     "",
     "hello",
     "write a haiku about make",
-    "Ändere die Datei a.txt",
+    "Führe die Tests aus",
     "make sure that the tests pass",
     "fix whatever is broken",
     "Add 3 and 4",
@@ -63,6 +73,20 @@ def test_a_task_that_wants_an_answer(prompt: str) -> None:
 @pytest.mark.parametrize("prompt", UNCLEAR)
 def test_a_task_from_which_nothing_is_concluded(prompt: str) -> None:
     assert asked_for(prompt) is AskedFor.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("prompt", "elsewhere"),
+    [
+        ("Commit the change", True),
+        ("Install requests", True),
+        ("Undo the last commit", True),
+        ("Fix calc.py", False),
+        ("Add a function to app.py", False),
+    ],
+)
+def test_a_task_about_a_repository_or_packages(prompt: str, elsewhere: bool) -> None:
+    assert asked_elsewhere(prompt) is elsewhere
 
 
 def test_a_huge_task_is_read_quickly() -> None:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.claims import NOTHING_CHANGED, Deeds, false_claims, untested
+from agent_fabric.domain.claims import (
+    NOTHING_CHANGED,
+    Deeds,
+    failed_tests,
+    false_claims,
+    tells_of_failures,
+    untested,
+    weakened,
+)
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_counts import TestCount
 from agent_fabric.domain.workspace_events import WorkspaceCompared
@@ -67,6 +75,33 @@ def test_what_changes_a_repository_or_packages_is_a_change_that_no_file_shows(co
     assert said(deeds(UNTOUCHED, prompt=prompt, commands=[CommandRun("git status", True, 3)])) == [NOTHING_CHANGED]
 
 
+def test_staged_files_are_no_change_where_the_task_is_about_something_else() -> None:
+    staged = [CommandRun("git add calc.py", True, 3)]
+    assert said(deeds(UNTOUCHED, prompt="Fix calc.py", commands=staged)) == [NOTHING_CHANGED]
+    assert said(deeds(UNTOUCHED, prompt="Stage and commit calc.py", commands=staged)) == []
+
+
+@pytest.mark.parametrize(
+    "path", [".benchmarks/", ".coverage", "htmlcov/", "htmlcov/index.html", "calc.egg-info/PKG-INFO"]
+)
+def test_what_tests_leave_behind_is_no_change(path: str) -> None:
+    assert said(deeds(WorkspaceCompared(created=(path,)))) == [NOTHING_CHANGED]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "summary", "boasts"),
+    [
+        ("calc.py, please", "I fixed add().", True),
+        ("calc.py, please", "Der Fehler wurde behoben.", True),
+        ("calc.py, please", "Nothing was changed, all is well.", False),
+        ("calc.py, please", "calc.py adds two numbers.", False),
+        ("What was fixed last?", "add was fixed last.", False),
+    ],
+)
+def test_of_an_unclear_task_the_summary_decides(prompt: str, summary: str, boasts: bool) -> None:
+    assert said(deeds(UNTOUCHED, prompt=prompt), summary=summary) == ([NOTHING_CHANGED] if boasts else [])
+
+
 def test_a_tool_that_acts_elsewhere_may_have_changed_something() -> None:
     assert said(deeds(UNTOUCHED, elsewhere=True)) == []
 
@@ -93,6 +128,9 @@ def test_a_file_that_is_as_it_was_is_named() -> None:
         "main.py has been updated to print 5.",
         "The program main.py was successfully modified.",
         "Deleted main.py",
+        "- **Modified** `main.py`: it prints 5",
+        "Files modified: main.py",
+        "I've taken care of main.py.",
     ],
 )
 def test_words_that_leave_no_doubt_count_as_a_claim(summary: str) -> None:
@@ -113,6 +151,14 @@ def test_words_that_leave_no_doubt_count_as_a_claim(summary: str) -> None:
 )
 def test_words_that_may_mean_something_else_do_not(summary: str) -> None:
     assert said(deeds(), summary=summary) == []
+
+
+def test_a_part_of_a_program_is_not_changed_by_a_note() -> None:
+    note = WorkspaceCompared(created=("fixed.txt",))
+    summary = "I fixed the bug in calc.py."
+    assert said(deeds(note), summary=summary) == ["calc.py is said to have changed, but it is as it was"]
+    assert said(deeds(WorkspaceCompared(modified=("util.py",))), summary=summary) == []
+    assert said(deeds(note), summary="I fixed the failure in test_calc.py.") == []
 
 
 def test_of_very_many_changes_no_file_is_missed() -> None:
@@ -186,6 +232,13 @@ BOASTS = (
     "The tests are passing.",
     "The unit tests have all succeeded.",
     "calc.py now passes the tests.",
+    "Verified with pytest.",
+    "The test suite is green.",
+    "I ran the tests successfully.",
+    "- **Tests**: ✅ passed",
+    "5/5 tests passed, 0 failures.",
+    "pytest passes without errors.",
+    "Die Tests laufen alle erfolgreich durch.",
 )
 
 
@@ -209,6 +262,7 @@ def test_tests_that_were_executed_may_be_told_of(summary: str) -> None:
         "I could not make the tests pass.",
         "Run the tests: they should pass.",
         "No test passed.",
+        "There are no tests, so none were run. A test that passes would be good to have.",
     ],
 )
 def test_who_does_not_say_that_tests_passed_is_believed(summary: str) -> None:
@@ -220,3 +274,77 @@ def test_tests_of_what_was_changed_want_to_be_run() -> None:
     assert untested(deeds(tested, proof=RAN)) == ("test_calc.py",)
     assert untested(deeds(tested)) == ("test_calc.py",)
     assert untested(deeds(tested, proof=TESTED)) == ()
+
+
+def ran(command: str, seq: int, *, failed: int = 0, at: float = 0.0) -> CommandRun:
+    count = TestCount(ran=3, passed=3 - failed, failed=failed)
+    proof = NO_PROOF if failed else Proof(kind=ProofKind.TESTS, command=command, seq=seq, tests=count)
+    return CommandRun(command, not failed, seq, at=at, tests=count, proof=proof)
+
+
+TESTED_BY = WorkspaceCompared(modified=("calc.py", "io.py"), tests=("test_calc.py", "tests/test_io.py"))
+
+
+@pytest.mark.parametrize(
+    ("commands", "left"),
+    [
+        (["pytest"], ()),
+        (["pytest test_other.py"], ("test_calc.py", "tests/test_io.py")),
+        (["pytest test_calc.py"], ("tests/test_io.py",)),
+        (["pytest test_calc.py", "pytest tests"], ()),
+        (["pytest", "pytest -k zero"], ()),
+        (["pytest -k zero"], ("test_calc.py", "tests/test_io.py")),
+    ],
+)
+def test_all_tests_of_the_change_want_to_be_run(commands: list[str], left: tuple[str, ...]) -> None:
+    runs = [ran(command, seq) for seq, command in enumerate(commands, start=7)]
+    assert untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == left
+
+
+def test_tests_before_the_last_change_do_not_count() -> None:
+    runs = [ran("pytest", 3), ran("pytest test_calc.py", 7)]
+    assert untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == ("tests/test_io.py",)
+    written = WorkspaceCompared(modified=("calc.py",), tests=("test_calc.py",), touched_at=50.0)
+    early, late = ran("pytest", 7, at=40.0), ran("pytest test_other.py", 8, at=60.0)
+    assert untested(deeds(written, commands=[early, late], proof=late.proof)) == ("test_calc.py",)
+
+
+@pytest.mark.parametrize(
+    ("runs", "command"),
+    [
+        ([ran("pytest", 7, failed=1)], "pytest"),
+        ([ran("pytest", 7, failed=1), ran("pytest", 8)], ""),
+        ([ran("pytest", 7, failed=1), ran("pytest test_calc.py", 8)], "pytest"),
+        ([ran("pytest test_calc.py", 7, failed=1), ran("pytest", 8)], ""),
+        ([ran("pytest test_calc.py", 7), ran("pytest", 8, failed=2)], "pytest"),
+        ([ran("pytest", 3, failed=1), ran("pytest test_calc.py", 8)], ""),
+    ],
+)
+def test_tests_that_failed_have_to_pass(runs: list[CommandRun], command: str) -> None:
+    failed = failed_tests(deeds(TESTED_BY, commands=runs))
+    assert (failed.command if failed else "") == command
+    assert failed_tests(deeds(UNTOUCHED, commands=runs)) is None
+
+
+@pytest.mark.parametrize(
+    ("summary", "tells"),
+    [
+        ("test_add still fails.", True),
+        ("1 of 3 tests failed, as before.", True),
+        ("Fixed; all tests pass.", False),
+        ("Fixed the failing test; all tests pass.", False),
+        ("Done, no failures.", False),
+        ("Done, 0 failed.", False),
+    ],
+)
+def test_who_tells_of_failures(summary: str, tells: bool) -> None:
+    assert tells_of_failures({"summary": summary}) is tells
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [("Fix the failing test", True), ("Remove test_zero from test_calc.py", False), ("Simplify the tests", False)],
+)
+def test_tests_may_check_less_where_that_is_the_task(prompt: str, told: bool) -> None:
+    less = WorkspaceCompared(modified=("test_calc.py",), weakened=("1 check of 2",))
+    assert weakened(deeds(less, prompt=prompt)) == (("1 check of 2",) if told else ())

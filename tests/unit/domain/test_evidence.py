@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_fabric.domain.evidence import Assessment, assess, shown_by
+from agent_fabric.domain.evidence import Assessment, assess, count_failed_tests, find_test_command, shown_by
 from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.test_counts import TestCount
 from effort import examples
@@ -95,6 +95,11 @@ def test_a_successful_line_proves_its_last_test_build_or_run(command: str, prove
         "pytest --help",
         "pytest --version",
         "pytest --collect-only",
+        "pytest --setup-plan",
+        "ruff check --exit-zero .",
+        "npm run build --if-present",
+        "make --touch",
+        "make -i check",
         "python --version",
         "python -V",
         "python",
@@ -253,3 +258,46 @@ def test_tests_that_were_executed_are_counted_whatever_started_them() -> None:
 def test_tests_that_failed_prove_nothing_though_the_command_ended_well() -> None:
     shown = shown_by(assess("make test"), "1 failed, 2 passed in 0.1s")
     assert (shown.proved, shown.missing) == ("", "1 of 3 tests have failed")
+
+
+WORDS = "3 passed in 0.01s\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("pytest -q", ProofKind.TESTS),
+        ("pytest -q && echo done", ProofKind.TESTS),
+        ("pytest -q && python3 app.py", ProofKind.TESTS),
+        ("bash run_tests.sh", ProofKind.TESTS),
+        ("python3 -c 'import pytest; pytest.main()'", ProofKind.TESTS),
+        ("python3 -c 'print(3)'", ProofKind.PROGRAM),
+        ("python3 - <<'EOF'\nprint(3)\nEOF", ProofKind.PROGRAM),
+        ("python3 app.py && cat results.log", ProofKind.PROGRAM),
+        ("head results.log; python3 app.py", ProofKind.PROGRAM),
+        ("python3 app.py && echo '3 passed in 0.01s'", ProofKind.PROGRAM),
+    ],
+)
+def test_words_of_a_runner_count_where_a_runner_may_have_said_them(command: str, kind: ProofKind) -> None:
+    assert shown_by(assess(command), WORDS).kind is kind
+
+
+def test_a_build_with_nothing_to_build_proves_nothing() -> None:
+    for said in ("make: Nothing to be done for 'all'.", "make: 'out.txt' is up to date."):
+        assert shown_by(assess("make"), said).missing == "there was nothing to build"
+
+
+@pytest.mark.parametrize(
+    ("command", "tests"),
+    [
+        ("cd x && pytest -q | tail -3", "pytest -q"),
+        ("python3 -m unittest || true", "python3 -m unittest"),
+        ("cat results.log", ""),
+        ("echo 'unfinished", ""),
+    ],
+)
+def test_tests_that_failed_are_known_by_their_command(command: str, tests: str) -> None:
+    assert find_test_command(command) == tests
+    failed = count_failed_tests(command, "1 failed, 2 passed in 0.1s")
+    assert failed == (TestCount(ran=3, passed=2, failed=1) if tests else None)
+    assert count_failed_tests(command, WORDS) is None

@@ -13,6 +13,8 @@ SAID = {
     "pytest, nothing chosen": ("2 deselected in 0.09s\n", (0, 0, 0)),
     "pytest, nothing found": ("=== no tests ran in 0.00s ===\n", (0, 0, 0)),
     "pytest, all skipped": ("3 skipped in 0.01s\n", (0, 0, 0)),
+    "pytest, expected to fail": ("1 passed, 2 xfailed, 1 xpassed in 0.01s\n", (2, 2, 0)),
+    "unittest, expected to fail": ("Ran 2 tests in 0.001s\n\nOK (expected failures=2)\n", (0, 0, 0)),
     "unittest": ("...\n-----\nRan 3 tests in 0.001s\n\nOK\n", (3, 3, 0)),
     "unittest, failing": ("Ran 3 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n", (2, 1, 1)),
     "unittest, nothing found": ("-----\nRan 0 tests in 0.000s\n\nOK\n", (0, 0, 0)),

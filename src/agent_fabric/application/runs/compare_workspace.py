@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from posixpath import basename, splitext
 
 from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.domain.changes import DriveSnapshots, Entry, EntryKind, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.test_files import covers, is_test_file, may_test
+from agent_fabric.domain.program_files import can_be_run
+from agent_fabric.domain.test_files import covers, is_test_file, may_test, tested_name
+from agent_fabric.domain.test_strength import TestStrength, decides_tests, lost_between, strength_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200
@@ -46,18 +49,56 @@ class CompareWorkspace:
             later = drives[nth + 1].before if nth + 1 < len(drives) else now
             snapshots.append(DriveSnapshots(drive.before, drive.after or later))
         changes = changes_of(snapshots)
-        return _told(changes, _tests_of(changes, now, lambda path, entry: history.content(workspace, path, entry)))
+        return _told(changes, now, lambda path, entry: history.content(workspace, path, entry))
 
 
-def _told(changes: Sequence[FileChange], tests: Sequence[str]) -> WorkspaceCompared:
+_Content = Callable[[str, Entry], bytes | None]
+
+
+def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content) -> WorkspaceCompared:
     shown = changes[:MAX_LISTED]
+    weakened, idle = _strength(changes, content)
     return WorkspaceCompared(
         created=tuple(_path(change) for change in shown if change.before is None),
         modified=tuple(_path(change) for change in shown if change.before is not None and change.after is not None),
         deleted=tuple(_path(change) for change in shown if change.after is None),
         more=len(changes) - len(shown),
-        tests=tuple(tests),
+        tests=tuple(_tests_of(changes, now, content)),
+        weakened=weakened,
+        idle_tests=idle,
+        touched_at=max((_written(change) for change in changes), default=0.0),
     )
+
+
+def _strength(changes: Sequence[FileChange], content: _Content) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say what the changed tests check less than before, and which of them check nothing."""
+    before: list[TestStrength] = []
+    after: list[TestStrength] = []
+    idle: list[str] = []
+    for change in [each for each in changes if decides_tests(each.path)][:MAX_TEST_FILES]:
+        was, is_ = (_text(change.path, entry, content) for entry in (change.before, change.after))
+        if was is None or is_ is None:
+            continue  # what cannot be read is not judged
+        before.append(strength_of(change.path, was))
+        after.append(strength_of(change.path, is_))
+        if change.after is not None and is_test_file(change.path) and not after[-1].checks:
+            idle.append(change.path)
+    return lost_between(before, after), tuple(idle)
+
+
+def _text(path: str, entry: Entry | None, content: _Content) -> str | None:
+    if entry is None:
+        return ""
+    data = content(path, entry) if entry.kind is EntryKind.FILE and entry.size <= MAX_TEST_BYTES else None
+    return None if data is None else data.decode(errors="replace")
+
+
+def _written(change: FileChange) -> float:
+    """Return when a program or a test was last written; other files may be what a check has left behind."""
+    after = change.after
+    if after is None or after.kind is not EntryKind.FILE:
+        return 0.0
+    return after.ctime_ns / 1e9 if can_be_run(change.path) or decides_tests(change.path) else 0.0
 
 
 def _path(change: FileChange) -> str:
@@ -67,9 +108,7 @@ def _path(change: FileChange) -> str:
     return f"{path}/" if entry is not None and entry.kind is EntryKind.FOLDER else path
 
 
-def _tests_of(
-    changes: Sequence[FileChange], now: FolderSnapshot, content: Callable[[str, Entry], bytes | None]
-) -> list[str]:
+def _tests_of(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content) -> list[str]:
     """Return the files with tests that use what was changed, or that were changed themselves."""
     changed = [change.path for change in changes if change.after is not None and change.after.kind is EntryKind.FILE]
     gone = [change.path for change in changes if change.after is None]
@@ -77,7 +116,9 @@ def _tests_of(
         return []
     found = [path for path in changed if is_test_file(path)]
     candidates = [path for path, entry in now.entries.items() if entry.kind is EntryKind.FILE and may_test(path)]
-    for path in sorted(candidates)[:MAX_TEST_FILES]:
+    stems = {splitext(basename(path))[0] for path in (*changed, *gone)}
+    # Where there are too many to be read, those named after what was changed come first.
+    for path in sorted(candidates, key=lambda path: (tested_name(path) not in stems, path))[:MAX_TEST_FILES]:
         entry = now.entries[path]
         data = content(path, entry) if path not in found and entry.size <= MAX_TEST_BYTES else None
         if data is not None and covers(path, data.decode(errors="replace"), (*changed, *gone)):

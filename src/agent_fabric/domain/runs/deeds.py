@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
-from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
+from agent_fabric.domain.proof_scope import bears_on, is_framed, own_recipes, replaced_runners
+from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.test_files import is_test_file
+from agent_fabric.domain.test_strength import decides_tests
 from agent_fabric.domain.tools import Effect
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
@@ -19,10 +22,33 @@ def proof_from(body: ToolReturned, otherwise: ProofKind, seq: int) -> Proof:
     return Proof(kind=kind, command=body.proved, seq=seq, tests=body.tests, printed=printed)
 
 
-def judged_by(proof: Proof, compared: WorkspaceCompared) -> Proof:
-    """Return a proof with whose tests they were."""
-    own = proof.kind is ProofKind.TESTS and bool(compared.tests) and set(compared.tests) <= set(compared.paths)
-    return replace(proof, own_tests=own)
+def take_comparison(lane: Lane, compared: WorkspaceCompared) -> None:
+    """Hold what was shown since the last change against what is different: not all of it is about that."""
+    lane.compared = compared
+    shown = [run for run in lane.commands if run.proof and run.seq > lane.last_change]
+    if lane.proof.seq not in {run.seq for run in shown}:
+        return  # there is none, or it is not that of a command
+    lane.proof = strongest(judged(run, compared) for run in reversed(shown))
+    lane.unproved_change = lane.unproved_change or not lane.proof
+
+
+def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
+    """Return what a command has shown about the changes, and whose tests they were."""
+    proof = run.proof
+    if not bears_on(run.command, proof.command, compared) or run.at < compared.touched_at:
+        return NO_PROOF
+    if proof.kind is not ProofKind.TESTS:
+        return proof
+    spoke_itself = not run.framed and own_recipes(proof.command, compared)
+    if spoke_itself or replaced_runners(compared) or _checks_nothing(compared):
+        return replace(proof, kind=ProofKind.PROGRAM, tests=None)
+    own = bool(compared.tests) and set(compared.tests) <= set(compared.paths)
+    changed = (*filter(decides_tests, compared.modified), *filter(is_test_file, compared.deleted))
+    return replace(proof, own_tests=own, changed_tests=changed)
+
+
+def _checks_nothing(compared: WorkspaceCompared) -> bool:
+    return bool(compared.idle_tests) and set(compared.tests) <= set(compared.idle_tests)
 
 
 def _first_lines(output: str) -> str:
@@ -30,7 +56,7 @@ def _first_lines(output: str) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def note_deed(lane: Lane, body: ToolReturned, seq: int) -> None:
+def note_deed(lane: Lane, body: ToolReturned, seq: int, at: float) -> None:
     """Remember what was done, to hold the result against it."""
     lane.compared = None
     spec = lane.tools.get(body.tool)
@@ -38,7 +64,17 @@ def note_deed(lane: Lane, body: ToolReturned, seq: int) -> None:
         return
     if spec.command_argument:
         command = str(lane.began_with.get(spec.command_argument, ""))
-        lane.commands.append(CommandRun(command, body.result.get("exit_code") == 0, seq))
+        lane.commands.append(
+            CommandRun(
+                command,
+                body.result.get("exit_code") == 0,
+                seq,
+                at=at,
+                tests=body.tests,
+                proof=proof_from(body, ProofKind.PROGRAM, seq) if body.proved else NO_PROOF,
+                framed=is_framed(f"{body.result.get('stdout') or ''}\n{body.result.get('stderr') or ''}"),
+            )
+        )
     known_place = spec.command_argument or spec.path_arguments or spec.url_argument or spec.sends_to
     leaves = spec.effect is Effect.LEAVES_SANDBOX or (spec.effect.changes and not known_place)
     lane.acted_elsewhere = lane.acted_elsewhere or lane.began_outside or leaves

@@ -36,9 +36,9 @@ from agent_fabric.domain.events import (
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.models import host_elsewhere
-from agent_fabric.domain.proofs import NO_PROOF, ProofKind
+from agent_fabric.domain.proofs import NO_PROOF, ProofKind, strongest
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
-from agent_fabric.domain.runs.deeds import judged_by, note_deed, proof_from
+from agent_fabric.domain.runs.deeds import note_deed, proof_from, take_comparison
 from agent_fabric.domain.runs.labelling import (
     begin_labels,
     note_addresses,
@@ -240,7 +240,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
             lane.worked = lane.worked or body.tool != FINISH_TASK
             note_call(state, body.rule)
         case ToolReturned() as body:
-            _take_result(state, lane, body, event.seq)
+            _take_result(state, lane, body, event)
         case ToolErred() as body:
             _take_tool_error(state, lane, body, event.seq)
         case ModelFailed() as body:
@@ -254,7 +254,7 @@ def _evolve_lane(state: RunState, lane: Lane, event: Event) -> None:
         case ContextTruncated() as body:
             _take_truncation(lane, body)
         case WorkspaceCompared() as body:
-            lane.compared, lane.proof = body, judged_by(lane.proof, body)
+            take_comparison(lane, body)
         case PlainAnswerAccepted() as body:
             lane.payload = body.payload
             lane.phase = LanePhase.DONE
@@ -385,7 +385,8 @@ def _take_answer(state: RunState, lane: Lane, body: ModelAnswered) -> None:
         lane.phase = LanePhase.ANSWERED
 
 
-def _take_result(state: RunState, lane: Lane, body: ToolReturned, seq: int) -> None:
+def _take_result(state: RunState, lane: Lane, body: ToolReturned, event: Event) -> None:
+    seq = event.seq
     state.seconds += body.duration_s
     state.takeovers = 0
     if body.tool == FINISH_TASK:
@@ -394,9 +395,9 @@ def _take_result(state: RunState, lane: Lane, body: ToolReturned, seq: int) -> N
         lane.phase = LanePhase.DONE
         lane.pending.clear()
         return
-    note_deed(lane, body, seq)
+    note_deed(lane, body, seq, event.ts)
     if body.proved:
-        lane.proof, lane.unproved_change = proof_from(body, ProofKind.PROGRAM, seq), False
+        lane.proof, lane.unproved_change = strongest((proof_from(body, ProofKind.PROGRAM, seq), lane.proof)), False
     if body.changed:
         lane.proof, lane.unproved_change, lane.last_change = NO_PROOF, True, seq
     if body.sources:

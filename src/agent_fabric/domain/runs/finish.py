@@ -8,10 +8,19 @@ from typing import Any
 
 from agent_fabric.domain.asked_for import AskedFor, asked_for
 from agent_fabric.domain.citations import citations_of, problems_with_citations
-from agent_fabric.domain.claims import CHANGED, NOTHING_CHANGED, Deeds, false_claims, untested
+from agent_fabric.domain.claims import (
+    CHANGED,
+    NOTHING_CHANGED,
+    Deeds,
+    failed_tests,
+    false_claims,
+    tells_of_failures,
+    untested,
+    weakened,
+)
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import Role, ToolCallRequest
-from agent_fabric.domain.program_files import can_be_run
+from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -138,15 +147,25 @@ def _doubt_work(
         return
     if false:
         requests.append(f"{'; '.join(map(str, false))}. Do it, or do not say it; then call {FINISH_TASK} again.")
-    tests = untested(deeds)
-    if tests:
-        named = ", ".join(tests[:_MAX_NAMED])
+    if lost := weakened(deeds):
+        less = f"he tests check less than before: {', '.join(lost)}"
+        unproven.append(f"t{less}")
+        requests.append(f"T{less}. Put back what they checked, and fix the program instead.")
+    failed, tests = failed_tests(deeds), untested(deeds)
+    named = ", ".join(tests[:_MAX_NAMED])
+    if failed is not None and failed.tests is not None and (tests or not tells_of_failures(payload)):
+        count = f"{failed.tests.failed} of {failed.tests.ran} tests failed: {failed.command}"
+        unproven.append(count)
+        requests.append(f"{count}. Fix what is wrong, and run them again.")
+    elif tests:
         unproven.append(f"the tests of what was changed were not run: {named}")
         requests.append(f"{named} tests what you changed. Run the tests: {how_to_run(tests[:_MAX_NAMED])}")
-    elif lane.unproved_change and not deeds.compared.unchanged:
+    elif (lane.unproved_change or (deeds.compared.paths and not lane.proof)) and not deeds.compared.unchanged:
         unproven.append(_NO_PROOF)
-        # Asked to prove a text, a small model does something to it that nobody wanted.
-        if not lane.model.compact or any(can_be_run(path) for path in lane.wrote):
+        # Asked to prove a text, a small model does something to it that nobody wanted; others only lose time.
+        shown = {*lane.wrote, *deeds.compared.paths}
+        texts = bool(shown) and all(map(is_plain_text, shown))
+        if any(map(can_be_run, lane.wrote)) if lane.model.compact else not texts:
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
     elif lane.model.compact and not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
         requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at

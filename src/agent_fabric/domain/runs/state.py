@@ -10,6 +10,7 @@ from agent_fabric.domain.approvals import Grant
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
 from agent_fabric.domain.packs import FinishSpec
+from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, strongest
 from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
@@ -239,7 +240,7 @@ def result_of(state: RunState) -> RunResult:
         cost=None if state.cost is None else round(state.cost, 6),
         egress=tuple(state.egress),
         duration_s=round(state.seconds, 3),
-        proof=strongest(lane.proof for lane in lanes),
+        proof=strongest(lane.proof for lane in lanes if not _is_outdated(lane.proof, lanes)),
         sent_back=any(lane.sent_back_unproven for lane in lanes),
         workspace=state.workspace,
         waiting_for=state.waiting_approvals or tuple(asked.approval_id for asked in state.asked),
@@ -248,3 +249,9 @@ def result_of(state: RunState) -> RunResult:
         private=tuple(state.private),
         continues=None if state.task is None else state.task.continues,
     )
+
+
+def _is_outdated(proof: Proof, lanes: Sequence[Lane]) -> bool:
+    """Tell whether a specialist has changed a program after another one had shown that all works."""
+    shown = -1 if proof.seq is None else proof.seq
+    return any(lane.last_change > shown and any(map(can_be_run, lane.wrote)) for lane in lanes)

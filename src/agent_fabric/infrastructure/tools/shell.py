@@ -9,7 +9,8 @@ from agent_fabric.application.ports.sandbox import CommandOutcome, Sandbox
 from agent_fabric.domain.commands.grammar import parse_command
 from agent_fabric.domain.commands.invocation import Invocation, UnparsableCommand
 from agent_fabric.domain.commands.overwriting import overwritten_input
-from agent_fabric.domain.evidence import Assessment, Shown, assess, shown_by
+from agent_fabric.domain.evidence import Assessment, Shown, assess, count_failed_tests, shown_by
+from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
 from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
@@ -73,7 +74,8 @@ class RunShell:
         if hint:
             output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out
-        shown = shown_by(assessment, f"{output['stdout']}\n{output['stderr']}") if succeeded else Shown()
+        printed = f"{output['stdout']}\n{output['stderr']}"
+        shown = shown_by(assessment, printed) if succeeded else Shown(tests=count_failed_tests(command, printed))
         if shown.missing:
             output["not_proven"] = await self._how_to_test(shown, assessment, context)
         return ToolResult(
@@ -110,6 +112,8 @@ class RunShell:
         if shown.tests is not None and shown.tests.failed:
             return f"{said}."
         file = assessment.test_file
+        if not file and assessment.kind is not ProofKind.TESTS:
+            return f"{said}."
         if not file:
             return f"{said}: name the files with tests, or write some."
         looked = await self.sandbox.run_command("python3 -c 'import pytest'", timeout_s=min(_LOOK_S, context.timeout_s))

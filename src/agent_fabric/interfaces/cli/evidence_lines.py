@@ -38,7 +38,9 @@ def proof_words(proof: Proof) -> str:
     """Say what kind of proof there is, before the command that gave it."""
     match proof.kind:
         case ProofKind.TESTS if proof.tests is not None:
-            return f"proven by {counted(proof.tests.passed, 'test')}{' of its own' if proof.own_tests else ''}:"
+            own = " of its own" if proof.own_tests else ""
+            changed = f" (it changed {', '.join(map(plain, proof.changed_tests))})" if proof.changed_tests else ""
+            return f"proven by {counted(proof.tests.passed, 'test')}{own}{changed}:"
         case ProofKind.PROGRAM:
             return "it runs:"
         case ProofKind.BUILD:

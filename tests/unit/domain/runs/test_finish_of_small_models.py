@@ -74,7 +74,10 @@ def test_a_text_that_nothing_can_run_is_not_asked_to_be_proved_but_is_marked() -
     found = doubts(did("write_file", wrote="notes.md", changed=True))
     assert found.unproven
     assert not found.ask_for
-    assert doubts(did("write_file", wrote="notes.md", changed=True), compact=False).ask_for
+    large = doubts(did("write_file", wrote="notes.md", changed=True), compact=False)
+    assert large.unproven
+    assert not large.ask_for
+    assert doubts(did("write_file", wrote="settings.toml", changed=True), compact=False).ask_for
 
 
 @pytest.mark.proves("AF-124")

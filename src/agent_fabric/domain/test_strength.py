@@ -1,0 +1,77 @@
+"""How much the tests of a folder check, counted in their text: enough to see that they check less than before."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from posixpath import basename
+
+from agent_fabric.domain.plural import counted
+from agent_fabric.domain.test_files import is_test_file
+
+_COMMENT = re.compile(r"(?:^|(?<=\s))(?:#(?!\[)|//).*$|^\s*\*.*$")
+_TEST = re.compile(
+    r"^\s*(?:async\s+)?(?:def\s+test|func\s+(?:Test|Fuzz)|(?:it|test)(?:\.each\([^)]*\))?\s*\(|@Test\b|#\[(?:\w+::)?test)"
+)
+_CHECK = re.compile(
+    r"\b(?:assert|expect|should|require|raises|verify|fail|check|EXPECT_|ASSERT_|t\.(?:Error|Fatal|Fail))",
+    re.IGNORECASE,
+)
+_IDLE_CHECK = re.compile(
+    r"^\s*(?:assert\s+(?:True|1|not\s+False)\b\s*(?:,.*)?$|(?:self\.)?assert(?:True|Equals?)\(\s*(?:True|1\s*,\s*1|True\s*,\s*True)"
+    r"|expect\(\s*(true|1)\s*\)\.\w+\(\s*(?:true|1)?\s*\)|assert!\(true\))"
+)
+_LEFT_OUT = re.compile(
+    r"@(?:\w+\.)*skip|\bmark\.skip|\.skip\(|\bskipTest\b|\bt\.Skip|xfail|expectedFailure|\bx(?:it|test|describe)\b|\b(?:it|test|describe)\.(?:only|todo)\b|@(?:Ignore|Disabled)\b"
+    r"|#\[ignore|collect_ignore|pytest_(?:collection|runtest|ignore|pycollect)|deselect|--ignore|testPathIgnore|addopts"
+    r"|norecursedirs|python_files|-k\b"
+)
+_SETUP = re.compile(r"conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|(?:jest|vitest)\.config\.\w+|\.mocharc\.\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class TestStrength:
+    """What tests check."""
+
+    __test__ = False  # no class of tests, whatever its name says
+
+    tests: int = 0
+    checks: int = 0
+    left_out: int = 0
+    """Marks because of which tests are not executed, or may fail."""
+
+    def __add__(self, other: "TestStrength") -> "TestStrength":
+        """Return both together."""
+        return TestStrength(self.tests + other.tests, self.checks + other.checks, self.left_out + other.left_out)
+
+
+def decides_tests(path: str) -> bool:
+    """Tell whether a file holds tests, or says which of them are executed and how."""
+    return is_test_file(path) or is_test_setup(path)
+
+
+def is_test_setup(path: str) -> bool:
+    """Tell whether a file says which tests are executed, and how."""
+    return _SETUP.fullmatch(basename(path)) is not None
+
+
+def strength_of(path: str, text: str) -> TestStrength:
+    """Count what a file of tests, or of their settings, checks."""
+    lines = [_COMMENT.sub("", line) for line in text.splitlines()]
+    left_out = sum(_LEFT_OUT.search(line) is not None for line in lines)
+    if not is_test_file(path):
+        return TestStrength(left_out=left_out)
+    checks = sum(_CHECK.search(line) is not None and not _IDLE_CHECK.match(line) for line in lines)
+    return TestStrength(sum(_TEST.match(line) is not None for line in lines), checks, left_out)
+
+
+def lost_between(before: Iterable[TestStrength], after: Iterable[TestStrength]) -> tuple[str, ...]:
+    """Say in words what tests check less than before; nothing: they do not."""
+    was, is_ = sum(before, TestStrength()), sum(after, TestStrength())
+    lost = []
+    if is_.tests < was.tests:
+        lost.append(f"{counted(is_.tests, 'test')} of {was.tests}")
+    if is_.checks < was.checks:
+        lost.append(f"{counted(is_.checks, 'check')} of {was.checks}")
+    if is_.left_out > was.left_out:
+        lost.append("more tests are left out")
+    return tuple(lost)
