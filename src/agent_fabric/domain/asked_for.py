@@ -61,7 +61,8 @@ _ANSWERING = names(
     "review run say search show suggest sum summarise summarize tell test verify"
 )
 _QUESTION = re.compile(
-    r"(?:how|what|what's|which|who|whom|whose|why|where|when|is|are|was|were|does|do|did|has|have|should|am|may|might)\b",
+    r"(?:how|what|what's|which|who|whom|whose|why|where|when|is|are|was|were|does|did|has|should|am|may|might)\b"
+    r"|(?:do|have)\b.*\?",
     re.IGNORECASE,
 )
 

@@ -1,5 +1,7 @@
 """What a run has changed in its workspace, as its result is held against."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,11 @@ def comparison(project: Project) -> CompareWorkspace:
     return CompareWorkspace(lambda: ChangeRecorder(layout), layout.workspace)
 
 
+def at_any_time(found: WorkspaceCompared) -> WorkspaceCompared:
+    """Return what was found, without when the files were written."""
+    return replace(found, touched_at=0.0)
+
+
 async def test_a_project_is_compared_with_how_the_run_found_it(project: Project) -> None:
     (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (project.folder / "old.txt").write_text("x")
@@ -37,9 +44,25 @@ async def test_a_project_is_compared_with_how_the_run_found_it(project: Project)
         (project.folder / "new").mkdir()
         (project.folder / "new/a.txt").write_text("a")
         found = await look(run_id, str(project.folder))
-    assert found == WorkspaceCompared(
+    assert time.time() - 60 < found.touched_at <= time.time()
+    assert at_any_time(found) == WorkspaceCompared(
         created=("new/", "new/a.txt"), modified=("calc.py",), deleted=("old.txt",), tests=("tests/test_all.py",)
     )
+
+
+async def test_tests_that_check_less_than_before_are_told(project: Project) -> None:
+    test = project.folder / "test_calc.py"
+    test.write_text("from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n    assert add(0, 0) == 0\n")
+    async with project.run() as run_id:
+        look = comparison(project)
+        test.write_text(test.read_text().replace("    assert add(1, 2) == 3\n", ""))
+        assert (await look(run_id, str(project.folder))).weakened == ("1 check of 2",)
+        (project.folder / "test_more.py").write_text(
+            "from calc import add\n\n\ndef test_more():\n    assert add(2, 2) == 4\n"
+        )
+        assert (await look(run_id, str(project.folder))).weakened == ()
+        test.unlink()
+        assert (await look(run_id, str(project.folder))).weakened == ("1 check of 2",)
 
 
 async def test_what_earlier_drives_changed_counts_and_what_was_put_back_does_not(project: Project) -> None:
@@ -68,7 +91,9 @@ async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(proj
     other = CompareWorkspace(lambda: recorder, lambda _: str(own))
     for kept in layout.changes_of(run_id).glob("*.z"):
         kept.unlink()
-    assert await other(run_id, str(own)) == WorkspaceCompared(created=("test_it.py",), tests=("test_it.py",))
+    assert at_any_time(await other(run_id, str(own))) == WorkspaceCompared(
+        created=("test_it.py",), tests=("test_it.py",), idle_tests=("test_it.py",)
+    )
 
 
 async def test_what_was_put_into_a_workspace_before_the_run_is_not_the_run_s(project: Project) -> None:
@@ -84,7 +109,8 @@ async def test_what_was_put_into_a_workspace_before_the_run_is_not_the_run_s(pro
         assert await look(run_id, str(own)) == WorkspaceCompared()
         (own / "calc.py").write_text("x = 2\n")
         (own / "total.txt").write_text("3\n")
-        assert await look(run_id, str(own)) == WorkspaceCompared(created=("total.txt",), modified=("calc.py",))
+        found = at_any_time(await look(run_id, str(own)))
+        assert found == WorkspaceCompared(created=("total.txt",), modified=("calc.py",))
         assert await project.changed(run_id) == {"calc.py": "modified", "total.txt": "created"}
     finally:
         await held.release()

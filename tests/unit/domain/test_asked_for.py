@@ -42,6 +42,7 @@ ANSWERS = (
     "Tell me how to rename a branch",
     "Is there a file that was deleted?",
     "Why does the test fail?",
+    "Do the tests pass?",
     "Was the test that fails changed?",
     "Explain why add should return 3",
     "Show the first five lines",
@@ -51,6 +52,8 @@ ANSWERS = (
 UNCLEAR = (
     "",
     "hello",
+    "do it",
+    "have a look",
     "write a haiku about make",
     "Führe die Tests aus",
     "make sure that the tests pass",
