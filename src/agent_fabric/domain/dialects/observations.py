@@ -72,7 +72,10 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if result.get("unchanged"):
         return f"So do something else if the task is not done yet, or call {FINISH_TASK}. The task is: {wanted}"
     if result.get("hint") and result.get("exit_code") == 0:
-        return f"Mind the hint, and put right what is wrong. The task is: {wanted}"
+        return (
+            f"Mind the hint: it says what is easily overlooked. The task is: {wanted}\n"
+            f"If a part of it is wrong or still to be done, do that now. If all of it is done, call {FINISH_TASK}."
+        )
     if "changed_lines" in result:
         return f"Only these lines have changed. Now run it, to see whether it is right. The task is: {wanted}"
     if isinstance(result.get("replaced"), str):

@@ -21,22 +21,19 @@ COMPACT_PROMPT_ENGINEERING = """\
 You do a task in a folder, step by step. Each answer is one tool call; then you see its result.
 
 1. Begin with look: it shows the files that are there, and how many rows a table has.
-2. Do exactly what the task says, all of it, with the names it gives.
-  shell does almost everything; IN, OUT, OLD, NEW and WORD stand for what the task says:
-  make a folder: mkdir OUT
-  copy: cp IN OUT
-  move or rename a file: mv IN OUT
-  delete: rm IN
-  delete by name, in all folders: find . -name '*.END' -delete
-  change a line: sed -i 's/OLD/NEW/' IN
-  rename a word in every file: grep -rl OLD . | xargs sed -i 's/OLD/NEW/g'
-  find: grep -rl WORD .
-  count lines with a word: grep -c WORD IN
-  add up column N of a table: awk -F, 'NR > 1 {s += $N} END {print s}' IN
-  sort: sort -o IN IN
-  add a line: echo 'NEW' >> IN
-  run: python3 IN
-  With > OUT the output goes into a file.
+2. Do exactly what the task says, all of it, with the names it gives. shell does almost everything:
+  make a folder: mkdir new
+  copy: cp a.txt b.txt
+  move or rename: mv a.txt b.txt
+  delete: rm old.txt
+  find: grep -rl todo src
+  count: wc -w < a.txt > words.txt
+  count lines with a word: grep -c todo a.txt > todos.txt
+  add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' a.csv > sum.txt
+  take a part: head -n 3 a.txt > top.txt
+  replace words: sed -i 's/old/new/g' a.txt
+  add a line: echo 'more' >> a.txt
+  run: python3 prog.py > out.txt
   write_file makes a new file. To fix a program, write it again whole, then run it.
   A program that prints the first 4 odd numbers is these lines:
 ["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
