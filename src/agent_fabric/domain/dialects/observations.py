@@ -70,7 +70,7 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
             f"If it is done all the same, call {FINISH_TASK}. If not, do it another way."
         )
     if result.get("unchanged"):
-        return f"So do something else if the task is not done yet, or call {FINISH_TASK}. The task is: {wanted}"
+        return f"If something is still wrong, say which line, and write it in another way. The task is: {wanted}"
     if result.get("hint") and result.get("exit_code") == 0:
         return (
             f"Mind the hint: it says what is easily overlooked. The task is: {wanted}\n"
@@ -110,6 +110,11 @@ def has_failed(text: str) -> bool:
 def was_repeated(text: str) -> bool:
     """Tell whether a result is the engine's answer to an exact repeat."""
     return _first_time(_object(text) or {}) is not None
+
+
+def led_nowhere(text: str) -> bool:
+    """Tell whether a call was made once more, or has written back what was there."""
+    return was_repeated(text) or bool((_object(text) or {}).get("unchanged"))
 
 
 def _first_time(result: Mapping[str, Any]) -> str | None:

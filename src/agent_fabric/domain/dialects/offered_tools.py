@@ -18,6 +18,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     - A call that was made before and gives the same once more leads nowhere, and a small model goes on making it: its
       tool is not the next choice, until something else has led on. In the end only the finish is left; at once, if
       the call that was made twice in a row had done its work.
+    - Who has looked around sees the same again until something was done, so that is no choice either.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -25,8 +26,9 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     """What each call gave the last time that it ran."""
     asked: dict[str, tuple[str, str]] = {}
     commands = {tool.name for tool in tools if tool.command_argument}
+    around = {tool.name for tool in tools if _looks_around(tool)}
     acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
-    rounds, unfinished, unrun, done_twice = 0, False, False, False
+    rounds, unfinished, unrun, done_twice, looked = 0, False, False, False, ""
     stuck_with: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
@@ -38,6 +40,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         rounds, stuck_with = (rounds + 1, {*stuck_with, name}) if again else (rounds, set())
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
+        looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
         done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
             shown[key] = message.content
@@ -45,7 +48,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         return [tool for tool in tools if _looks_around(tool)] or tools
     if rounds >= MAX_ROUNDS or done_twice:
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
-    left_out = {*stuck_with, FINISH_TASK} if unfinished else stuck_with
+    left_out = {*stuck_with, looked, FINISH_TASK} if unfinished else {*stuck_with, looked}
     return [tool for tool in tools if tool.name not in left_out] or tools
 
 

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.dialects.answer_schema import schema_of_calls
 from agent_fabric.domain.dialects.call_text import FENCE, MARK, THOUGHT, as_text
 from agent_fabric.domain.dialects.line_lists import as_lines
-from agent_fabric.domain.dialects.observations import has_failed, next_step, readable
+from agent_fabric.domain.dialects.observations import has_failed, led_nowhere, next_step, readable
 from agent_fabric.domain.dialects.offered_tools import offered_tools
 from agent_fabric.domain.dialects.signatures import signatures
 from agent_fabric.domain.messages import Message, Role, ToolCallRequest, ToolDialect
@@ -25,6 +25,8 @@ class ShapedRequest:
     """The tool that the server should make the model choose; only with `tools`."""
     answer_schema: Mapping[str, Any] | None = None
     """JSON schema that the server must hold the answer to; None lets the model write freely."""
+    stuck: bool = False
+    """The last call led nowhere: asked in the same way, the model would make it again."""
     only_answer: str = ""
     """The one answer that the schema leaves, which nobody has to be asked for; empty: there is a choice."""
 
@@ -50,6 +52,7 @@ def shape_request(
                 tools=(),
                 must_call=None,
                 answer_schema=schema,
+                stuck=last is not None and last.role is Role.TOOL and led_nowhere(last.content),
                 only_answer=_only_answer(offered) if must_call is None and not failed else "",
             )
         case ToolDialect.TEXT:

@@ -30,6 +30,8 @@ from agent_fabric.infrastructure.llm.openai_wire import (
     parse_response,
 )
 
+STUCK_TEMPERATURE = 0.8
+"""For a model that has just repeated itself: at a low temperature it goes on doing so."""
 _LISTING_TIMEOUT_S = 5.0
 _LOCAL_LISTING_TIMEOUT_S = 0.5
 """A run waits for it: a server of this machine that lists its models does so at once."""
@@ -120,7 +122,7 @@ class OpenAICompatibleClient:
         data = encode_request(
             shaped,
             model,
-            temperature=temperature,
+            temperature=max(temperature, STUCK_TEMPERATURE) if shaped.stuck else temperature,
             top_p=top_p,
             max_tokens=max_tokens,
             stream=on_delta is not None,

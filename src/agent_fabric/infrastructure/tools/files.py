@@ -102,7 +102,7 @@ class WriteFile:
         if len(data) > self.max_bytes:
             raise ValueError(f"'content' is {len(data)} bytes; one call may write {self.max_bytes}")
         before = await self._before(path, max(SHOWN_BEFORE, len(data) + 1))
-        if before == data:
+        if before == data or (before is not None and _same_program(path, before, data)):
             same = {"path": path, "bytes": len(data), "created": False, "unchanged": True, "hint": _WRITTEN_BACK}
             return ToolResult(output=same)
         created = await self.sandbox.write_file(path, data)
@@ -126,7 +126,14 @@ class WriteFile:
         return data if size <= len(data) else None
 
 
-_WRITTEN_BACK = "The file has exactly this text already: nothing has changed."
+def _same_program(path: str, before: bytes, after: bytes) -> bool:
+    """Tell whether only empty lines differ, which mend no program; they stay as they were."""
+    return can_be_run(path) and [*filter(bytes.strip, before.splitlines())] == [
+        *filter(bytes.strip, after.splitlines())
+    ]
+
+
+_WRITTEN_BACK = "The file has this text already: nothing has changed."
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,12 @@ def open_with(tools: Sequence[ToolSpec], *history: Message) -> set[str]:
 def test_the_first_call_looks_around_when_there_is_a_tool_for_it() -> None:
     tools = (*TOOLS, LOOK)
     assert open_with(tools) == {"look"}
-    assert open_with(tools, *called("look", {}, {"files": {}})) == {"shell", "search", "look", FINISH_TASK}
+    looked = called("look", {}, {"files": {}})
+    assert open_with(tools, *looked) == {"shell", "search", FINISH_TASK}
+    made = called("shell", {"command": "touch a"}, {"exit_code": 0, "changed_files": {"a": ""}})
+    assert open_with(tools, *looked, *made) == {"shell", "search", "look", FINISH_TASK}
+    refused = called(FINISH_TASK, {"summary": "done"}, {"error": "Nothing was changed.", "error_type": "Unproven"})
+    assert open_with(tools, *looked, *refused) == {"shell", "search"}
 
 
 def test_what_is_the_only_answer_left_need_not_be_asked_for() -> None:
@@ -252,7 +257,9 @@ def test_text_that_was_written_back_is_not_said_to_have_worked() -> None:
     wrote = called("shell", {"command": "x"}, {"path": "a.txt", "created": False, "unchanged": True, "hint": "Same."})
     seen = shape_request(SCHEMA, [*START, *wrote], TOOLS).messages[-1].content
     assert "That worked" not in seen
-    assert "do something else" in seen
+    assert "write it in another way" in seen
+    assert shape_request(SCHEMA, [*START, *wrote], TOOLS).stuck
+    assert not shape_request(SCHEMA, START, TOOLS).stuck
 
 
 def test_a_program_that_fails_is_to_be_written_again_and_its_frames_are_left_out() -> None:

@@ -121,7 +121,7 @@ async def test_writing_back_what_is_there_changes_nothing_and_says_so(sandbox: U
     await WriteFile(sandbox)({"path": "a.txt", "content": text}, CONTEXT)
     again = await WriteFile(sandbox)({"path": "a.txt", "content": text}, CONTEXT)
     assert again.output["unchanged"] is True
-    assert "exactly this text already" in again.output["hint"]
+    assert "this text already" in again.output["hint"]
     assert not again.changed
     assert again.wrote == ()
     other = await WriteFile(sandbox)({"path": "a.txt", "content": f"{text}#"}, CONTEXT)
@@ -142,3 +142,11 @@ async def test_of_a_program_that_is_written_again_the_lines_are_shown_that_chang
     again = await WriteFile(sandbox)({"path": "a.py", "content": before.replace("first", "1st")}, CONTEXT)
     assert again.output["changed_lines"] == "-    # first\n+    # 1st"
     assert "replaced" not in again.output
+
+
+async def test_empty_lines_alone_mend_no_program(sandbox: UnconfinedSandbox) -> None:
+    await WriteFile(sandbox)({"path": "a.py", "content": "x = 1\n\n\ny = 2\n"}, CONTEXT)
+    again = await WriteFile(sandbox)({"path": "a.py", "content": "x = 1\n\ny = 2"}, CONTEXT)
+    assert again.output["unchanged"] is True
+    await WriteFile(sandbox)({"path": "a.txt", "content": "x\n\ny\n"}, CONTEXT)
+    assert "unchanged" not in (await WriteFile(sandbox)({"path": "a.txt", "content": "x\ny\n"}, CONTEXT)).output
