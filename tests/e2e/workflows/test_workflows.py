@@ -100,6 +100,7 @@ CALLS: Mapping[str, Any] = {
 }
 META = {
     "run_id",
+    "sent_back",
     "status",
     "run_dir",
     "workspace",

@@ -29,13 +29,20 @@ STARTING: Mapping[str, Any] = {
     "POST /api/v1/agents/{name}/run": {"name": "Ada"},
     "POST /api/v1/workflows/{name}/execute": {"who": "Ada"},
     "POST /api/v1/workflows/runs/{run_id}/resume": {},
+    "POST /api/v1/evals": {"cases": [{"id": "a", "prompt": "do it", "check": "true"}], "models": ["quality"]},
     "POST /v1/chat/completions": CHAT,
     "POST /v1/responses": {"model": "engineering", "input": "do it"},
 }
 """Bodies with which each of these doors would start a run."""
-ELSEWHERE = {"POST /a2a", "POST /mcp", "POST /api/v1/webhooks/{name}"}
+ELSEWHERE = {
+    "POST /a2a",
+    "POST /mcp",
+    "POST /api/v1/webhooks/{name}",
+}
 """Doors that start runs, each with a test of its own below."""
 OTHERS = {
+    "POST /api/v1/evals/{name}/cancel",
+    "POST /api/v1/evals/{name}/resume",
     "DELETE /api/v1/keys/{key_id}",
     "DELETE /api/v1/secrets/{name}",
     "DELETE /api/v1/users/{name}",
@@ -69,7 +76,7 @@ OTHERS = {
     "PUT /api/v1/secrets/{name}",
     "PUT /models/server",
 }
-"""Doors that start no run. An answer lets a run continue that was started before."""
+"""Doors that start no run. An answer lets a run continue that was started before; an evaluation was counted then."""
 SENDING = {Method.SEND, Method.STREAM}
 """Methods of A2A that start runs."""
 LIMITED = {"limits": {"local": True, "starts": "2/hour"}}

@@ -1,7 +1,7 @@
 """Turns an action into what must be recorded first and the effect that follows: the only door to the world."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, assert_never
 
 from agent_fabric.application.approvals.refuse_questions import refuse_questions
@@ -36,6 +36,7 @@ from agent_fabric.domain.runs.labelling import flow_of
 from agent_fabric.domain.runs.opening_messages import opening_for
 from agent_fabric.domain.runs.state import Lane, RunState
 from agent_fabric.domain.runs.task import root_of
+from agent_fabric.domain.secret_shapes import hide_shapes
 from agent_fabric.domain.tools import ToolContext, ToolSpec
 from agent_fabric.domain.workflows.actions import AskAboutStep, AskPerson, CallStepTool, RunChild, StopStep, Wait
 from agent_fabric.domain.workspace_events import WorkspaceCompared
@@ -154,7 +155,11 @@ class Perform:
     async def _compare(self, state: RunState) -> Sequence[Body]:
         if self.compare_workspace is None:
             return (WorkspaceCompared(known=False),)
-        return (await self.compare_workspace(state.run_id, state.workspace),)
+        compared = await self.compare_workspace(state.run_id, state.workspace)
+        # A name may look like a secret, and the log must not have one.
+        return (
+            replace(compared, **{each.name: hide_shapes(getattr(compared, each.name)) for each in fields(compared)}),
+        )
 
     def _call_tool(self, action: CallTool, state: RunState, packs: OpenPacks) -> Prepared:
         lane = state.lanes[action.lane]

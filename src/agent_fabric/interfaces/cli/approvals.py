@@ -152,7 +152,11 @@ def _answer(  # noqa: PLR0913 - what the commands were given
     if as_json:
         print_json({**APPROVAL.dump(card), "resume": going_on})
     else:
-        follows = how_it_continues(card.run_id, RunStatus.RUNNING, served=going_on is None)
+        follows = (
+            how_it_continues(card.run_id, RunStatus.RUNNING, served=True)
+            if going_on is None
+            else f"Resume with: {going_on}"
+        )
         sys.stdout.write(f"{card.approval_id} is {card.status.value}. {follows}\n")
     return COMPLETED
 
