@@ -13,7 +13,8 @@ from e2e.server_process import serving
 
 pytestmark = pytest.mark.proves("DU-3")
 
-TRY = Call("shell", {"command": "python3 -c 'print(1)'"})
+TRY = Call("shell", {"command": "python3 calc.py"})
+LOOK = Call("shell", {"command": "python3 -c 'print(1)'"})
 LONG = "\n".join(f"line {number}" for number in range(400))
 SCRIPT = Script(
     turns=(
@@ -24,7 +25,7 @@ SCRIPT = Script(
         Finish(summary="calc.py adds.", artifacts=["calc.py"], next_steps=[], notes=""),
     ),
     named={
-        "long": (Call("write_file", {"path": "long.txt", "content": LONG}), TRY, Finish(summary="long")),
+        "long": (Call("write_file", {"path": "long.txt", "content": LONG}), LOOK, Finish(summary="long")),
         "push": (Call("shell", {"command": "make deploy"}), Finish(summary="pushed")),
     },
 )
@@ -44,7 +45,7 @@ async def test_a_log_is_a_transcript_with_times_and_costs(tmp_path: Path) -> Non
         "I begin.",
         "path: calc.py",
         "return a + b",
-        "command: python3 -c 'print(1)'",
+        "command: python3 calc.py",
         "summary: calc.py adds.",
     ]
     places = [said.index(line) for line in wanted]
@@ -133,7 +134,9 @@ async def test_after_a_run_in_a_project_its_changes_are_summed_up(tmp_path: Path
     (project / "old.py").write_text("x = 1\n")
     write, edit = (Call("write_file", {"path": path, "content": "x = 2\ny = 3\n"}) for path in ("new.py", "old.py"))
     end = Finish(summary="done") if status == "completed" else Call("shell", {"command": "make deploy"})
-    async with ScriptedModel([Call("read_file", {"path": "old.py"}), write, edit, TRY, end]) as model:
+    async with ScriptedModel(
+        [Call("read_file", {"path": "old.py"}), write, edit, Call("shell", {"command": "python3 new.py"}), end]
+    ) as model:
         home = {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
         fabric = Fabric(tmp_path / "fabric", settings(model.base_url), home=project, environment=home)
         ended = await fabric("run", "change it", "--here")
