@@ -121,7 +121,11 @@ STORIES: dict[str, Story] = {
         configured={
             "policy": {"rules": [{"id": "no-keys", "verdict": "block", "tools": ["read_file"], "paths": ["secrets/"]}]}
         },
-        exits={'fabric policy check "make test': 3, 'fabric policy check "make && cat': 1},
+        exits={
+            'fabric policy check "make test': 3,
+            'fabric policy check "git push': 3,
+            'fabric policy check "make && cat': 1,
+        },
         before={"fabric policy simulate": (RUN_HELLO, RUN_HELLO)},
     ),
     "docs/guides/resume-and-cancel.md": Story(

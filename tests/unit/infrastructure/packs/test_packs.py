@@ -57,7 +57,9 @@ async def test_the_engineering_pack_works_in_its_workspace(tmp_path: Path) -> No
     assert [tool.name for tool in pack.tool_definitions] == [
         *("shell", "read_file", "write_file", "edit_file", "list_files", "search_files")
     ]
-    assert list(pack.finish.parameters["properties"]) == ["summary", "artifacts", "next_steps", "notes"]
+    assert list(pack.finish.parameters["properties"]) == [
+        *("summary", "changed", "checked", "artifacts", "next_steps", "notes")
+    ]
     assert pack.finish.needs_proof
     assert "plan, implement, test, review, iterate" in pack.system_prompt
     await pack.execute_tool("write_file", {"path": "a/b.txt", "content": "hello"}, CONTEXT)
