@@ -13,10 +13,8 @@ from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.ports.changes import ChangeHistory
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
-from agent_fabric.application.runs.compare_workspace import CompareWorkspace
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.model_turn import ModelTurn
@@ -43,6 +41,7 @@ from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.policy.engine import RulePolicy
 from agent_fabric.domain.recruitment import Specialist
 from agent_fabric.domain.secrets import KnownSecrets
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.infrastructure.changes.exposed_files import ExposedFiles
 from agent_fabric.infrastructure.changes.watched_runs import WatchedRuns
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -189,7 +188,7 @@ def build_local(
             None if config.policy.outside == "never" else LazyOutside(),
         ),
         steps=steps,
-        compare_workspace=CompareWorkspace(partial(_change_history, records.layout), records.layout.workspace),
+        compare_workspace=partial(_compare_workspace, records.layout),
     )
     watched = _watched(records, sink)
     drive = DriveRun(
@@ -292,10 +291,11 @@ def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, w
     return files.exposing(workspace, (PROJECT_CONTEXT,), reader=run_id)
 
 
-def _change_history(layout: Layout) -> ChangeHistory:
-    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - when a run ends
+async def _compare_workspace(layout: Layout, run_id: RunId, workspace: str) -> WorkspaceCompared:
+    from agent_fabric.application.runs.compare_workspace import CompareWorkspace  # noqa: PLC0415 - when a task ends
+    from agent_fabric.infrastructure.changes.recorder import ChangeRecorder  # noqa: PLC0415 - as above
 
-    return ChangeRecorder(layout)
+    return await CompareWorkspace(ChangeRecorder(layout), layout.workspace)(run_id, workspace)
 
 
 def _watched(records: Records, sink: EventSink | None) -> WatchedRuns:

@@ -14,16 +14,13 @@ from typing import Any, assert_never
 from agent_fabric.domain.asked_for import AskedFor, asked_elsewhere, asked_for
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.evidence import acts_elsewhere, assess, find_test_command, git_actions
+from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_files import is_test_file
 from agent_fabric.domain.test_selection import Selection, selected_by
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
-CHANGED = "changed"
-"""Key in a result: the files that were created, changed or deleted."""
-CHECKED = "checked"
-"""Key in a result: the commands that have shown it to work."""
 NOTHING_CHANGED = "nothing was changed"
 
 

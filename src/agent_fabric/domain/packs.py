@@ -11,6 +11,10 @@ STEPS = SpecialistId("(steps)")
 """The pack that has the tools of a workflow's steps. No configuration can use the name, and no task recruits it."""
 
 
+CHANGED, CHECKED = "changed", "checked"
+"""Keys of a result that the engine compares with the log: files that were changed, commands that have succeeded."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishSpec:
     """How a task may end."""

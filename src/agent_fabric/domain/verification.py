@@ -7,14 +7,16 @@ from enum import StrEnum
 from typing import Any, TypeGuard
 
 from agent_fabric.domain.citations import ReadPages, address_of, citations_of, likeliest, urls_in
-from agent_fabric.domain.claims import CHANGED, CHECKED, false_claims
+from agent_fabric.domain.claims import false_claims
 from agent_fabric.domain.events import Body, Event, GuidanceGiven, PackStarted, ToolCalled, ToolErred, ToolReturned
 from agent_fabric.domain.evidence import assess, shown_by
 from agent_fabric.domain.ids import CallId, LaneId
+from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.proofs import ProofKind
 from agent_fabric.domain.research import EVIDENCE_COLUMNS, EVIDENCE_TABLE, moment, table_rows
-from agent_fabric.domain.runs.finish import UNPROVEN, counts_of, deeds_of
+from agent_fabric.domain.runs.finish import UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
+from agent_fabric.domain.runs.work_doubts import counts_of, deeds_of
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.statements import unsupported
 from agent_fabric.domain.tools import FINISH_TASK

@@ -20,7 +20,7 @@ def project(tmp_path: Path) -> Project:
 
 def comparison(project: Project) -> CompareWorkspace:
     layout = project.records.layout
-    return CompareWorkspace(lambda: ChangeRecorder(layout), layout.workspace)
+    return CompareWorkspace(ChangeRecorder(layout), layout.workspace)
 
 
 def at_any_time(found: WorkspaceCompared) -> WorkspaceCompared:
@@ -88,7 +88,7 @@ async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(proj
         (own / "__pycache__/x.pyc").write_text("")
     # Its project folder was recorded too, so ask as for a run that had none.
     recorder = ChangeRecorder(layout)
-    other = CompareWorkspace(lambda: recorder, lambda _: str(own))
+    other = CompareWorkspace(recorder, lambda _: str(own))
     for kept in layout.changes_of(run_id).glob("*.z"):
         kept.unlink()
     assert at_any_time(await other(run_id, str(own))) == WorkspaceCompared(

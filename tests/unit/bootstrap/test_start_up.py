@@ -6,6 +6,9 @@ import sys
 LATER = (
     *("aiohttp", "fastapi", "structlog", "opentelemetry", "mcp", "re2", "yaml", "trafilatura"),
     "agent_fabric.application.ports.mcp",
+    "agent_fabric.domain.changes",
+    "agent_fabric.domain.commands.grammar",
+    "agent_fabric.domain.evidence",
     "agent_fabric.domain.injection",
     "agent_fabric.domain.policy.defaults",
     "agent_fabric.domain.policy.read_only",

@@ -26,8 +26,8 @@ NOT_KNOWN = WorkspaceCompared(known=False)
 class CompareWorkspace:
     """Use case: say what is different in a workspace since its run began."""
 
-    history: Callable[[], ChangeHistory]
-    """Gives what was recorded of project folders, as soon as it is asked for."""
+    history: ChangeHistory
+    """What was recorded of project folders."""
     own_workspace: Callable[[RunId], str]
     """The folder that a run has to itself."""
 
@@ -39,7 +39,7 @@ class CompareWorkspace:
             return NOT_KNOWN
 
     def _compare(self, run_id: RunId, workspace: str) -> WorkspaceCompared:
-        history = self.history()
+        history = self.history
         drives = history.drives(run_id)
         if not drives and workspace != self.own_workspace(run_id):
             return NOT_KNOWN  # it belongs to a workflow, whose steps share it

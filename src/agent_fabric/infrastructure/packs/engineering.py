@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack
 from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT_ENGINEERING, SYSTEM_PROMPT_ENGINEERING
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
@@ -17,8 +18,8 @@ _TEXTS = {"type": "array", "items": {"type": "string"}}
 FINISH_ENGINEERING = make_finish_tool_def(
     {
         "summary": {"type": "string", "description": "What was done and what was seen."},
-        "changed": {**_TEXTS, "description": "Files that you created, changed or deleted."},
-        "checked": {**_TEXTS, "description": "Commands that succeeded after the last change and show that it works."},
+        CHANGED: {**_TEXTS, "description": "Files that you created, changed or deleted."},
+        CHECKED: {**_TEXTS, "description": "Commands that succeeded after the last change and show that it works."},
         "artifacts": {**_TEXTS, "description": "Files made or changed."},
         "next_steps": {**_TEXTS, "description": "What a person should do next."},
         "notes": {"type": "string", "description": "Anything else worth knowing."},

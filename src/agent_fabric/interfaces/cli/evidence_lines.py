@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import TextIO
 
+from agent_fabric.domain.packs import CHANGED
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.finish import UNPROVEN, UNVERIFIED
 from agent_fabric.domain.runs.task import RunResult
 from agent_fabric.interfaces.cli.output import plain, plain_lines, styled
 
-CHANGED, ARTIFACTS = "changed", "artifacts"
+ARTIFACTS = "artifacts"
 _MAX_LISTED = 12
 
 

@@ -28,6 +28,7 @@ from agent_fabric.domain.events import (
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile
 from agent_fabric.domain.recruitment import RoutingMethod
@@ -339,7 +340,7 @@ class LiveView:
 _SHOWN_OTHERWISE = frozenset(
     {
         *("summary", "artifacts", "deliverables", "next_steps", "notes", "citations", "limitations"),
-        *("changed", "checked", UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
+        *(CHANGED, CHECKED, UNPROVEN, UNVERIFIED, PROPOSED, SPECIALISTS, FAILED, COLLISIONS),
     }
 )
 """What of a result has a place of its own, or is too long for a terminal; the rest is what an agent declares."""
