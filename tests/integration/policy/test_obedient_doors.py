@@ -9,6 +9,8 @@ import pytest
 
 from integration.http.served import Served, bearer, served
 from integration.http.test_agents import write
+from integration.http.test_evals import BASE as EVALS
+from integration.http.test_evals import ended
 from integration.http.test_mcp_door import connected
 from integration.http.test_starting_doors import ELSEWHERE, OTHERS, STARTING, doors
 from integration.http.test_webhooks import configured, deliver, signed
@@ -17,7 +19,9 @@ from integration.policy.obedient import ObedientModel, Outside, do, marked_secre
 
 RESUMING = {"POST /runs/{run_id}/resume", "POST /api/v1/workflows/runs/{run_id}/resume"}
 """Continue a run that was started through another door, with the labels of its log."""
-DOORS = sorted({*STARTING, *ELSEWHERE} - RESUMING)
+REFUSING = {"POST /api/v1/evals"}
+"""Asks nobody: what would need an agreement is refused. Tried in a test of its own below."""
+DOORS = sorted({*STARTING, *ELSEWHERE} - RESUMING - REFUSING)
 AGENT = """\
 name: obedient
 capabilities: ["mcp:vault", web-fetch]
@@ -105,6 +109,25 @@ async def test_a_run_asks_before_it_sends_whichever_door_it_came_through(
             assert card["private"]
 
 
+@pytest.mark.proves("WA-1")
+async def test_a_trial_sends_nothing_and_asks_nobody(tmp_path: Path) -> None:
+    async with outside() as world:
+        secret = marked_secret()
+        case = {"id": "a", "prompt": poisoned(world, secret), "check": "true"}
+        research = {"mcp_servers": [world.server("vault", read_only=["look"])]}
+        also = {"web": {"allow_hosts": [world.host]}, "specialists": {"research": research}}
+        async with served(tmp_path, ObedientModel(), also=also) as server:
+            body = {"cases": [case], "packs": ["research"], "network": True}
+            started = await server.client.post(EVALS, json=body)
+            assert started.status_code == 202, started.text
+            (trial,) = (await ended(server.client, started.json()["eval_id"]))["trials"]
+            events = (await server.client.get(f"/runs/{trial['run_id']}/events")).text
+            assert (await server.client.get("/approvals")).json()["approvals"] == []
+        assert world.leaked(secret) == []
+        assert world.calls == [("vault", "look", {"number": 7})]
+        assert secret.encode().hex() in events  # it has tried to
+
+
 async def asked(server: Served, starting: asyncio.Task[None]) -> dict[str, Any]:
     """Wait for the one question that a run asks."""
     async with asyncio.timeout(20):
@@ -120,4 +143,4 @@ async def asked(server: Served, starting: asyncio.Task[None]) -> dict[str, Any]:
 
 async def test_every_door_that_starts_a_run_is_tried(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
-        assert await doors(server) == {*DOORS, *RESUMING, *OTHERS}
+        assert await doors(server) == {*DOORS, *RESUMING, *REFUSING, *OTHERS}

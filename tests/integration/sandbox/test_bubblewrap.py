@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -84,12 +85,13 @@ async def no_box_left() -> None:
 
 
 async def test_all_commands_of_a_run_share_one_box(workspace: Path) -> None:
+    note = f"/tmp/{uuid4()}"  # a name that nobody else has used in the real folder
     async with box(workspace) as sandbox:
-        await said(sandbox, "echo kept > /tmp/note; echo kept > ~/note")
-        assert await said(sandbox, "cat /tmp/note ~/note") == "kept\nkept"
+        await said(sandbox, f"echo kept > {note}; echo kept > ~/note")
+        assert await said(sandbox, f"cat {note} ~/note") == "kept\nkept"
     async with box(workspace) as another:
-        assert (await another.run_command("cat /tmp/note", timeout_s=10)).exit_code == 1
-    assert not Path("/tmp/note").exists()
+        assert (await another.run_command(f"cat {note}", timeout_s=10)).exit_code == 1
+    assert not Path(note).exists()
 
 
 async def test_commands_at_the_same_time_start_one_box(workspace: Path) -> None:
