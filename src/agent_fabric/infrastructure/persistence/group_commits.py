@@ -6,8 +6,9 @@ How a group becomes durable is the database's: `transact` runs writes in one tra
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -28,12 +29,15 @@ class GroupCommits:
         """Start the thread.
 
         Args:
-            transact: Runs writes in one transaction and returns what they returned; if it raises, none has happened.
+            transact: Runs writes with `run_writes` in one transaction and returns what they returned; if it raises,
+                none has happened.
             shared: Errors that are the group's. After any other one, each write is tried again on its own.
         """
         self._transact = transact
         self._shared = shared
         self._asked: SimpleQueue[Asked | None] = SimpleQueue()
+        self._beside: deque[Write] = deque()
+        """Writes for the next transaction whose outcome is not awaited."""
         self._free = threading.Lock()
         """Held while the connection is in use."""
         self._closed = False
@@ -55,17 +59,33 @@ class GroupCommits:
         """Leave what `begin_now` has entered."""
         self._free.release()
 
-    @contextmanager
-    def between_writes(self) -> Iterator[None]:
-        """Keep everybody else from writing; waits for what is under way."""
-        with self._free:
-            yield
+    def write_along(self, write: Write) -> None:
+        """See `GroupWriter.write_along`."""
+        self._beside.append(write)
+
+    def run_writes(self, connection: Any, writes: list[Write]) -> list[Any]:
+        """Run writes in the transaction under way, those that go along with it first."""
+        while self._beside:
+            self._beside.popleft()(connection)
+        return [write(connection) for write in writes]
+
+    async def between_writes(self, work: Callable[[], None]) -> None:
+        """See `GroupWriter.between_writes`."""
+
+        def run() -> None:
+            with self._free:
+                work()
+
+        await asyncio.to_thread(run)
 
     def close(self) -> None:
-        """Finish what was asked for and end the thread."""
+        """Finish what was asked for, with what was to go along, and end the thread."""
         self._closed = True
         self._asked.put(None)
         self._thread.join()
+        if self._beside:
+            with suppress(StoreUnavailable):
+                self._transact([])
 
     def serve(self, asked: list[Asked]) -> list[Outcome]:
         """Make writes durable on this thread, and call what follows them."""

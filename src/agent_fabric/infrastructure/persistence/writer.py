@@ -7,16 +7,13 @@ twice costs more than the commit.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import BUSY_TIMEOUT_MS, OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.group_commits import GroupCommits, Write, call_safely, resolve
@@ -34,8 +31,6 @@ class Writer:
         self._chain = ChainWriter() if chain is None else chain
         self._connection = connect(path)
         self._files = OpenFiles(path)
-        self._beside: deque[Write] = deque()
-        """Writes for the next transaction whose outcome is not awaited."""
         self._commit_s = 0.0
         """How long the last commit took."""
         self._group = GroupCommits(self._transact)
@@ -62,23 +57,15 @@ class Writer:
 
     def write_along(self, write: Write) -> None:
         """See GroupWriter."""
-        self._beside.append(write)
+        self._group.write_along(write)
 
     async def between_writes(self, work: Callable[[], None]) -> None:
         """See GroupWriter."""
-
-        def run() -> None:
-            with self._group.between_writes():
-                work()
-
-        await asyncio.to_thread(run)
+        await self._group.between_writes(work)
 
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
         self._group.close()
-        if self._beside:
-            with suppress(StoreUnavailable):
-                self._transact([])
         call_safely(partial(self._chain.committed, self._connection, patient=True))
         self._connection.close()
 
@@ -89,9 +76,7 @@ class Writer:
             self._files.require_in_place()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                while self._beside:
-                    self._beside.popleft()(connection)
-                values = [write(connection) for write in writes]
+                values = self._group.run_writes(connection, writes)
                 connection.execute("COMMIT")
             except BaseException:
                 self._chain.rolled_back()

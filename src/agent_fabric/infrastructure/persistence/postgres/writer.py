@@ -6,15 +6,12 @@ ended before the server's answer came.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import psycopg
 
-from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.group_commits import GroupCommits, Write, call_safely
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
@@ -43,8 +40,6 @@ class PostgresWriter:
         self._pool = pool
         self._chain = ChainWriter() if chain is None else chain
         self._connection: PostgresConnection | None = None
-        self._beside: deque[Write] = deque()
-        """Writes for the next transaction whose outcome is not awaited."""
         self._group = GroupCommits(self._transact, shared=(CommitUnknown, Unreachable))
 
     def write(
@@ -61,23 +56,15 @@ class PostgresWriter:
 
     def write_along(self, write: Write) -> None:
         """See GroupWriter."""
-        self._beside.append(write)
+        self._group.write_along(write)
 
     async def between_writes(self, work: Callable[[], None]) -> None:
         """See GroupWriter."""
-
-        def run() -> None:
-            with self._group.between_writes():
-                work()
-
-        await asyncio.to_thread(run)
+        await self._group.between_writes(work)
 
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
         self._group.close()
-        if self._beside:
-            with suppress(StoreUnavailable):
-                self._transact([])
         if self._connection is not None:
             call_safely(partial(self._chain.committed, self._connection, patient=True))
             self._connection.close()
@@ -86,9 +73,7 @@ class PostgresWriter:
         with explained(self._pool.place):
             connection = self._begun()
             try:
-                while self._beside:
-                    self._beside.popleft()(connection)
-                values = [write(connection) for write in writes]
+                values = self._group.run_writes(connection, writes)
             except BaseException:
                 self._roll_back(connection)
                 raise
