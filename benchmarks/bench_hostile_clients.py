@@ -129,7 +129,7 @@ async def write_log(root: Path, megabytes: int) -> None:
     from agent_fabric.domain.ids import RunId
     from agent_fabric.domain.runs.task import Budget, Profile
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     created = RunCreated(
@@ -148,7 +148,7 @@ async def write_log(root: Path, megabytes: int) -> None:
     long = [GuidanceGiven(reason="unproven", message=words)] * (megabytes * 20)
     done = RunCompleted(run_id=RunId(RUN), specialist_ids=(), task_force_mode="sequential", payload={})
     store = Store(root / "fabric.db")
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     bodies: list[Body] = [created, *long, done]
     events = [Event(seq, time.time(), None, "", body) for seq, body in enumerate(bodies)]
     await (await runs.create(RunId(RUN), events)).release()

@@ -69,11 +69,11 @@ async def fill(root: Path, count: int) -> None:
     from agent_fabric.domain.ids import RunId, SpecialistId
     from agent_fabric.domain.runs.task import Budget, Profile
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     store = Store(root / "fabric.db")
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
 
     async def one(number: int) -> None:
         run_id = RunId(f"{number:08x}-0000-4000-8000-000000000000")
@@ -110,11 +110,11 @@ async def lengthen(root: Path, run_id: str, events: int) -> str:
     from agent_fabric.domain.ids import RunId
     from agent_fabric.domain.runs.task import Budget
     from agent_fabric.infrastructure.clock import SystemClock
-    from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+    from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
     from agent_fabric.infrastructure.persistence.store import Store
 
     store = Store(root / "fabric.db")
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     source = await runs.read(RunId(run_id))
     ends = [at for at, event in enumerate(source) if isinstance(event.body, ToolReturned)]
     opening, turn = list(source[: ends[0] + 1]), list(source[ends[0] + 1 : ends[1] + 1])

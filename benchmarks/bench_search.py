@@ -20,7 +20,7 @@ from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import Budget, Profile
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.run_activity_index import RunActivityIndex
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_text_index import RunTextIndex, hits_of, words_of
@@ -69,7 +69,7 @@ def log(number: int) -> tuple[RunId, list[Event]]:
     return run_id, [Event(seq, time.time(), LANE, "", body) for seq, body in enumerate(bodies)]
 
 
-async def fill(runs: SqliteRunRepository, count: int) -> None:
+async def fill(runs: SqlRunRepository, count: int) -> None:
     async def one(number: int) -> None:
         await (await runs.create(*log(number))).release()
 
@@ -138,7 +138,7 @@ async def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "fabric.db")
         began = time.perf_counter()
-        await fill(SqliteRunRepository(store, SystemClock()), count)
+        await fill(SqlRunRepository(store, SystemClock()), count)
         print(f"{count:,} runs of 11 events made in {time.perf_counter() - began:.0f} s")
         await timed("index of tasks and summaries", RunTextIndex(store))
         await timed("index of what was done and said", RunActivityIndex(store))

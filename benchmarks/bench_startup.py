@@ -21,13 +21,13 @@ from pathlib import Path
 FIRST_EVENT = """
 import os, sys, time
 from agent_fabric.infrastructure.persistence import event_store
-inner = event_store.SqliteRunRepository.create
+inner = event_store.SqlRunRepository.create
 async def stop_here(self, run_id, events, **more):
     held = await inner(self, run_id, events, **more)
     sys.stderr.write(str(1000 * time.process_time()))
     sys.stderr.flush()
     os._exit(0)
-event_store.SqliteRunRepository.create = stop_here
+event_store.SqlRunRepository.create = stop_here
 from agent_fabric.interfaces.cli.main import main
 main(["run", "Say hello.", "--json", "--workspace", sys.argv[1]])
 """

@@ -14,7 +14,7 @@ from agent_fabric.application.ports.runs import SIGNAL
 from agent_fabric.domain.approvals import Decision, Question
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric, settings
 from e2e.server_process import Serving, serving
@@ -102,7 +102,7 @@ class People:
             try:
                 for run_id in sending:
                     payload = {"name": "go", "data": {}, "by": "a test"}
-                    await SqliteRunRepository(store, SystemClock()).post(RunId(run_id), SIGNAL, payload)
+                    await SqlRunRepository(store, SystemClock()).post(RunId(run_id), SIGNAL, payload)
                     self.unsent.remove(run_id)
             finally:
                 store.close()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from e2e.fabric_process import Fabric
 from integration.embeddings.embedding_server import MODEL, embedding_server
@@ -19,7 +19,7 @@ async def with_runs(folder: Path, *prompts: str, **run_index: Any) -> Fabric:
     fabric = Fabric(folder, {"run_index": run_index})
     fabric.root.mkdir(parents=True)
     store = Store(fabric.root / "fabric.db")
-    SqliteRunRepository(store, SystemClock())
+    SqlRunRepository(store, SystemClock())
     await add(store, *prompts)
     store.close()
     trusted = await fabric("config", "trust")

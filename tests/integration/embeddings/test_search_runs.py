@@ -14,7 +14,7 @@ from agent_fabric.domain.errors import ModelBusy
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.embeddings.vectors import packed, similarities
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_vectors import SqlRunVectors
 from agent_fabric.infrastructure.persistence.store import Store
@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 async def add(store: Store, *prompts: str, settled: bool = True) -> list[RunId]:
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     added = []
     for prompt in prompts:
         run_id = RunId(str(uuid5(NAMESPACE_OID, prompt)))

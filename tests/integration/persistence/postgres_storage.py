@@ -15,7 +15,7 @@ from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
 from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
 from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
 from agent_fabric.infrastructure.persistence.evals import SqlEvalRepository
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
 from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
 from agent_fabric.infrastructure.persistence.open_postgres import postgres_store
@@ -37,7 +37,7 @@ def open_tables(url: str, folder: Path, clock: Clock, *, pool: int = 4) -> Any:
     catalogue = SqlRunCatalogue(store)
     return SimpleNamespace(
         store=store,
-        runs=SqliteRunRepository(store, clock, (), chain),
+        runs=SqlRunRepository(store, clock, (), chain),
         reader=SqlRunReader(store),
         catalogue=catalogue,
         queue=SqlRunQueue(store, clock),

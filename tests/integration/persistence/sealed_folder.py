@@ -16,7 +16,7 @@ from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
@@ -42,8 +42,8 @@ class SealedFolder:
         self._opened.append(store)
         return store
 
-    def repository(self, store: Store) -> SqliteRunRepository:
-        return SqliteRunRepository(store, SystemClock(), (JsonlRunLog(self.layout), RunIndex(self.layout)))
+    def repository(self, store: Store) -> SqlRunRepository:
+        return SqlRunRepository(store, SystemClock(), (JsonlRunLog(self.layout), RunIndex(self.layout)))
 
     def tamper(self, *statements: str) -> None:
         connection = apsw.Connection(str(self.layout.database))

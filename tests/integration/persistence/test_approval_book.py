@@ -15,7 +15,7 @@ from agent_fabric.domain.errors import ApprovalNotFound, ApprovalRefused, Approv
 from agent_fabric.domain.events import Event, RunCancelled, RunCreated
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.projections import Projection
 from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
@@ -32,7 +32,7 @@ Asked = tuple[Store, ApprovalCard]
 async def asked(tmp_path: Path) -> AsyncIterator[Asked]:
     """A store with one run that waits for an answer."""
     store = Store(tmp_path / "fabric.db")
-    runs = SqliteRunRepository(store, SystemClock(), ())
+    runs = SqlRunRepository(store, SystemClock(), ())
     policy = PermissivePolicy(frozenset({"send"}))
     bench = workbench(Outside().pack, answers(("send", '{"text": "hi"}'), DONE), runs=runs, policy=policy)  # type: ignore[arg-type]  # any repository
     await bench.run()
@@ -104,7 +104,7 @@ async def test_a_changed_row_is_shown_in_the_words_of_the_log_and_cannot_be_answ
     (shown,) = await SqlApprovalRepository(store, FrozenClock()).list(pending_only=False)
     assert says in shown.damage
     assert replace(shown, damage="") == card
-    runs = SqliteRunRepository(store, SystemClock(), ())
+    runs = SqlRunRepository(store, SystemClock(), ())
     decide = DecideApproval(SqlApprovalRepository(store, FrozenClock()), runs, PermissivePolicy)
     with pytest.raises(ApprovalRefused, match="is damaged"):
         await decide(card.approval_id, Answer(decision=Decision.APPROVE, by="me", via="test"), by=owner_here())
@@ -130,7 +130,7 @@ async def test_a_question_that_its_log_does_not_have_shows_no_words_and_the_othe
 @pytest.mark.parametrize("owner", ["", "local"])
 async def test_an_answer_that_a_cancelled_run_never_read_is_no_damage_in_a_run_of_0_5(asked: Asked, owner: str) -> None:
     store, card = asked
-    first, *rest = await SqliteRunRepository(store, SystemClock(), ()).read(card.run_id)
+    first, *rest = await SqlRunRepository(store, SystemClock(), ()).read(card.run_id)
     assert isinstance(first.body, RunCreated)
     created = replace(first.body, owner=owner)
     first = first._replace(body=created)

@@ -20,7 +20,7 @@ from agent_fabric.infrastructure.persistence import retention
 from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -39,7 +39,7 @@ class Folder:
         self.layout.make()
         self.chain = ChainWriter(KEY, AuditHeadFile(Path(f"{root.parent}.head"), root, KEY))
         self.store = Store(self.layout.database, chain=self.chain)
-        self.runs = SqliteRunRepository(self.store, SystemClock(), (), self.chain)
+        self.runs = SqlRunRepository(self.store, SystemClock(), (), self.chain)
 
     async def fill(self, count: int = 3) -> list[RunId]:
         found = []

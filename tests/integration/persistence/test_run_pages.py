@@ -12,7 +12,7 @@ from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import run_catalogue
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
 from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader, status_of
@@ -28,8 +28,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def runs(store: Store) -> SqliteRunRepository:
-    return SqliteRunRepository(store, SystemClock())
+def runs(store: Store) -> SqlRunRepository:
+    return SqlRunRepository(store, SystemClock())
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def recruited(*names: str) -> SpecialistsRecruited:
     )
 
 
-async def settled(runs: SqliteRunRepository, name: str, prompt: str, *packs: str) -> None:
+async def settled(runs: SqlRunRepository, name: str, prompt: str, *packs: str) -> None:
     run_id = RunId(name)
     events = log(run_created(prompt), recruited(*(packs or ("engineering",))), completed(run_id))
     await (await runs.create(run_id, events)).release()
 
 
-async def test_events_come_a_page_at_a_time(runs: SqliteRunRepository, reader: SqlRunReader) -> None:
+async def test_events_come_a_page_at_a_time(runs: SqlRunRepository, reader: SqlRunReader) -> None:
     long_text = log(run_created("x" * 50_000))
     await (await runs.create(RUN, [*long_text, *NEXT])).release()
     everything = [*long_text, *NEXT]
@@ -81,14 +81,14 @@ async def test_a_run_that_does_not_exist_has_no_pages(reader: SqlRunReader) -> N
             await look
 
 
-async def test_events_of_a_newer_program_can_be_read(runs: SqliteRunRepository, reader: SqlRunReader) -> None:
+async def test_events_of_a_newer_program_can_be_read(runs: SqlRunRepository, reader: SqlRunReader) -> None:
     (newer,) = log(UnknownEvent(kind="run_dreamt", payload={"of": "sheep"}), first=1)
     await (await runs.create(RUN, [*CREATED, newer])).release()
     assert (await reader.newest(RUN)).body == newer.body
 
 
 async def test_a_damaged_row_says_so_to_readers_and_stops_a_driver(
-    runs: SqliteRunRepository, reader: SqlRunReader, store: Store
+    runs: SqlRunRepository, reader: SqlRunReader, store: Store
 ) -> None:
     await (await runs.create(RUN, CREATED)).release()
     store.read_now(lambda connection: connection.execute("UPDATE events SET payload = x'7b'"))
@@ -100,7 +100,7 @@ async def test_a_damaged_row_says_so_to_readers_and_stops_a_driver(
 
 @pytest.mark.proves("AF-036", "C31")
 async def test_the_status_tells_a_living_run_from_a_dead_one(
-    runs: SqliteRunRepository, reader: SqlRunReader, store: Store
+    runs: SqlRunRepository, reader: SqlRunReader, store: Store
 ) -> None:
     held = await runs.create(RUN, CREATED)
     assert await reader.status(RUN) is RunStatus.RUNNING
@@ -115,7 +115,7 @@ async def test_the_status_tells_a_living_run_from_a_dead_one(
 
 
 async def test_a_run_that_ends_while_one_looks_is_not_taken_for_a_dead_one(
-    runs: SqliteRunRepository, store: Store
+    runs: SqlRunRepository, store: Store
 ) -> None:
     await (await runs.create(RUN, CREATED)).release()
 
@@ -130,7 +130,7 @@ async def test_a_run_that_ends_while_one_looks_is_not_taken_for_a_dead_one(
 
 
 async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
-    runs: SqliteRunRepository, queue: SqlRunQueue
+    runs: SqlRunRepository, queue: SqlRunQueue
 ) -> None:
     living = await runs.create(RunId("living"), CREATED)
     for name in ("killed", "another"):
@@ -143,7 +143,7 @@ async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
 
 
 async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, queue: SqlRunQueue
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, queue: SqlRunQueue
 ) -> None:
     held, (child,) = await workflow_with(runs, "a")
     await held.release()
@@ -157,7 +157,7 @@ async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
 
 
 async def test_pages_of_runs_follow_one_another_without_a_gap(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(25):
         await settled(runs, f"run-{number:02}", "odd task" if number % 2 else "even task")
@@ -186,7 +186,7 @@ async def test_pages_of_runs_follow_one_another_without_a_gap(
 
 
 async def test_runs_are_filtered_by_status_specialist_and_time(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await settled(runs, "alone", "one", "engineering")
     await settled(runs, "both", "two", "research", "engineering")
@@ -209,7 +209,7 @@ async def test_runs_are_filtered_by_status_specialist_and_time(
     await living.release()
 
 
-async def test_an_id_that_others_begin_with_is_found(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+async def test_an_id_that_others_begin_with_is_found(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
     for name in ("run-1", "run-10", "run-11"):
         await (await runs.create(RunId(name), CREATED)).release()
     assert await catalogue.find("run-1") == "run-1"

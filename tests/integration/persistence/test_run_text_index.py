@@ -16,7 +16,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import run_activity_index, run_catalogue, run_text_index
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.store import Store
@@ -31,8 +31,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def runs(store: Store) -> SqliteRunRepository:
-    return SqliteRunRepository(store, SystemClock())
+def runs(store: Store) -> SqlRunRepository:
+    return SqlRunRepository(store, SystemClock())
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def catalogue(store: Store) -> SqlRunCatalogue:
     return SqlRunCatalogue(store)
 
 
-async def run(runs: SqliteRunRepository, name: str, prompt: str, summary: str = "") -> None:
+async def run(runs: SqlRunRepository, name: str, prompt: str, summary: str = "") -> None:
     events = log(run_created(prompt), *([completed(RunId(name), summary)] if summary else []))
     await (await runs.create(RunId(name), events)).release()
 
@@ -58,7 +58,7 @@ async def paged(catalogue: SqlRunCatalogue, words: str) -> list[str]:
     ["backup", "BACK", "ckup", "größe", "grösse", "foo.py", "py:12", '"quoted"', "c++", "ai", "AI", "c#", "京", "北京"],
 )
 async def test_words_are_found_inside_words_and_short_ones_as_words(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, query: str
 ) -> None:
     await run(runs, "other", "something else entirely, said in other words")
     text = 'The Backup of GRÖSSE and größe in foo.py:12 was "quoted" with C++ (AI) or c# in 我爱北京天安门'
@@ -69,14 +69,14 @@ async def test_words_are_found_inside_words_and_short_ones_as_words(
 
 @pytest.mark.parametrize("query", ["", "   ", "xyzzy", "ba", "\0", '"', "NOT", "a* OR b", "text:x", "\ud800xx"])
 async def test_what_is_not_there_is_not_found_whatever_it_looks_like(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, query: str
 ) -> None:
     await run(runs, "one", "The backup is slow")
     assert await found(catalogue, query) == []
 
 
 async def test_most_words_come_first_and_newer_runs_before_older_ones(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue
 ) -> None:
     await run(runs, "both", "slow backup")
     await run(runs, "old", "a backup")
@@ -88,7 +88,7 @@ async def test_most_words_come_first_and_newer_runs_before_older_ones(
 
 
 async def test_what_is_appended_later_is_found_by_the_next_search(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue
 ) -> None:
     held = await runs.create(RunId("one"), log(run_created("look at it")))
     assert await found(catalogue, "look") == ["one"]
@@ -100,7 +100,7 @@ async def test_what_is_appended_later_is_found_by_the_next_search(
 
 
 async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_text_index, "_MAX_TEXTS", 3)
     monkeypatch.setattr(run_text_index, "_MAX_EVENTS", 7)
@@ -111,7 +111,7 @@ async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
 
 
 async def test_only_new_events_are_looked_through(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await run(runs, "one", "first thing", "done")
     await catalogue.update_index()
@@ -120,7 +120,7 @@ async def test_only_new_events_are_looked_through(
 
 
 async def test_a_run_that_is_removed_is_not_found_any_more(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
 ) -> None:
     await run(runs, "one", "first thing", "done")
     assert await found(catalogue, "thing") == ["one"]
@@ -132,7 +132,7 @@ async def test_a_run_that_is_removed_is_not_found_any_more(
 
 
 async def test_a_damaged_run_does_not_keep_others_from_being_found(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store
 ) -> None:
     await run(runs, "one", "first thing", "done")
     await run(runs, "two", "second thing", "done")
@@ -141,7 +141,7 @@ async def test_a_damaged_run_does_not_keep_others_from_being_found(
     assert await found(catalogue, "second") == ["two"]
 
 
-async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
     filler = "x" * run_text_index.MAX_CHARS
     created = replace(run_created(), prompt=f"beginning {filler} end")
     await (await runs.create(RunId("one"), log(created))).release()
@@ -149,7 +149,7 @@ async def test_a_long_task_is_indexed_up_to_a_limit(runs: SqliteRunRepository, c
     assert await found(catalogue, "end") == []
 
 
-async def active(runs: SqliteRunRepository, name: str, *bodies: Body, prompt: str = "do it", owner: str = "") -> None:
+async def active(runs: SqlRunRepository, name: str, *bodies: Body, prompt: str = "do it", owner: str = "") -> None:
     created = replace(run_created(prompt), owner=owner)
     await (await runs.create(RunId(name), log(created, *bodies, completed(RunId(name))))).release()
 
@@ -174,9 +174,7 @@ def said(text: str) -> ModelAnswered:
         "naïve",
     ],
 )
-async def test_what_a_run_did_and_said_is_found(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str
-) -> None:
+async def test_what_a_run_did_and_said_is_found(runs: SqlRunRepository, catalogue: SqlRunCatalogue, query: str) -> None:
     call = CallId("1")
     args = {"command": "pytest -q src/calc.py --maxfail=3", "more": {"names": ["add_numbers"]}}
     await active(runs, "other", said("Something else."))
@@ -205,7 +203,7 @@ async def test_what_a_run_did_and_said_is_found(
     ],
 )
 async def test_a_search_shows_where_it_found_a_run(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, query: str, matched: str
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, query: str, matched: str
 ) -> None:
     call = CallId("1")
     long = " ".join(f"word number {number}" for number in range(93))
@@ -223,7 +221,7 @@ async def test_a_search_shows_where_it_found_a_run(
     assert len(record.matched) < 170
 
 
-async def test_a_phrase_is_found_as_it_stands(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+async def test_a_phrase_is_found_as_it_stands(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
     await run(runs, "task", "move the big red box")
     await run(runs, "apart", "a red and big box")
     await active(runs, "said", said("There is the big\nred box."))
@@ -233,14 +231,14 @@ async def test_a_phrase_is_found_as_it_stands(runs: SqliteRunRepository, catalog
 
 
 async def test_words_of_the_task_come_before_words_of_what_was_done(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue
 ) -> None:
     await run(runs, "task", "the backup")
     await active(runs, "newer", said("the backup"))
     assert await found(catalogue, "backup") == ["task", "newer"]
 
 
-async def test_searches_filter_by_owner_status_and_time(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+async def test_searches_filter_by_owner_status_and_time(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
     await active(runs, "ada", said("otters"), owner="user:ada")
     await active(runs, "ci", said("otters"), owner="key:ci")
     held = await runs.create(RunId("open"), log(run_created("otters")))
@@ -260,7 +258,7 @@ async def test_searches_filter_by_owner_status_and_time(runs: SqliteRunRepositor
 
 
 async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_still_indexed(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_activity_index, "_MAX_TEXTS", 3)
     monkeypatch.setattr(run_activity_index, "_MAX_EVENTS", 7)
@@ -276,7 +274,7 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
 
 
 async def test_what_a_removed_run_did_is_not_found_any_more(
-    runs: SqliteRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, tmp_path: Path
 ) -> None:
     await active(runs, "one", said("otters"))
     assert await found(catalogue, "otters") == ["one"]
@@ -286,7 +284,7 @@ async def test_what_a_removed_run_did_is_not_found_any_more(
     assert store.read_now(lambda connection: connection.execute(left).get) == 0
 
 
-async def test_a_long_result_is_indexed_up_to_a_limit(runs: SqliteRunRepository, catalogue: SqlRunCatalogue) -> None:
+async def test_a_long_result_is_indexed_up_to_a_limit(runs: SqlRunRepository, catalogue: SqlRunCatalogue) -> None:
     await active(runs, "one", said("begin " + "x " * run_activity_index.MAX_EVENT_CHARS + "finale"))
     assert await found(catalogue, "begin") == ["one"]
     assert await found(catalogue, "finale") == []

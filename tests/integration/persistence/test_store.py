@@ -19,7 +19,7 @@ from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.persistence import database
 from agent_fabric.infrastructure.persistence.database import connect
 from agent_fabric.infrastructure.persistence.event_rows import chained
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
@@ -37,8 +37,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def runs(store: Store) -> SqliteRunRepository:
-    return SqliteRunRepository(store, SystemClock())
+def runs(store: Store) -> SqlRunRepository:
+    return SqlRunRepository(store, SystemClock())
 
 
 def sql(path: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -72,9 +72,7 @@ def require_chain(path: Path, run_id: RunId) -> None:
 
 
 @pytest.mark.proves("AF-134")
-async def test_each_row_carries_the_hash_of_the_one_before_across_drivers(
-    runs: SqliteRunRepository, store: Store
-) -> None:
+async def test_each_row_carries_the_hash_of_the_one_before_across_drivers(runs: SqlRunRepository, store: Store) -> None:
     held = await runs.create(RUN, CREATED)
     await held.append(NEXT)
     await held.append([result(3, text="long " * 10_000), result(4, text="\udc80"), result(5, n=10**30)])
@@ -95,7 +93,7 @@ async def test_each_row_carries_the_hash_of_the_one_before_across_drivers(
         "DELETE FROM events WHERE seq = 1",
     ],
 )
-async def test_a_change_behind_our_back_breaks_the_chain(runs: SqliteRunRepository, store: Store, change: str) -> None:
+async def test_a_change_behind_our_back_breaks_the_chain(runs: SqlRunRepository, store: Store, change: str) -> None:
     await (await runs.create(RUN, [*CREATED, *NEXT])).release()
     sql(store.path, change)
     with pytest.raises(AssertionError, match="does not follow"):
@@ -106,7 +104,7 @@ async def test_a_change_behind_our_back_breaks_the_chain(runs: SqliteRunReposito
 
 
 @pytest.mark.proves("C27")
-async def test_long_texts_leave_the_row_and_come_back_whole(runs: SqliteRunRepository, store: Store) -> None:
+async def test_long_texts_leave_the_row_and_come_back_whole(runs: SqlRunRepository, store: Store) -> None:
     text = "".join(chr(0x20 + number % 0x2000) for number in range(5_000_000))
     held = await runs.create(RUN, CREATED)
     events = [result(1, stdout=text), result(2, stdout=text, more=["x" * 3_000])]
@@ -119,7 +117,7 @@ async def test_long_texts_leave_the_row_and_come_back_whole(runs: SqliteRunRepos
     require_chain(store.path, RUN)
 
 
-async def test_the_same_text_in_two_runs_is_kept_once(runs: SqliteRunRepository, store: Store) -> None:
+async def test_the_same_text_in_two_runs_is_kept_once(runs: SqlRunRepository, store: Store) -> None:
     for run_id in (RUN, OTHER):
         held = await runs.create(run_id, CREATED)
         await held.append([result(1, stdout="same " * 5_000)])
@@ -129,7 +127,7 @@ async def test_the_same_text_in_two_runs_is_kept_once(runs: SqliteRunRepository,
 
 @pytest.mark.parametrize("output", [{"$blob": "00" * 32, "chars": 3}, {"$blob": {"x": "y"}}])
 async def test_a_result_with_our_blob_key_does_not_confuse_the_store(
-    runs: SqliteRunRepository, output: dict[str, Any]
+    runs: SqlRunRepository, output: dict[str, Any]
 ) -> None:
     held = await runs.create(RUN, CREATED)
     events = [result(1, **output, padding="x" * 9_000)]
@@ -138,7 +136,7 @@ async def test_a_result_with_our_blob_key_does_not_confuse_the_store(
     assert list(await runs.read(RUN, after=0)) == events
 
 
-async def test_a_missing_blob_is_explained(runs: SqliteRunRepository, store: Store) -> None:
+async def test_a_missing_blob_is_explained(runs: SqlRunRepository, store: Store) -> None:
     held = await runs.create(RUN, CREATED)
     await held.append([result(1, stdout="x" * 9_000)])
     await held.release()
@@ -148,7 +146,7 @@ async def test_a_missing_blob_is_explained(runs: SqliteRunRepository, store: Sto
 
 
 @pytest.mark.parametrize("data", [b"rubbish", b"x\x01K\xcc\x04\x00\x00y\x00y"], ids=["damaged", "exchanged"])
-async def test_a_damaged_or_exchanged_blob_is_explained(runs: SqliteRunRepository, store: Store, data: bytes) -> None:
+async def test_a_damaged_or_exchanged_blob_is_explained(runs: SqlRunRepository, store: Store, data: bytes) -> None:
     held = await runs.create(RUN, CREATED)
     await held.append([result(1, stdout="x" * 9_000)])
     await held.release()
@@ -157,7 +155,7 @@ async def test_a_damaged_or_exchanged_blob_is_explained(runs: SqliteRunRepositor
         await runs.read(RUN)
 
 
-async def test_a_damaged_payload_is_explained(runs: SqliteRunRepository, store: Store) -> None:
+async def test_a_damaged_payload_is_explained(runs: SqlRunRepository, store: Store) -> None:
     await (await runs.create(RUN, CREATED)).release()
     sql(store.path, "UPDATE events SET payload = ?", b"\xff{")
     with pytest.raises(StoreUnavailable):
@@ -265,7 +263,7 @@ async def test_a_write_after_the_end_is_refused_and_never_waited_for(tmp_path: P
 
 async def test_an_append_that_nobody_waits_for_any_more_is_followed_by_the_next(store: Store) -> None:
     """Ctrl-C during a slow commit: the mark that the run was interrupted comes behind what is being written."""
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     held = await runs.create(RUN, CREATED)
     async with Burst(store.writer):
         task = asyncio.create_task(held.append(NEXT))
@@ -282,7 +280,7 @@ async def test_an_append_that_nobody_waits_for_any_more_is_followed_by_the_next(
 
 
 async def test_two_drivers_with_the_same_idea_of_the_log_cannot_both_append(
-    runs: SqliteRunRepository, tmp_path: Path
+    runs: SqlRunRepository, tmp_path: Path
 ) -> None:
     held = await runs.create(RUN, CREATED)
     sql(
@@ -305,7 +303,7 @@ async def test_two_drivers_with_the_same_idea_of_the_log_cannot_both_append(
     ids=["kind", "version"],
 )
 async def test_a_log_of_a_newer_program_is_shown_but_not_driven(
-    runs: SqliteRunRepository, store: Store, change: str
+    runs: SqlRunRepository, store: Store, change: str
 ) -> None:
     await (await runs.create(RUN, [*CREATED, *NEXT])).release()
     sql(store.path, change)
@@ -317,9 +315,7 @@ async def test_a_log_of_a_newer_program_is_shown_but_not_driven(
     assert store.locks.is_free(1)
 
 
-async def test_a_status_of_a_newer_program_does_not_hide_the_other_runs(
-    runs: SqliteRunRepository, store: Store
-) -> None:
+async def test_a_status_of_a_newer_program_does_not_hide_the_other_runs(runs: SqlRunRepository, store: Store) -> None:
     await (await runs.create(RUN, CREATED)).release()
     await (await runs.create(OTHER, CREATED)).release()
     sql(store.path, "UPDATE runs SET status = 'paused' WHERE run_id = ?", RUN)
@@ -328,7 +324,7 @@ async def test_a_status_of_a_newer_program_does_not_hide_the_other_runs(
 
 async def test_cancelling_a_run_whose_first_event_is_newer_works_or_is_explained(tmp_path: Path) -> None:
     store = Store(tmp_path / "fabric.db")
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     await (await runs.create(RUN, CREATED)).release()
     sql(store.path, "UPDATE events SET version = 2")
     cancelling = asyncio.create_task(CancelRun(runs, SystemClock())(RUN, by="a test"))
@@ -372,7 +368,7 @@ def test_garbage_and_folders_are_not_taken_for_a_database(tmp_path: Path) -> Non
 async def test_a_damaged_file_is_explained(tmp_path: Path) -> None:
     path = tmp_path / "fabric.db"
     store = Store(path)
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     for number in range(50):
         await (await runs.create(RunId(f"run-{number}"), [*CREATED, *NEXT])).release()
     store.close()
@@ -383,7 +379,7 @@ async def test_a_damaged_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="not a usable database"):
         await SqlRunCatalogue(store).recent(limit=100)
     with pytest.raises(StoreUnavailable):
-        await SqliteRunRepository(store, SystemClock()).read(RunId("run-7"))
+        await SqlRunRepository(store, SystemClock()).read(RunId("run-7"))
     store.close()
 
 
@@ -423,7 +419,7 @@ MORE = "CREATE TABLE later (value TEXT); INSERT INTO later VALUES ('new')"
 async def old_file(path: Path) -> None:
     """Leave a file of today's version with one run in it."""
     store = Store(path)
-    await (await SqliteRunRepository(store, SystemClock()).create(RUN, CREATED)).release()
+    await (await SqlRunRepository(store, SystemClock()).create(RUN, CREATED)).release()
     store.close()
 
 
@@ -485,7 +481,7 @@ async def test_many_that_start_together_migrate_once_and_keep_the_good_backup(
 
 
 async def test_a_full_disk_is_named_and_nothing_of_the_write_happened(store: Store) -> None:
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     held = await runs.create(RUN, CREATED)
     pages = store.writer._connection.execute("PRAGMA page_count").get
     store.writer._connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -500,7 +496,7 @@ async def test_a_full_disk_is_named_and_nothing_of_the_write_happened(store: Sto
 
 
 async def test_a_run_that_could_not_be_created_leaves_no_lock_behind(store: Store) -> None:
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     await (await runs.create(RUN, CREATED)).release()
     pages = store.writer._connection.execute("PRAGMA page_count").get
     store.writer._connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -510,7 +506,7 @@ async def test_a_run_that_could_not_be_created_leaves_no_lock_behind(store: Stor
 
 
 async def test_a_run_whose_creator_was_stopped_can_be_taken(store: Store) -> None:
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     async with Burst(store.writer):
         task = asyncio.create_task(runs.create(RUN, CREATED))
         await asyncio.sleep(0.01)
@@ -522,14 +518,14 @@ async def test_a_run_whose_creator_was_stopped_can_be_taken(store: Store) -> Non
     await (await runs.take(RUN)).held.release()  # or RunNotFound, had it never come to be
 
 
-async def test_an_id_that_is_taken_is_an_error_of_ours(runs: SqliteRunRepository) -> None:
+async def test_an_id_that_is_taken_is_an_error_of_ours(runs: SqlRunRepository) -> None:
     await (await runs.create(RUN, CREATED)).release()
     with pytest.raises((DriverConflict, StoreUnavailable)):
         await runs.create(RUN, CREATED)
 
 
 async def test_what_could_not_be_written_can_be_appended_again(store: Store) -> None:
-    runs = SqliteRunRepository(store, SystemClock())
+    runs = SqlRunRepository(store, SystemClock())
     held = await runs.create(RUN, CREATED)
     store.writer._connection.set_commit_hook(lambda: True)
     with pytest.raises(Exception):  # noqa: B017, PT011 - the hook stands for any failure
@@ -542,7 +538,7 @@ async def test_what_could_not_be_written_can_be_appended_again(store: Store) -> 
     require_chain(store.path, RUN)
 
 
-async def test_a_long_read_holds_up_neither_short_reads_nor_the_inbox(runs: SqliteRunRepository, store: Store) -> None:
+async def test_a_long_read_holds_up_neither_short_reads_nor_the_inbox(runs: SqlRunRepository, store: Store) -> None:
     held = await runs.create(RUN, CREATED)
     reading, may_end = threading.Event(), threading.Event()
 
@@ -565,7 +561,7 @@ async def test_a_long_read_holds_up_neither_short_reads_nor_the_inbox(runs: Sqli
 
 
 async def test_the_inbox_reads_rows_of_runs_that_wait_for_them_and_no_others(
-    runs: SqliteRunRepository, store: Store
+    runs: SqlRunRepository, store: Store
 ) -> None:
     for number in range(3):
         await (await runs.create(RunId(f"other-{number}"), log(run_created()))).release()
@@ -588,9 +584,7 @@ class Broken:
         """Nothing to close."""
 
 
-async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
-    runs: SqliteRunRepository, store: Store
-) -> None:
+async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(runs: SqlRunRepository, store: Store) -> None:
     held = await runs.create(RUN, CREATED)
     waiting = held.receive()
     await asyncio.sleep(0.05)
@@ -611,7 +605,7 @@ async def test_one_failed_look_into_the_inbox_does_not_make_a_driver_deaf(
 # --- the catalogue
 
 
-async def test_runs_are_found_by_the_beginning_of_their_id(runs: SqliteRunRepository, store: Store) -> None:
+async def test_runs_are_found_by_the_beginning_of_their_id(runs: SqlRunRepository, store: Store) -> None:
     catalogue = SqlRunCatalogue(store)
     for run_id in ("aaaa-1", "aaaa-2", "ab%_-3"):
         await (await runs.create(RunId(run_id), CREATED)).release()
@@ -627,7 +621,7 @@ async def test_runs_are_found_by_the_beginning_of_their_id(runs: SqliteRunReposi
 
 
 @pytest.mark.proves("AF-148", "C31")
-async def test_a_list_tells_who_lives_and_who_does_not(runs: SqliteRunRepository, store: Store) -> None:
+async def test_a_list_tells_who_lives_and_who_does_not(runs: SqlRunRepository, store: Store) -> None:
     catalogue = SqlRunCatalogue(store)
     living = await runs.create(RunId("living"), log(run_created("a long task")))
     dead = await runs.create(RunId("dead"), log(run_created("another")))
@@ -647,7 +641,7 @@ async def test_a_list_tells_who_lives_and_who_does_not(runs: SqliteRunRepository
     await dead.release()
 
 
-async def test_the_best_match_comes_first(runs: SqliteRunRepository, store: Store) -> None:
+async def test_the_best_match_comes_first(runs: SqlRunRepository, store: Store) -> None:
     for name, prompt in (("one", "apple"), ("two", "apple pear"), ("three", "plum"), ("four", "apple pear plum")):
         run_id = RunId(name)
         await (await runs.create(run_id, [*log(run_created(prompt)), *log(completed(run_id), first=1)])).release()
@@ -656,7 +650,7 @@ async def test_the_best_match_comes_first(runs: SqliteRunRepository, store: Stor
     assert await SqlRunCatalogue(store).search("  ", limit=3) == []
 
 
-async def test_an_id_that_is_no_text_is_not_found(runs: SqliteRunRepository, store: Store) -> None:
+async def test_an_id_that_is_no_text_is_not_found(runs: SqlRunRepository, store: Store) -> None:
     await (await runs.create(RUN, CREATED)).release()
     with pytest.raises(RunNotFound):
         await SqlRunCatalogue(store).find("\udcff")

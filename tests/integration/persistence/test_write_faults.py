@@ -10,7 +10,7 @@ from agent_fabric.domain.errors import FabricError, StoreFull, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunResult, RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.event_store import SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.store import Store
 from agent_fabric.infrastructure.runlog.jsonl_log import JsonlRunLog
 from agent_fabric.infrastructure.runlog.layout import Layout
@@ -30,7 +30,7 @@ class FailingStore:
         self.layout.make()
         self.store = Store(self.layout.database)
         followers = (JsonlRunLog(self.layout), RunIndex(self.layout))
-        self.runs = SqliteRunRepository(self.store, SystemClock(), followers)
+        self.runs = SqlRunRepository(self.store, SystemClock(), followers)
         self.commits = 0
         self._fail_at, self._error = fail_at, error
         self.store.writer._connection.set_commit_hook(self._commit)

@@ -15,7 +15,8 @@ from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
-from agent_fabric.infrastructure.persistence.event_store import LogFollower, SqliteRunRepository
+from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
+from agent_fabric.infrastructure.persistence.held_run import LogFollower
 from agent_fabric.infrastructure.persistence.run_catalogue import SqlRunCatalogue
 from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
@@ -118,11 +119,11 @@ class _SqliteStorage:
         self._store = Store(folder / "fabric.db", keys, self._chain)
 
     @cached_property
-    def runs(self) -> SqliteRunRepository:
-        return SqliteRunRepository(self._store, self._clock, self._followers, self._chain)
+    def runs(self) -> SqlRunRepository:
+        return SqlRunRepository(self._store, self._clock, self._followers, self._chain)
 
     @property
-    def mirrors(self) -> SqliteRunRepository:
+    def mirrors(self) -> SqlRunRepository:
         return self.runs
 
     @cached_property
