@@ -16,6 +16,7 @@ done <<-LIST
 	sshd openssh-server
 	cc gcc
 	pg_ctlcluster postgresql
+	redis-server redis-server
 	pgbouncer pgbouncer
 LIST
 

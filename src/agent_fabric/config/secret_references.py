@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from agent_fabric.config.passwords_in_urls import passwords_in
+
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 """Of a variable of the environment."""
 FILE_NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,127}"
@@ -49,22 +51,24 @@ def is_reference(value: str) -> bool:
 
 
 def secrets_named_in(settings: object, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the values of all variables that settings refer to as `env:NAME`, at any depth.
+    """Return the values of all variables that settings refer to as `env:NAME`, and passwords in addresses.
 
     What is in a file or a vault is not fetched for this: it becomes known when it is first used.
     """
-    return frozenset(environ[name] for name in _variables(settings) if environ.get(name))
+    texts = tuple(_texts(settings))
+    named = {environ[name] for text in texts for name in _VARIABLE.findall(text) if environ.get(name)}
+    return frozenset(named.union(*map(passwords_in, texts)))
 
 
-def _variables(settings: object) -> Iterator[str]:
+def _texts(settings: object) -> Iterator[str]:
     match settings:
         case str():
-            yield from _VARIABLE.findall(settings)
+            yield settings
         case Mapping():
             for item in settings.values():
-                yield from _variables(item)
+                yield from _texts(item)
         case list() | tuple():
             for item in settings:
-                yield from _variables(item)
+                yield from _texts(item)
         case _:
             pass  # numbers and the like

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agent_fabric.config.loader import Loaded
+from agent_fabric.config.passwords_in_urls import HIDDEN, hide_passwords
 from agent_fabric.config.plain import dotted
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.secret_references import reference_in
 
-HIDDEN: Final = "***"
 _SECRET_NAME: Final = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature", re.IGNORECASE)
+_SERVICES: Final = ("nats", "redis")
 
 
 class ShownSetting(NamedTuple):
@@ -31,6 +32,9 @@ def show_config(config: FabricConfig) -> dict[str, Any]:
         model["headers"] = _without_secrets(model["headers"])
     for specialist in shown["specialists"].values():
         specialist["mcp_servers"] = [_harmless(server) for server in specialist["mcp_servers"]]
+    for service in _SERVICES:
+        if shown[service]["url"] is not None:
+            shown[service]["url"] = hide_passwords(shown[service]["url"])
     return shown
 
 

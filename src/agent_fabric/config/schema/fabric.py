@@ -28,6 +28,7 @@ from agent_fabric.config.schema.run_index import RunIndexConfig
 from agent_fabric.config.schema.sandbox import SandboxConfig
 from agent_fabric.config.schema.secrets import SecretsConfig
 from agent_fabric.config.schema.server import ServerConfig
+from agent_fabric.config.schema.services import NatsConfig, RedisConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
@@ -109,6 +110,10 @@ class FabricConfig(Settings):
     """Where the head of the audit chain is sent."""
     retention: RetentionConfig = RetentionConfig()
     """Which settled runs the server deletes by itself."""
+    nats: NatsConfig = NatsConfig()
+    """NATS between several servers and workers."""
+    redis: RedisConfig = RedisConfig()
+    """Redis between several servers."""
 
     @model_validator(mode="after")
     def _model_keys_name_models(self) -> Self:
