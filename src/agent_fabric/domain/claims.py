@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.asked_for import AskedFor, asked_elsewhere, asked_for
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.evidence import acts_elsewhere, assess, find_test_command, git_actions
-from agent_fabric.domain.packs import CHANGED, CHECKED
+from agent_fabric.domain.packs import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_files import is_test_file
@@ -183,7 +183,7 @@ def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
     if not compared.known or compared.more:
         return
     summary = _plain(str(payload.get("summary") or ""))
-    claimed = [*_texts(payload.get(CHANGED))]
+    claimed = [*texts_under(payload, CHANGED)]
     if asked_for(deeds.prompt) is not AskedFor.ANSWER:  # an answer may well tell of what others have changed
         claimed += _named_as_changed(summary, _SAID_TO_CHANGE)
         parts = () if any(map(can_be_run, compared.paths)) else _named_as_changed(summary, (_SAID_OF_A_PART,))
@@ -221,16 +221,12 @@ def _is_changed(claimed: str, compared: WorkspaceCompared) -> bool:
     return False
 
 
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str) and item.strip()] if isinstance(value, list | tuple) else []
-
-
 # ── commands ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _about_commands(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClaim]:
     """Compare the commands that are said to have shown the result with those that have run."""
-    for item in dict.fromkeys(_texts(payload.get(CHECKED))):
+    for item in dict.fromkeys(texts_under(payload, CHECKED)):
         said = item.strip().strip("`")
         if not assess(said).proves:
             continue  # words, or a command that proves nothing
@@ -308,6 +304,6 @@ def _about_tests(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
     """Compare "the tests pass" with the tests that were executed."""
     if deeds.proof.kind is ProofKind.TESTS:
         return
-    said = "\n".join((_plain(str(payload.get("summary") or "")), *_texts(payload.get(CHECKED))))
+    said = "\n".join((_plain(str(payload.get("summary") or "")), *texts_under(payload, CHECKED)))
     if any(not _is_denied(said, match) for match in _TESTS_PASSED.finditer(said)):
         yield FalseClaim("tests are said to have passed", "none was executed after the last change")

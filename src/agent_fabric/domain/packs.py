@@ -15,6 +15,13 @@ CHANGED, CHECKED = "changed", "checked"
 """Keys of a result that the engine compares with the log: files that were changed, commands that have succeeded."""
 
 
+def texts_under(payload: Mapping[str, Any], key: str) -> list[str]:
+    """Return the texts that a result lists under a key. A model may have written anything there."""
+    listed = payload.get(key)
+    found = listed if isinstance(listed, list | tuple) else ()
+    return [text for text in found if isinstance(text, str) and text.strip()]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishSpec:
     """How a task may end."""

@@ -13,6 +13,7 @@ from agent_fabric.domain.citations import ReadPages, urls_in_file
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Event
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.packs import texts_under
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.research import EVIDENCE_TABLE, KEPT_BY_TOOLS
 from agent_fabric.domain.runs.finish import UNPROVEN
@@ -155,11 +156,7 @@ def _cites(lane: Lane) -> bool:
 def _named_files(lane: Lane) -> list[str]:
     """Return the files that a result names."""
     payload = lane.payload or {}
-    return [path for key in FILE_LISTS for path in _texts(payload.get(key))]
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
+    return [path for key in FILE_LISTS for path in texts_under(payload, key)]
 
 
 async def _claim_about_file(sandbox: Sandbox, path: str, written: Collection[str]) -> CheckedClaim:

@@ -5,6 +5,7 @@ from posixpath import normpath
 from typing import Any
 
 from agent_fabric.domain.ids import LaneId, SpecialistId
+from agent_fabric.domain.packs import texts_under
 from agent_fabric.domain.runs.finish import COLLISIONS, FAILED, PROPOSED, SPECIALISTS, UNPROVEN
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
@@ -67,10 +68,7 @@ def _collisions(state: RunState, parts: Mapping[SpecialistId, Mapping[str, Any]]
         lane = state.lanes.get(LaneId(who))
         files = set() if lane is None else {normpath(path) for path in lane.wrote}
         for key in FILE_LISTS:
-            claimed = parts.get(who, {}).get(key)
-            files |= (
-                {normpath(path) for path in claimed if isinstance(path, str)} if isinstance(claimed, list) else set()
-            )
+            files |= {normpath(path) for path in texts_under(parts.get(who, {}), key)}
         for path in files:
             makers.setdefault(path, []).append(who)
     return [{"file": path, "specialists": who} for path, who in sorted(makers.items()) if len(who) > 1]

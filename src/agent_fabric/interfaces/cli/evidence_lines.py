@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-from agent_fabric.domain.packs import CHANGED
+from agent_fabric.domain.packs import CHANGED, texts_under
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.proofs import Proof, ProofKind
 from agent_fabric.domain.runs.finish import UNPROVEN, UNVERIFIED
@@ -16,10 +16,10 @@ _MAX_LISTED = 12
 
 def changed_lines(result: RunResult) -> Iterator[str]:
     """Say which files were changed, and which others a specialist names. Of a project, the diff says more."""
-    changed = _texts(result.payload.get(CHANGED))
+    changed = texts_under(result.payload, CHANGED)
     if changed and result.workspace.endswith(f"/{result.run_id}/workspace"):
         yield _listed(CHANGED, changed)
-    others = [path for path in _texts(result.payload.get(ARTIFACTS)) if path not in changed]
+    others = [path for path in texts_under(result.payload, ARTIFACTS) if path not in changed]
     if others:
         yield _listed(ARTIFACTS, others)
 
@@ -31,7 +31,7 @@ def evidence_lines(result: RunResult, stream: TextIO) -> Iterator[str]:
     elif result.proof:
         yield f"{styled(proof_words(result.proof), 'green', stream)} {plain_lines(result.proof.command)}"
         yield from (f"  {styled(plain(line), 'dim', stream)}" for line in result.proof.printed.splitlines())
-    if unverified := _texts(result.payload.get(UNVERIFIED)):
+    if unverified := texts_under(result.payload, UNVERIFIED):
         yield f"{styled('in no result:', 'yellow', stream)} {', '.join(map(plain, unverified))}"
 
 
@@ -53,7 +53,3 @@ def proof_words(proof: Proof) -> str:
 def _listed(key: str, paths: list[str]) -> str:
     more = f" and {len(paths) - _MAX_LISTED:,} more" if len(paths) > _MAX_LISTED else ""
     return f"{key}: {', '.join(map(plain, paths[:_MAX_LISTED]))}{more}"
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []
