@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from posixpath import basename, splitext
 
 from agent_fabric.application.ports.changes import ChangeHistory
-from agent_fabric.domain.changes import DriveSnapshots, Entry, EntryKind, FileChange, FolderSnapshot, changes_of
+from agent_fabric.application.runs.drive_snapshots import drive_snapshots
+from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.program_files import can_be_run
@@ -44,11 +46,7 @@ class CompareWorkspace:
         if not drives and workspace != self.own_workspace(run_id):
             return NOT_KNOWN  # it belongs to a workflow, whose steps share it
         now = history.take_snapshot(workspace)
-        snapshots = [] if drives else [DriveSnapshots(history.start_of(run_id), now)]
-        for nth, drive in enumerate(drives):
-            later = drives[nth + 1].before if nth + 1 < len(drives) else now
-            snapshots.append(DriveSnapshots(drive.before, drive.after or later))
-        changes = changes_of(snapshots)
+        changes = changes_of(drive_snapshots(drives, partial(history.start_of, run_id), now))
         return _told(changes, now, lambda path, entry: history.content(workspace, path, entry))
 
 

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from agent_fabric.application.ports.changes import ChangeHistory, Undoing, UndoRecord
 from agent_fabric.application.ports.runs import RunRepository
+from agent_fabric.application.runs.drive_snapshots import drive_snapshots
 from agent_fabric.application.runs.fold_log import fold_log
-from agent_fabric.domain.changes import DriveSnapshots, FileChange, FolderSnapshot, changes_of
+from agent_fabric.domain.changes import FileChange, FolderSnapshot, changes_of
 from agent_fabric.domain.events import Event, RunCreated
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
@@ -59,14 +61,12 @@ class DiffRun:
         drives = self.history.drives(run_id)
         seen_now = not drives or drives[-1].after is None
         now = self.history.take_snapshot(folder) if seen_now else FolderSnapshot()
-        snapshots = [] if drives else [DriveSnapshots(self.history.start_of(run_id), now, _nanoseconds(events[-1]))]
-        for nth, drive in enumerate(drives):
-            after, sure_until = drive.after, None
-            if after is None:
-                # Killed: the next driver, or we, see the folder as it and whoever came after it left it.
-                after = drives[nth + 1].before if nth + 1 < len(drives) else now
-                sure_until = max(_nanoseconds(one) for one in events if _nanoseconds(one) <= after.taken_at_ns)
-            snapshots.append(DriveSnapshots(drive.before, after, sure_until))
+        times = [int(event.ts * 1e9) for event in events]
+
+        def sure_until(seen: FolderSnapshot) -> int:
+            return max((at for at in times if seen is now or at <= seen.taken_at_ns), default=0)
+
+        snapshots = drive_snapshots(drives, partial(self.history.start_of, run_id), now, sure_until)
         return RunDiff(
             run_id=run_id,
             folder=folder,
@@ -82,7 +82,3 @@ def folder_of(events: Sequence[Event]) -> str:
     """Return where a run works."""
     body = events[0].body
     return body.workspace if isinstance(body, RunCreated) else ""
-
-
-def _nanoseconds(event: Event) -> int:
-    return int(event.ts * 1e9)
