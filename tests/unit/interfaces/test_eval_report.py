@@ -53,6 +53,17 @@ def test_an_evaluation_survives_being_sent() -> None:
     assert eval_from(eval_object(summary())) == summary()
 
 
+def test_a_file_of_an_older_program_can_be_compared_with() -> None:
+    shown = eval_object(summary())
+    for arm in shown["results"]:
+        for key in ("right_runs", "wrong_runs", "right_sent_back", "wrong_sent_back"):
+            del arm["table"][key]
+    for trial in shown["trials"]:
+        del trial["evidence"], trial["sent_back"]
+    (first, *_) = compare_evals(eval_from(shown), summary())
+    assert (first.cases, first.ups, first.downs) == (2, 0, 0)
+
+
 def test_a_difference_is_told_in_one_sentence() -> None:
     before = {f"c{n}": Tally(0, 1) for n in range(9)}
     after = {f"c{n}": Tally(1, 1) for n in range(9)}

@@ -88,17 +88,17 @@ class CaseResult(NamedTuple):
 class ProofTable(NamedTuple):
     """Right and wrong against what was shown for it."""
 
-    right_proven: int
-    right_runs: int
+    right_proven: int = 0
+    right_runs: int = 0
     """A program ran, which shows no more than that it runs."""
-    right_unproven: int
-    wrong_proven: int
+    right_unproven: int = 0
+    wrong_proven: int = 0
     """Claimed with a proof, and wrong all the same: the worst kind."""
-    wrong_runs: int
-    wrong_unproven: int
-    right_sent_back: int
+    wrong_runs: int = 0
+    wrong_unproven: int = 0
+    right_sent_back: int = 0
     """Of all that are right, those that were sent back once: needlessly, unless they became right by it."""
-    wrong_sent_back: int
+    wrong_sent_back: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

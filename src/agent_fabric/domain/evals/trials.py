@@ -64,7 +64,7 @@ class TrialOutcome:
     trial: Trial
     run_id: RunId
     grade: Grade
-    evidence: Evidence
+    evidence: Evidence = Evidence.UNPROVEN
     sent_back: bool = False
     """The run's result was sent back once, because something in it did not hold."""
     reason: str = ""

@@ -91,5 +91,12 @@ def _outcome(row: Sequence[Any]) -> TrialOutcome:
         grade=Grade(grade),
         status=RunStatus(told["status"]),
         retry=retry,
-        **{**{name: told[name] for name in _FIGURES}, "evidence": Evidence(told["evidence"])},
+        **{**{name: told[name] for name in _FIGURES if name in told}, "evidence": _evidence(told)},
     )
+
+
+def _evidence(told: Mapping[str, Any]) -> Evidence:
+    """Return what a run has shown. Rows from before there were kinds of it only say whether it was proven."""
+    if "evidence" in told:
+        return Evidence(told["evidence"])
+    return Evidence.PROVEN if told.get("proven") else Evidence.UNPROVEN
