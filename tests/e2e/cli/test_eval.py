@@ -20,10 +20,30 @@ def writes(text: str) -> tuple[Any, ...]:
     return (Call("write_file", {"path": "out.txt", "content": text}), PROOF, Finish(summary=f"wrote {text}"))
 
 
+def tests(text: str) -> tuple[Any, ...]:
+    """Change what is tested, and run the test, which asks for less than the check."""
+    return (
+        Call("read_file", {"path": "said.py"}),
+        Call("write_file", {"path": "said.py", "content": f'def said():\n    return "{text}"\n'}),
+        Call("shell", {"command": "python3 -m unittest -v"}),
+        Finish(summary=f"said() returns {text}"),
+    )
+
+
+TESTED = {
+    "said.py": "def said():\n    return None\n",
+    "test_said.py": (
+        "import unittest\n\nfrom said import said\n\n\n"
+        "class Said(unittest.TestCase):\n    def test_a_text(self):\n        self.assertIsInstance(said(), str)\n"
+    ),
+}
+CHECK_SAID = "python3 -c 'import said; assert said.said() == \"right\"'"
 SCRIPT = Script(
     turns=writes("right"),
     named={
         "wrong": writes("wrong"),
+        "tested": tests("right"),
+        "tested-wrong": tests("wrong"),
         "unproven": (Call("read_file", {"path": "in.txt"}), Finish(summary="it says so"), Finish(summary="it says so")),
         "hang": (Hang(times=99),),
         "asks": (Call("shell", {"command": "make deploy"}), *writes("right")),
@@ -64,7 +84,12 @@ def grades(shown: dict[str, Any]) -> dict[str, str]:
 async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path: Path) -> None:
     async with ScriptedModel(SCRIPT) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))
-        file = write(tmp_path, case("good"), case("bad", "wrong"), case("lazy", "unproven", check="test -f in.txt"))
+        file = write(
+            tmp_path,
+            case("good", "tested", check=CHECK_SAID, files=TESTED),
+            case("bad", "tested-wrong", check=CHECK_SAID, files=TESTED),
+            case("lazy", "unproven", check="test -f in.txt"),
+        )
         ended = await fabric("eval", "run", file, "--report", str(tmp_path / "report.md"))
         shown = (await fabric("eval", "show", "--last", "--json")).json
         listed = await fabric("eval", "list")
@@ -74,14 +99,23 @@ async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path:
     assert "[3/3]" in ended.err
     assert "fabric eval resume" in ended.err
     (arm,) = shown["results"]
-    assert (arm["table"]["right_unproven"], arm["table"]["wrong_unproven"]) == (2, 1)
+    assert {key: count for key, count in arm["table"].items() if count} == {
+        "right_proven": 1,
+        "right_unproven": 1,
+        "wrong_proven": 1,
+    }
     assert grades(shown) == {"good": "right", "bad": "wrong", "lazy": "right"}
     assert 0 < arm["share"]["low"] < arm["share"]["value"] < arm["share"]["high"] < 1
+    assert "wrong but proven: 1" in ended.out
     assert "completed" in listed.out
     assert {run["trial_of"] for run in runs} == {shown["eval_id"]}
     report = (tmp_path / "report.md").read_text()
     assert "| quality · engineering | 2 of 3 |" in report
-    assert "| quality · engineering, wrong | 0 | 0 | 1 |" in report
+    assert "| quality · engineering, right | 1 | 0 | 1 | 0 |" in report
+    assert "| quality · engineering, wrong | 1 | 0 | 0 | 0 |" in report
+    (bad,) = [each for each in shown["trials"] if each["case_id"] == "bad"]
+    assert bad["evidence"] == "proven"
+    assert f"## Wrong, but proven\n\n- bad, quality · engineering, run `{bad['run_id']}`" in report
 
 
 async def test_a_question_is_refused_and_nobody_waits(tmp_path: Path) -> None:
