@@ -1,11 +1,11 @@
 """`fabric eval`: try tasks with checks on models and packs, and compare."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -20,6 +20,7 @@ from agent_fabric.infrastructure.evals.eval_files import read_eval
 from agent_fabric.interfaces.cli.eval_add import add
 from agent_fabric.interfaces.cli.eval_places import (
     ComparedEval,
+    Old,
     choose_eval,
     compare_with,
     evals_at,
@@ -37,6 +38,8 @@ from agent_fabric.wire.evals import EVAL_LIST, eval_object
 
 if TYPE_CHECKING:
     from agent_fabric.bootstrap.evals import EvalParts
+    from agent_fabric.client import FabricClient
+    from agent_fabric.interfaces.cli.eval_driving import Begin
 
 _HELP = """\
 Evaluate models and packs on your own tasks: each case has a prompt, files and a check.
@@ -64,6 +67,46 @@ MinRight = Annotated[
     float | None,
     typer.Option(min=0, max=1, metavar="SHARE", help="Exit with 1 if any model's share right is lower: 0.9."),
 ]
+
+
+class _Asked(NamedTuple):
+    """What the options say about an evaluation that is shown: with what it is compared, and where it is written."""
+
+    old: Old
+    report: str | None
+    min_right: float | None
+    as_json: bool
+
+    def evaluate_there(self, url: str, begin: "Callable[[FabricClient], Awaitable[EvalSummary]]") -> int:
+        """Let a server work through an evaluation, show it, and return the exit code."""
+        from agent_fabric.interfaces.cli.eval_places_remote import evaluate_there  # noqa: PLC0415 - aiohttp
+
+        return self.present(evaluate_there(url, begin, old=self.old, quiet=self.as_json))
+
+    def evaluate_here(self, root: Path, begin: "Begin") -> int:
+        """Work through an evaluation, show it, and return the exit code."""
+        from agent_fabric.interfaces.cli.eval_driving import evaluate_here  # noqa: PLC0415 - reading needs none of this
+
+        return self.present(evaluate_here(root, configuration(root), begin, old=self.old, quiet=self.as_json))
+
+    def present(self, found: ComparedEval) -> int:
+        """Print an evaluation, write its report, and return the exit code."""
+        summary, comparisons = found
+        if self.report is not None:
+            _write_report(Path(self.report), markdown_report(summary, comparisons))
+        if self.as_json:
+            print_json(eval_object(summary, comparisons))
+        else:
+            sys.stdout.write(eval_text(summary, comparisons))
+            sys.stdout.flush()
+        if summary.facts.status is RunStatus.CANCELLED:
+            return FAILED
+        if summary.facts.status is not RunStatus.COMPLETED:
+            return INTERRUPTED
+        shares = [arm.share for arm in summary.arms]
+        if any(share is None or share.value < (self.min_right or 0) for share in shares):
+            return FAILED
+        return COMPLETED
 
 
 @app.callback()
@@ -102,22 +145,15 @@ def run(  # noqa: PLR0913, PLR0917 - the options are a contract with the users
     Exit codes: 0 done, 1 a model is below --min-right or could not be tried, 2 wrong usage or file, 130 interrupted.
     """
     definition = _chosen(read_eval(Path(file)), k, models, packs, case or (), at_once, name)
-    old = old_eval(compare)
+    asked = _Asked(old_eval(compare), report, min_right, as_json)
     url = server_of(workspace, server)
     if url is not None:
-        from agent_fabric.interfaces.cli.eval_places_remote import evaluate_there  # noqa: PLC0415 - aiohttp
-
-        found = evaluate_there(url, lambda client: client.evals.start(definition), old=old, quiet=as_json)
-        return _present(found, report=report, min_right=min_right, as_json=as_json)
-    from agent_fabric.interfaces.cli.eval_driving import evaluate_here  # noqa: PLC0415 - reading needs none of this
-
-    root = fabric_root(workspace)
+        return asked.evaluate_there(url, lambda client: client.evals.start(definition))
 
     async def begin(evals: "EvalParts") -> Eval:
         return await evals.start(definition)
 
-    found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
-    return _present(found, report=report, min_right=min_right, as_json=as_json)
+    return asked.evaluate_here(fabric_root(workspace), begin)
 
 
 def _chosen(
@@ -171,16 +207,13 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
 
     Exit codes: as `fabric eval run`.
     """
-    chosen, old = choose_eval(name, last=last), old_eval(compare)
+    chosen = choose_eval(name, last=last)
+    asked = _Asked(old_eval(compare), report, min_right, as_json)
     url = server_of(workspace, server)
     if url is not None:
-        from agent_fabric.interfaces.cli.eval_places_remote import evaluate_there, resume_there  # noqa: PLC0415 - aiohttp
+        from agent_fabric.interfaces.cli.eval_places_remote import resume_there  # noqa: PLC0415 - aiohttp
 
-        found = evaluate_there(url, partial(resume_there, chosen, retry_failed), old=old, quiet=as_json)
-        return _present(found, report=report, min_right=min_right, as_json=as_json)
-    from agent_fabric.interfaces.cli.eval_driving import evaluate_here  # noqa: PLC0415 - reading needs none of this
-
-    root = existing_root(workspace)
+        return asked.evaluate_there(url, partial(resume_there, chosen, retry_failed))
 
     async def begin(evals: "EvalParts") -> Eval:
         found = await (evals.find.newest(owner=LOCAL_OWNER) if chosen is None else evals.find(chosen))
@@ -188,8 +221,7 @@ def resume(  # noqa: PLR0913, PLR0917 - the options are a contract with the user
             await evals.run.trials.retry_failed(found.eval_id)
         return found
 
-    found = evaluate_here(root, configuration(root), begin, old=old, quiet=as_json)
-    return _present(found, report=report, min_right=min_right, as_json=as_json)
+    return asked.evaluate_here(existing_root(workspace), begin)
 
 
 @app.command("list")
@@ -226,14 +258,14 @@ def show(
 
     Exit codes: 0 shown, 1 a model is below --min-right or could not be tried, 2 wrong usage.
     """
-    chosen, old = choose_eval(name, last=last), old_eval(compare)
+    chosen = choose_eval(name, last=last)
+    asked = _Asked(old_eval(compare), report, min_right, as_json)
 
     async def go(place: RunAccess) -> ComparedEval:
         evals = evals_at(place)
-        return compare_with(await evals.summary(chosen), await find_old(evals, old))
+        return compare_with(await evals.summary(chosen), await find_old(evals, asked.old))
 
-    found = at_place(workspace, server, go)
-    code = _present(found, report=report, min_right=min_right, as_json=as_json)
+    code = asked.present(at_place(workspace, server, go))
     return COMPLETED if code == INTERRUPTED else code
 
 
@@ -260,26 +292,6 @@ def cancel(
 
 
 app.command()(add)
-
-
-def _present(found: ComparedEval, *, report: str | None, min_right: float | None, as_json: bool) -> int:
-    """Print an evaluation, write its report, and return the exit code."""
-    summary, comparisons = found
-    if report is not None:
-        _write_report(Path(report), markdown_report(summary, comparisons))
-    if as_json:
-        print_json(eval_object(summary, comparisons))
-    else:
-        sys.stdout.write(eval_text(summary, comparisons))
-        sys.stdout.flush()
-    if summary.facts.status is RunStatus.CANCELLED:
-        return FAILED
-    if summary.facts.status is not RunStatus.COMPLETED:
-        return INTERRUPTED
-    shares = [arm.share for arm in summary.arms]
-    if any(share is None or share.value < (min_right or 0) for share in shares):
-        return FAILED
-    return COMPLETED
 
 
 def _write_report(path: Path, text: str) -> None:
