@@ -44,6 +44,7 @@ def outcome(case_id: str, grade: Grade, *, attempt: int = 1, retry: int = 0) -> 
         grade=grade,
         evidence=Evidence.PROVEN,
         sent_back=True,
+        already_right=False,
         reason="é",
         status=RunStatus.COMPLETED,
         seconds=1.5,

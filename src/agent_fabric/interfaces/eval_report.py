@@ -28,6 +28,8 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None) -> Itera
         f"`{facts.eval_id}`."
     )
     yield ""
+    for warning in summary.warnings:
+        yield from (f"Warning: {_cell(warning)}.", "")
     yield "| model | right | 95 % interval |"
     yield "|---|--:|--:|"
     for arm in summary.arms:

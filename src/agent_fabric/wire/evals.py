@@ -31,14 +31,14 @@ _RESULT = Shape(
 )
 _TRIAL = Shape(
     TrialOutcome,
-    "*trial run_id grade evidence sent_back reason? status seconds steps prompt_tokens cached_tokens completion_tokens"
-    " cost retry",
+    "*trial run_id grade evidence sent_back already_right reason? status seconds steps prompt_tokens cached_tokens"
+    " completion_tokens cost retry",
     name="EvalTrial",
     parts=[Shape(Trial, "case_id *arm attempt", name="EvalTrialKey", parts=[_ARM])],
 )
 EVAL = Shape(
     EvalSummary,
-    "*facts total done right results=arms between trials",
+    "*facts total done right warnings results=arms between trials",
     name="Eval",
     parts=[Shape(EvalFacts, name="EvalFacts"), _RESULT, COMPARISON, _TRIAL],
     also={

@@ -20,7 +20,7 @@ def writes(text: str) -> tuple[Any, ...]:
     return (Call("write_file", {"path": "out.txt", "content": text}), PROOF, Finish(summary=f"wrote {text}"))
 
 
-def tests(text: str) -> tuple[Any, ...]:
+def tested(text: str) -> tuple[Any, ...]:
     """Change what is tested, and run the test, which asks for less than the check."""
     return (
         Call("read_file", {"path": "said.py"}),
@@ -42,8 +42,8 @@ SCRIPT = Script(
     turns=writes("right"),
     named={
         "wrong": writes("wrong"),
-        "tested": tests("right"),
-        "tested-wrong": tests("wrong"),
+        "tested": tested("right"),
+        "tested-wrong": tested("wrong"),
         "unproven": (Call("read_file", {"path": "in.txt"}), Finish(summary="it says so"), Finish(summary="it says so")),
         "hang": (Hang(times=99),),
         "asks": (Call("shell", {"command": "make deploy"}), *writes("right")),
@@ -108,6 +108,14 @@ async def test_right_and_wrong_are_counted_against_proven_and_unproven(tmp_path:
     assert 0 < arm["share"]["low"] < arm["share"]["value"] < arm["share"]["high"] < 1
     assert "wrong but proven: 1" in ended.out
     assert "completed" in listed.out
+    assert shown["warnings"] == ["lazy: its check is right before anything is done, so it shows nothing"]
+    assert {each["case_id"]: each["already_right"] for each in shown["trials"]} == {
+        "good": False,
+        "bad": False,
+        "lazy": True,
+    }
+    assert f"warning: {shown['warnings'][0]}" in ended.out
+    assert "right before the trial" in next(line for line in ended.err.splitlines() if " lazy, " in line)
     assert {run["trial_of"] for run in runs} == {shown["eval_id"]}
     report = (tmp_path / "report.md").read_text()
     assert "| quality · engineering | 2 of 3 |" in report

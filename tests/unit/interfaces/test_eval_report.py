@@ -8,7 +8,7 @@ from agent_fabric.domain.evals.intervals import Tally
 from agent_fabric.domain.evals.summary import EvalSummary, compare_evals, summarize
 from agent_fabric.domain.evals.trials import Arm, Grade
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.interfaces.cli.eval_texts import eval_text
+from agent_fabric.interfaces.cli.eval_texts import eval_text, trial_line
 from agent_fabric.interfaces.eval_report import comparison_words, markdown_report
 from agent_fabric.wire.evals import eval_from, eval_object
 from contract.evals_contract import DEFINITION, outcome, started
@@ -62,6 +62,20 @@ def test_a_file_of_an_older_program_can_be_compared_with() -> None:
         del trial["evidence"], trial["sent_back"]
     (first, *_) = compare_evals(eval_from(shown), summary())
     assert (first.cases, first.ups, first.downs) == (2, 0, 0)
+
+
+def test_a_check_that_says_nothing_is_warned_of() -> None:
+    said = replace(outcome("a", Grade.RIGHT), already_right=True)
+    found = summarize(started(), [said, replace(outcome("b", Grade.RIGHT), already_right=False)])
+    warning = "a: its check is right before anything is done, so it shows nothing"
+    assert found.warnings == (warning,)
+    assert f"warning: {warning}" in eval_text(found, None, io.StringIO())
+    assert f"Warning: {warning}." in markdown_report(found)
+    assert trial_line(said, io.StringIO()).endswith(", right before the trial: é")
+    shown = eval_object(found)
+    assert shown["warnings"] == [warning]
+    assert [each["already_right"] for each in shown["results"][0]["cases"]] == [True, False]
+    assert eval_from(shown) == found
 
 
 def test_a_difference_is_told_in_one_sentence() -> None:

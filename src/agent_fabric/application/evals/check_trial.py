@@ -29,14 +29,15 @@ class CheckTrial:
     folders: CaseFolders
     sandboxes: Sandboxes
 
-    async def __call__(self, run_id: RunId, workspace: str, case: EvalCase, *, timeout_s: float) -> CheckResult:
-        """Return what the check said.
+    async def __call__(self, run_id: RunId, workspace: str | None, case: EvalCase, *, timeout_s: float) -> CheckResult:
+        """Return what the check said; without a workspace, on the files that the case begins with.
 
         Raises:
             StoreFull, StoreUnavailable: there is no room for the copy.
         """
+        files = case.check_files if workspace is not None else {**case.files, **case.check_files}
         try:
-            folder = await self.folders.copy_for_check(run_id, workspace, case.check_files)
+            folder = await self.folders.copy_for_check(run_id, workspace, files)
         except WorkspaceUncheckable as problem:
             return CheckResult(Grade.WRONG, f"the workspace cannot be checked: {problem}")
         except RunFilesWithheld as problem:

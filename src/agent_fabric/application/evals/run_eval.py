@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from agent_fabric.application.evals.find_eval import lock_of
 from agent_fabric.application.evals.run_trial import RunTrial
+from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
 from agent_fabric.application.ports.leases import NamedLocks
 from agent_fabric.domain.errors import EvalHeld
@@ -60,22 +61,29 @@ class RunEval:
     async def _work_through(self, evaluation: Eval, on_outcome: OnOutcome) -> None:
         """Try what is left, unless somebody cancels it."""
         eval_id = evaluation.eval_id
-        ahead = iter(pending(evaluation.definition, await self.trials.read(eval_id)))
+        definition, outcomes = evaluation.definition, await self.trials.read(eval_id)
+        ahead = iter(pending(definition, outcomes))
         retries = await self.trials.retries(eval_id)
+        untouched = UntouchedChecks(self.run_trial.check, outcomes, timeout_s=definition.check_timeout_s)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(evaluation.definition.at_once):
-                    group.create_task(self._work(evaluation, ahead, retries, on_outcome))
+                for _ in range(definition.at_once):
+                    group.create_task(self._work(evaluation, ahead, retries, untouched, on_outcome))
         except BaseExceptionGroup as several:
             raise several.exceptions[0] from None
 
     async def _work(
-        self, evaluation: Eval, ahead: Iterator[Trial], retries: Mapping[Trial, int], on_outcome: OnOutcome
+        self,
+        evaluation: Eval,
+        ahead: Iterator[Trial],
+        retries: Mapping[Trial, int],
+        untouched: UntouchedChecks,
+        on_outcome: OnOutcome,
     ) -> None:
         for trial in ahead:
             if await self._is_cancelled(evaluation):
                 return
-            outcome = await self.run_trial(evaluation, trial, retry=retries.get(trial, 0))
+            outcome = await self.run_trial(evaluation, trial, retry=retries.get(trial, 0), untouched=untouched)
             if await self._is_cancelled(evaluation):
                 return  # which has ended the run, so that its outcome says nothing
             if await self.trials.record(evaluation.eval_id, outcome):

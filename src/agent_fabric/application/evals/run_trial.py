@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from agent_fabric.application.evals.check_trial import CheckTrial
 from agent_fabric.application.evals.drive_trial import DriveTrial
 from agent_fabric.application.evals.start_eval import MakeTask
+from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.domain.errors import FabricError, ServerStopping, StoreUnavailable
-from agent_fabric.domain.evals.definition import EvalCase
+from agent_fabric.domain.evals.definition import EvalCase, EvalDefinition
 from agent_fabric.domain.evals.summary import Eval
 from agent_fabric.domain.evals.trials import (
     Grade,
@@ -18,6 +19,7 @@ from agent_fabric.domain.evals.trials import (
     trial_run_id,
     why_not_tried,
 )
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Budget, Priority, Task
 
 
@@ -31,8 +33,12 @@ class RunTrial:
     limit: Callable[[Eval, Budget], Budget] = lambda _, budget: budget
     """Lowers a budget to what the owner of an evaluation may use."""
 
-    async def __call__(self, evaluation: Eval, trial: Trial, *, retry: int = 0) -> TrialOutcome:
+    async def __call__(
+        self, evaluation: Eval, trial: Trial, *, retry: int = 0, untouched: UntouchedChecks | None = None
+    ) -> TrialOutcome:
         """Return the outcome. Begun again after a crash, it goes on with the same run.
+
+        With `untouched`, the outcome says whether the check was right before the trial.
 
         Raises:
             StoreFull, StoreUnavailable, ServerStopping: nothing can be tried here at this time.
@@ -40,6 +46,14 @@ class RunTrial:
         definition = evaluation.definition
         case, run_id = definition.case(trial.case_id), trial_run_id(evaluation.eval_id, trial, retry)
         task = self._task(evaluation, trial, case)
+        already_right = await untouched(run_id, case) if untouched is not None else None
+        outcome = await self._tried(definition, trial, run_id, task, retry)
+        return replace(outcome, already_right=already_right)
+
+    async def _tried(
+        self, definition: EvalDefinition, trial: Trial, run_id: RunId, task: Task, retry: int
+    ) -> TrialOutcome:
+        case = definition.case(trial.case_id)
         try:
             result = await self.drive(run_id, task, case.files)
         except (StoreUnavailable, ServerStopping):

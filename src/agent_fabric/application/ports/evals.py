@@ -102,8 +102,10 @@ class CaseFolders(Protocol):
         """
         ...
 
-    async def copy_for_check(self, run_id: RunId, workspace: str, files: Mapping[str, CaseFile]) -> str:
+    async def copy_for_check(self, run_id: RunId, workspace: str | None, files: Mapping[str, CaseFile]) -> str:
         """Make a copy of a workspace with these files in it, whatever lies in their place; return its path.
+
+        Without a workspace the files are all that is in it.
 
         No link is followed, and what is no file, folder or link is left out.
 

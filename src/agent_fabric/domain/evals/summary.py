@@ -78,6 +78,8 @@ class CaseResult(NamedTuple):
     right: int
     of: int
     """Trials that count."""
+    already_right: bool = False
+    """The check was right before anything was done, so it says nothing."""
 
     @property
     def tally(self) -> Tally:
@@ -164,6 +166,15 @@ class EvalSummary:
     def failures(self) -> tuple[TrialOutcome, ...]:
         """Trials that could not be tried or checked."""
         return tuple(each for each in self.trials if each.grade is Grade.FAILED)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What makes results worth less than they look."""
+        cases = (case.case_id for arm in self.arms for case in arm.cases if case.already_right)
+        return tuple(
+            f"{case_id}: its check is right before anything is done, so it shows nothing"
+            for case_id in dict.fromkeys(cases)
+        )
 
     @property
     def done(self) -> int:
@@ -258,7 +269,8 @@ def _arm_result(definition: EvalDefinition, arm: Arm, outcomes: Sequence[TrialOu
 
 def _case_result(case: EvalCase, judged: Sequence[TrialOutcome]) -> CaseResult:
     own = [each for each in judged if each.trial.case_id == case.case_id]
-    return CaseResult(case.case_id, case.digest, sum(each.grade is Grade.RIGHT for each in own), len(own))
+    right = sum(each.grade is Grade.RIGHT for each in own)
+    return CaseResult(case.case_id, case.digest, right, len(own), any(each.already_right for each in own))
 
 
 def _share_of(tallies: Sequence[Tally], wanted: Callable[[Tally], bool]) -> float | None:

@@ -67,6 +67,8 @@ class TrialOutcome:
     evidence: Evidence = Evidence.UNPROVEN
     sent_back: bool = False
     """The run's result was sent back once, because something in it did not hold."""
+    already_right: bool | None = None
+    """The check was right on the files of the case before anything was done, so it says nothing; None: not known."""
     reason: str = ""
     """Why it could not be tried; or the end of what a check printed that said no."""
     status: RunStatus

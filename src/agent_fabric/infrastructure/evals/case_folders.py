@@ -36,7 +36,7 @@ class RunCaseFolders:
     async def stage(self, run_id: RunId, files: Mapping[str, CaseFile]) -> str:
         return await asyncio.to_thread(self._stage, run_id, files)
 
-    async def copy_for_check(self, run_id: RunId, workspace: str, files: Mapping[str, CaseFile]) -> str:
+    async def copy_for_check(self, run_id: RunId, workspace: str | None, files: Mapping[str, CaseFile]) -> str:
         return await asyncio.to_thread(self._copy, run_id, workspace, files)
 
     async def remove(self, path: str) -> None:
@@ -53,15 +53,17 @@ class RunCaseFolders:
             raise _unmakeable(problem) from None
         return str(folder)
 
-    def _copy(self, run_id: RunId, workspace: str, files: Mapping[str, CaseFile]) -> str:
-        require_workspace_unlinked(workspace)
-        if not Path(workspace).is_dir():
-            raise RunFilesWithheld(f"The workspace {workspace} is gone", hint="Try the case again.")
+    def _copy(self, run_id: RunId, workspace: str | None, files: Mapping[str, CaseFile]) -> str:
+        if workspace is not None:
+            require_workspace_unlinked(workspace)
+            if not Path(workspace).is_dir():
+                raise RunFilesWithheld(f"The workspace {workspace} is gone", hint="Try the case again.")
         folder = self._layout.own("runs", run_id, CHECK)
         remove_tree(folder)  # of a check that was killed
         try:
             folder.mkdir(parents=True)
-            _copy_tree(workspace, folder, self._max_bytes)
+            if workspace is not None:
+                _copy_tree(workspace, folder, self._max_bytes)
             for name, file in files.items():
                 _make_way(folder, name)
                 _write(folder / name, file)

@@ -15,6 +15,7 @@ _NUMBER: Final = "(SELECT number FROM evals WHERE eval_id = ?)"
 _FIGURES: Final = (
     "evidence",
     "sent_back",
+    "already_right",
     "reason",
     "seconds",
     "steps",

@@ -35,6 +35,8 @@ def trial_line(outcome: TrialOutcome, out: TextIO) -> str:
     again = f" #{trial.attempt}" if trial.attempt > 1 else ""
     about = f"{plain(trial.case_id)}{again}, {plain(trial.arm.label)}"
     line = f"{grade} {outcome.evidence.value:<8} {about}, {outcome.seconds:.1f} s, run {outcome.run_id[:_SHORT_ID]}"
+    if outcome.already_right:
+        line += f", {styled('right before the trial', 'yellow', out)}"
     return f"{line}: {fitted(outcome.reason, _WIDTH, out)}" if outcome.reason else line
 
 
@@ -52,6 +54,9 @@ def _lines(summary: EvalSummary, compared: Sequence[Comparison] | None, out: Tex
     yield from _columns(evidence_table(summary.arms))
     yield ""
     yield from _columns(_costs(summary.arms, several=facts.k > 1))
+    if summary.warnings:
+        yield ""
+        yield from (f"{styled('warning:', 'yellow', out)} {plain(warning)}" for warning in summary.warnings)
     proven_wrong = wrong_but_proven(summary)
     if proven_wrong:
         yield ""

@@ -9,6 +9,7 @@ import pytest
 
 from agent_fabric.application.evals.run_eval import RunEval
 from agent_fabric.application.evals.run_trial import RunTrial
+from agent_fabric.application.evals.untouched_checks import UntouchedChecks
 from agent_fabric.domain.errors import EvalHeld, StoreFull
 from agent_fabric.domain.evals.trials import Grade, Trial, TrialOutcome, never_run, trial_run_id
 from agent_fabric.domain.runs.task import RunStatus
@@ -32,8 +33,12 @@ class TriedTrials:
     tried: list[tuple[Trial, int]] = field(default_factory=list)
     at_once: int = 0
     most: int = 0
+    check: Any = None
 
-    async def __call__(self, evaluation: Any, trial: Trial, *, retry: int = 0) -> TrialOutcome:
+    async def __call__(
+        self, evaluation: Any, trial: Trial, *, retry: int = 0, untouched: UntouchedChecks
+    ) -> TrialOutcome:
+        assert untouched
         self.tried.append((trial, retry))
         self.at_once += 1
         self.most = max(self.most, self.at_once)

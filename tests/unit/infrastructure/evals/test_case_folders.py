@@ -55,6 +55,15 @@ async def test_a_copy_has_everything_and_the_workspace_stays(folders: RunCaseFol
     assert not (workspace / "tests").exists()
 
 
+async def test_without_a_workspace_there_are_only_the_files(folders: RunCaseFolders) -> None:
+    files = {"in": CaseFile(data=b"given"), "a/b": CaseFile(data=b"x", executable=True)}
+    for _ in range(2):  # one that was killed leaves its folder behind
+        copy = Path(await folders.copy_for_check(RUN, None, {**files, "in": CaseFile(data=b"of the check")}))
+    assert sorted(path.name for path in copy.iterdir()) == ["a", "in"]
+    assert (copy / "in").read_text() == "of the check"
+    assert os.access(copy / "a" / "b", os.X_OK)
+
+
 @pytest.mark.parametrize("odd", ["link_out", "link_in", "file", "folder", "dangling", "closed"])
 async def test_a_file_of_the_check_takes_its_place_whatever_lies_there(
     folders: RunCaseFolders, workspace: Path, tmp_path: Path, odd: str
