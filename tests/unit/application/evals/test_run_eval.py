@@ -38,7 +38,7 @@ class TriedTrials:
     async def __call__(
         self, evaluation: Any, trial: Trial, *, retry: int = 0, untouched: UntouchedChecks
     ) -> TrialOutcome:
-        assert untouched
+        assert untouched is not None
         self.tried.append((trial, retry))
         self.at_once += 1
         self.most = max(self.most, self.at_once)
