@@ -18,7 +18,8 @@ from agent_fabric.domain.packs import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_files import is_test_file
-from agent_fabric.domain.test_selection import Selection, selected_by
+from agent_fabric.domain.test_selection import Selection, options_for_pytest, selected_by
+from agent_fabric.domain.working_folders import folder_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 NOTHING_CHANGED = "nothing was changed"
@@ -29,6 +30,8 @@ class Deeds:
     """What a specialist has done, as its log has it."""
 
     prompt: str = ""
+    workspace: str = ""
+    """Where it was done."""
     compared: WorkspaceCompared
     commands: Sequence[CommandRun] = ()
     last_change: int = -1
@@ -105,8 +108,9 @@ def untested(deeds: Deeds) -> Sequence[str]:
     if deeds.proof.kind is not ProofKind.TESTS:
         return tests
     ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
-    chosen = [selected_by(run.proof.command) for run in ran] or [selected_by(deeds.proof.command)]
-    return tuple(test for test in tests if not any(selection.has(test) for selection in chosen))
+    chosen = [_selection(run, deeds.workspace) for run in ran] or [selected_by(deeds.proof.command)]
+    executed = frozenset[str]().union(*(selection.of(tests) for selection in chosen))
+    return tuple(test for test in tests if test not in executed)
 
 
 def failed_tests(deeds: Deeds) -> CommandRun | None:
@@ -115,13 +119,17 @@ def failed_tests(deeds: Deeds) -> CommandRun | None:
     for run in deeds.since_change if deeds.compared.paths or not deeds.compared.known else ():
         if run.tests is not None and run.tests.failed:
             failed = run
-        elif failed and run.proof.kind is ProofKind.TESTS and _selection(run).includes(_selection(failed)):
-            failed = None
+        elif failed and run.proof.kind is ProofKind.TESTS:
+            passed, wanted = (_selection(each, deeds.workspace) for each in (run, failed))
+            failed = None if passed.includes(wanted) else failed
     return failed
 
 
-def _selection(run: CommandRun) -> Selection:
-    return selected_by(run.proof.command or find_test_command(run.command))
+def _selection(run: CommandRun, workspace: str) -> Selection:
+    """Return the tests of the workspace that a command executes."""
+    command = run.proof.command or find_test_command(run.command)
+    selection = selected_by(command, options=options_for_pytest(run.command))
+    return selection.within(folder_of(run.command, command, workspace), workspace)
 
 
 _TELLS_OF_FAILURES = re.compile(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent_fabric.domain.test_selection import selected_by
+from agent_fabric.domain.test_selection import options_for_pytest, selected_by
+from agent_fabric.domain.working_folders import ELSEWHERE
 
 TEST = "tests/test_calc.py"
 
@@ -31,6 +32,10 @@ TEST = "tests/test_calc.py"
         "make test",
         "npm test",
         "tox -q",
+        "make -C . test",
+        "make test CC=gcc",
+        "npm test -- --verbose",
+        "python3 -m unittest discover -stests -ptest_*.py",
     ],
 )
 def test_all_tests_of_a_file_are_executed(command: str) -> None:
@@ -55,6 +60,22 @@ def test_all_tests_of_a_file_are_executed(command: str) -> None:
         "python3 -m unittest discover -p 'test_o*.py'",
         "python3 -m unittest discover -s other",
         "python3 tests/test_other.py",
+        "pytest -o addopts=-kzero",
+        "pytest -o testpaths=other",
+        "pytest --override-ini=python_files=test_o*.py",
+        "python3 -m unittest discover --pattern=test_o*.py",
+        "python3 -m unittest discover -ptest_o*.py",
+        "python3 -m unittest discover -sother",
+        "make -C other test",
+        "make -Cother test",
+        "make --directory=other test",
+        "make test ARGS='-k zero'",
+        "make test TESTS=tests/test_other.py",
+        "npm --prefix other test",
+        "npm test -- -t zero",
+        "npm test -- other.test.js",
+        "tox -- tests/test_other.py",
+        "tox -q -- -k zero",
     ],
 )
 def test_only_others_or_a_part_are_executed(command: str) -> None:
@@ -79,6 +100,55 @@ def test_only_others_or_a_part_are_executed(command: str) -> None:
 )
 def test_runners_of_other_languages(command: str, test: str, all_of_it: bool) -> None:
     assert selected_by(command).has(test) is all_of_it
+
+
+@pytest.mark.parametrize(
+    ("named", "executed"),
+    [
+        ("test_calc.py", {"test_calc.py"}),  # and not the one in the other folder
+        ("sub/test_calc.py", {"sub/test_calc.py"}),
+        ("sub", {"sub/test_calc.py"}),
+        ("old/test_calc.py", set()),
+        (".", {"test_calc.py", "sub/test_calc.py"}),
+        ("..", {"test_calc.py", "sub/test_calc.py"}),
+    ],
+)
+def test_a_name_means_one_file(named: str, executed: set[str]) -> None:
+    assert selected_by(f"pytest {named}").of(["test_calc.py", "sub/test_calc.py"]) == executed
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "executed"),
+    [
+        ("pytest", ".", {"test_calc.py", "sub/test_calc.py"}),
+        ("pytest", "sub", {"sub/test_calc.py"}),
+        ("pytest ..", "sub", {"test_calc.py", "sub/test_calc.py"}),
+        ("pytest ../test_calc.py", "sub", {"test_calc.py"}),
+        ("pytest", "..", {"test_calc.py", "sub/test_calc.py"}),
+        ("pytest", ELSEWHERE, set()),
+        ("pytest test_calc.py", ELSEWHERE, set()),
+        ("pytest /home/me/project/test_calc.py", ".", {"test_calc.py"}),
+        ("pytest /workspace/sub", ".", {"sub/test_calc.py"}),
+        ("pytest /tmp/test_calc.py", ".", set()),
+        ("python3 -m unittest test_calc", "sub", {"sub/test_calc.py"}),
+    ],
+)
+def test_it_counts_where_a_command_runs(command: str, folder: str, executed: set[str]) -> None:
+    found = selected_by(command).within(folder, "/home/me/project")
+    assert found.of(["test_calc.py", "sub/test_calc.py"]) == executed
+
+
+@pytest.mark.parametrize(
+    ("line", "executed"),
+    [
+        ("PYTEST_ADDOPTS='-k zero' pytest", False),
+        ("export PYTEST_ADDOPTS=-kzero; pytest", False),
+        ("PYTEST_ADDOPTS=--tb=short pytest", True),
+        ("PYTEST_ADDOPTS='unfinished pytest", True),
+    ],
+)
+def test_options_in_the_environment_count(line: str, executed: bool) -> None:
+    assert selected_by("pytest", options=options_for_pytest(line)).has(TEST) is executed
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def deeds_of(state: RunState, lane: Lane) -> Deeds:
     """Return what a lane has done."""
     return Deeds(
         prompt=state.task.prompt if state.task is not None else "",
+        workspace=state.workspace,
         compared=lane.compared or WorkspaceCompared(known=False),
         commands=lane.commands,
         last_change=lane.last_change,
