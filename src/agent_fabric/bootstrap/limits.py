@@ -1,15 +1,16 @@
 """Builds the per-caller limits of the server."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, assert_never
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.limits import Counters, Limiter, QuotaState, Rate
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.application.runs.run_quota import RunQuota
 from agent_fabric.config.schema.limits import LimitsConfig, how_often
-from agent_fabric.domain.errors import TooManyRequests
+from agent_fabric.domain.errors import MissingExtra, TooManyRequests
 from agent_fabric.domain.identity import Kind, Principal
 from agent_fabric.domain.limits import RunCaps
 from agent_fabric.domain.plural import counted
@@ -34,7 +35,7 @@ class Limits:
     failures: Rate | None
     runs: RunQuota | None
     caps: RunCaps
-    _counters: tuple[Counters, ...]
+    _closers: tuple[Callable[[], Awaitable[None]], ...]
 
     def hold_for(self, principal: Principal) -> bool:
         """Tell whether a caller is limited."""
@@ -60,17 +61,28 @@ class Limits:
 
     async def aclose(self) -> None:
         """Keep what is to be kept."""
-        for counters in self._counters:
-            await counters.aclose()
+        for close in self._closers:
+            await close()
 
 
-def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock) -> Limits:
-    """Return the limits that the configuration describes."""
-    known, strangers = (storage.counters() if settings.storage == "sqlite" else MemoryCounters(clock) for _ in range(2))
+class _Opened(NamedTuple):
+    """A limiter, and what closes it."""
+
+    limiter: Limiter
+    close: Callable[[], Awaitable[None]]
+
+
+def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock, *, redis_url: str | None = None) -> Limits:
+    """Return the limits that the configuration describes.
+
+    Raises:
+        MissingExtra: the client of Redis is not installed.
+    """
+    known, strangers = (_open_limiter(settings, storage, clock, redis_url, name) for name in ("caller", "address"))
     return Limits(
         settings=settings,
-        known=WindowLimiter(CounterStorage(known), clock.now),
-        strangers=WindowLimiter(CounterStorage(strangers), clock.now),
+        known=known.limiter,
+        strangers=strangers.limiter,
         requests=_rate(settings.requests),
         starts=_rate(settings.starts),
         endpoints={endpoint: Rate(*how_often(rate)) for endpoint, rate in settings.endpoints.items()},
@@ -82,8 +94,31 @@ def build_limits(settings: LimitsConfig, storage: Storage, clock: Clock) -> Limi
             max_tokens=settings.run.max_tokens,
             max_seconds=settings.run.max_seconds,
         ),
-        _counters=(known, strangers),
+        _closers=(known.close, strangers.close),
     )
+
+
+def _open_limiter(settings: LimitsConfig, storage: Storage, clock: Clock, redis_url: str | None, name: str) -> _Opened:
+    match settings.storage:
+        case "memory":
+            counters: Counters = MemoryCounters(clock)
+        case "sqlite":
+            counters = storage.counters()
+        case "redis":
+            assert redis_url is not None, "the configuration was checked"
+            return _open_redis_limiter(redis_url, clock, name)
+        case unknown:
+            assert_never(unknown)
+    return _Opened(WindowLimiter(CounterStorage(counters), clock.now), counters.aclose)
+
+
+def _open_redis_limiter(url: str, clock: Clock, name: str) -> _Opened:
+    try:
+        from agent_fabric.infrastructure.limits.redis_limiter import RedisLimiter  # noqa: PLC0415 - half a second
+    except ModuleNotFoundError:
+        raise MissingExtra("cluster", needed_for="`limits.storage: redis`") from None
+    limiter = RedisLimiter(url, clock, name=name)
+    return _Opened(limiter, limiter.aclose)
 
 
 def _rate(text: str | None) -> Rate | None:

@@ -256,7 +256,7 @@ def build_server(
         forget_server(local.records.layout.root)  # of a server that was killed
     resume_unfinished_runs = ResumeUnfinishedRuns(local.resume_run, dispatch)
     watchers.learn(local.secrets.chain.resolve)
-    limits = build_limits(config.limits, storage, SystemClock())
+    limits = build_limits(config.limits, storage, SystemClock(), redis_url=config.redis.url)
     return ServerFabric(
         config=config,
         records=local.records,

@@ -23,10 +23,11 @@ def test_one_machine_needs_neither() -> None:
 
 
 def test_they_are_set_in_the_environment() -> None:
-    config = read_config({**BOTH, "FABRIC_NATS__REPLICAS": "3"}).config
+    config = read_config({**BOTH, "FABRIC_NATS__REPLICAS": "3", "FABRIC_LIMITS__STORAGE": "redis"}).config
     assert config.nats.url == BOTH["FABRIC_NATS__URL"]
     assert config.nats.replicas == 3
     assert config.redis.url == BOTH["FABRIC_REDIS__URL"]
+    assert config.limits.storage == "redis"
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,7 @@ def test_they_are_set_in_the_environment() -> None:
         ({"nats": {"replicas": 0}}, "nats.replicas"),
         ({"redis": {"url": "redis://a:0"}}, "redis.url"),
         ({"redis": {"url": "localhost:6379"}}, "redis.url"),
+        ({"limits": {"storage": "redis"}}, "redis.url"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(settings: dict[str, Any], named: str) -> None:

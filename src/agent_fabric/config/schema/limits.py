@@ -77,8 +77,9 @@ class RunLimitsConfig(Settings):
 class LimitsConfig(Settings):
     """Per-caller limits. A request beyond them gets status 429 and a `Retry-After` header."""
 
-    storage: Literal["memory", "sqlite"] = "memory"
-    """Where it is counted: in `memory`, until the server stops; or with the runs, so that it outlives the server."""
+    storage: Literal["memory", "sqlite", "redis"] = "memory"
+    """Where it is counted: in `memory`, until the server stops; `sqlite`, with the runs, so that it outlives the
+    server; or in `redis`, exactly, for all servers that use the same one."""
     requests: RateText | None = "600/minute"
     """Requests of one user or key that read, and as many that change something; null: any number."""
     starts: RateText | None = "60/minute"

@@ -12,6 +12,7 @@ from agent_fabric.bootstrap.identity import answering_keys
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.services import service_findings
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
@@ -42,7 +43,8 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 def doctor(workspace: Workspace = None, server: Server = None, as_json: AsJson = False) -> int:
     """Check whether a task could run here, or at a server; for each problem, say what to do.
 
-    It only looks: nothing is started, downloaded, or sent to another machine. Exit codes: 0 a task could run, 1 not.
+    It only looks: nothing is started, downloaded, or sent to another machine, except that Redis and NATS, where they
+    are configured, are asked whether they answer. Exit codes: 0 a task could run, 1 not.
 
     Example: fabric doctor
     """
@@ -77,6 +79,7 @@ async def _prerequisites_and_models(root: Path, config: FabricConfig) -> list[He
     if (root / "fabric.db").exists():  # else there are no keys
         with open_records(root) as records:
             missing += await answering_keys(config, resolve, records.storage)()
+    missing += await service_findings(config)
     async with open_models(config, resolve, root) as here:
         return [*missing, *await model_findings(root, config, here.list_models)]
 

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.server import ServerFabric
+from agent_fabric.bootstrap.services import service_findings
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
@@ -30,6 +31,7 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await fabric.find_missing_prerequisites(),
             *await fabric.find_answering_keys(),
+            *await service_findings(config),
         ]
         try:
             findings += await look.model_findings(root, config, listing(config, fabric.models.stack))
