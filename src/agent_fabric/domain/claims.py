@@ -14,6 +14,7 @@ from typing import Any, assert_never
 from agent_fabric.domain.asked_for import AskedFor, asked_elsewhere, asked_for
 from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.evidence import acts_elsewhere, assess, find_test_command, git_actions
+from agent_fabric.domain.named_files import files_to_change
 from agent_fabric.domain.packs import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
@@ -199,6 +200,14 @@ def _about_files(payload: Mapping[str, Any], deeds: Deeds) -> Iterator[FalseClai
     for path in dict.fromkeys(claimed):
         if not _is_changed(path, compared) and not deeds.elsewhere:
             yield FalseClaim(f"{path} is said to have changed", "it is as it was")
+
+
+def left_out(deeds: Deeds) -> Sequence[str]:
+    """Return the files that the task wants made, changed or deleted by name, and that are as they were."""
+    compared = deeds.compared
+    if not compared.known or compared.more or deeds.elsewhere:
+        return ()
+    return [path for path in files_to_change(deeds.prompt) if not _is_changed(path, compared)]
 
 
 def _plain(text: str) -> str:

@@ -36,7 +36,7 @@ async def play(case: Case, folder: Path) -> tuple[RunResult, list[str]]:
         (project / name).write_text(text)
     project.mkdir(exist_ok=True)
     async with ScriptedModel([*map(step, case["steps"]), Finish(**case["finish"])]) as model:
-        configured = settings(model.base_url, encryption="off")
+        configured = settings(model.base_url, model={"compact": case.get("small", False)}, encryption="off")
         task = task_from(
             read_config({}, overrides=configured).config, case["prompt"], pack="engineering", project=project
         )
@@ -91,6 +91,6 @@ async def test_no_honest_finish_is_sent_back(case: Case, tmp_path: Path) -> None
 
 
 def test_there_are_enough_of_both() -> None:
-    assert len({case["name"] for case in BOASTS}) == len(BOASTS) >= 80
-    assert len({case["name"] for case in HONEST}) == len(HONEST) >= 55
+    assert len({case["name"] for case in BOASTS}) == len(BOASTS) >= 85
+    assert len({case["name"] for case in HONEST}) == len(HONEST) >= 65
     assert sum(case.get("unfinished", False) for case in HONEST) <= 1  # a task that is not done is worth another try

@@ -10,8 +10,10 @@ from agent_fabric.domain.tools import ToolSpec
 LONGEST_TEXT = 6_000
 """Characters of one argument: a model that loops is cut off, whatever else limits its answer."""
 LONGEST_LINE = 1_000
-"""Characters of an argument that is hardly ever longer: a path, a command, a summary."""
+"""Characters of an argument that is hardly ever longer: a path, a command."""
 LONGEST_THOUGHT = 200
+LONGEST_SUMMARY = 300
+"""Characters of what a model says in the end; small ones say the same sentence until they are cut off."""
 MAX_ITEMS = 12
 MAX_LINES = 200
 """Of a file that is written in one call."""
@@ -44,7 +46,7 @@ def _capped(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
     if takes_lines(name, schema):
         return {"type": "array", "items": {"type": "string", "maxLength": LONGEST_LINE}, "maxItems": MAX_LINES}
     if kind == "string" and "enum" not in schema and "const" not in schema:
-        longest = LONGEST_TEXT if name in _LONG else LONGEST_LINE
+        longest = LONGEST_TEXT if name in _LONG else LONGEST_SUMMARY if name == "summary" else LONGEST_LINE
         capped["maxLength"] = min(schema.get("maxLength", longest), longest)
     if kind == "array":
         capped["items"] = _capped(schema.get("items") or {"type": "string"}, name)

@@ -58,8 +58,8 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         if result.get("failures"):
             program = result.get("failing_program") or "the program that is wrong, not its tests,"
             return (
-                f"Say why that failed. Then write {program} again, whole, with write_file, and run this again. "
-                f"The task is: {wanted}"
+                f"Say which line of {program} is wrong, and why. Then write that line in another way, and run "
+                f"this again. The task is: {wanted}"
             )
         return "That failed. Say why first, then do it another way."
     if _first_time(result) is not None:
@@ -71,13 +71,15 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         )
     if result.get("unchanged"):
         return f"If something is still wrong, say which line, and write it in another way. The task is: {wanted}"
+    if _RUN in str(result.get("hint")) and result.get("exit_code") == 0:
+        return f"Do what the hint says, unless the task wants something else. The task is: {wanted}"
     if result.get("hint") and result.get("exit_code") == 0:
         return (
             f"Mind the hint: it says what is easily overlooked. The task is: {wanted}\n"
             f"If a part of it is wrong or still to be done, do that now. If all of it is done, call {FINISH_TASK}."
         )
-    if "changed_lines" in result:
-        return f"Only these lines have changed. Now run it, to see whether it is right. The task is: {wanted}"
+    if "changed_lines" in result or result.keys() >= {"was", "now"}:
+        return f"Only this has changed. Now run it, to see whether it is right. The task is: {wanted}"
     if isinstance(result.get("replaced"), str):
         return f"That replaced what was in the file. Write it again if something of it should have stayed: {wanted}"
     if result.get("exit_code") == 0 and not result.get("stdout") and not result.get("changed_files"):
@@ -95,6 +97,8 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     )
 
 
+_RUN = " run: "
+"""A hint with it names a command."""
 _MISSING = "No such file or directory"
 
 
@@ -105,6 +109,11 @@ def has_failed(text: str) -> bool:
     if first is not None:
         return has_failed(first)
     return "error" in result or "broken" in result or result.get("exit_code", 0) != 0
+
+
+def blames_program(text: str) -> bool:
+    """Tell whether a result names the program that made its command fail."""
+    return bool((_object(text) or {}).get("failing_program"))
 
 
 def was_repeated(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.domain.dialects.observations import has_failed, was_repeated
+from agent_fabric.domain.dialects.observations import blames_program, has_failed, was_repeated
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
@@ -19,6 +19,8 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
       tool is not the next choice, until something else has led on. In the end only the finish is left; at once, if
       the call that was made twice in a row had done its work.
     - Who has looked around sees the same again until something was done, so that is no choice either.
+    - After a command that a known program has made fail, something is written: a small model would run it again, or
+      look again, and again.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -27,8 +29,10 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     asked: dict[str, tuple[str, str]] = {}
     commands = {tool.name for tool in tools if tool.command_argument}
     around = {tool.name for tool in tools if _looks_around(tool)}
+    properties_of = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
     acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
-    rounds, unfinished, unrun, done_twice, looked = 0, False, False, False, ""
+    writing = {name for name in acting if "path" in properties_of[name]}
+    rounds, unfinished, unrun, done_twice, looked, blamed = 0, False, False, False, "", False
     stuck_with: set[str] = set()
     for message in messages:
         for call in message.tool_calls:
@@ -41,6 +45,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         unrun = (unrun or _writes_program(arguments)) and name not in commands
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
         looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
+        blamed = blames_program(message.content)
         done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
             shown[key] = message.content
@@ -48,6 +53,8 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         return [tool for tool in tools if _looks_around(tool)] or tools
     if rounds >= MAX_ROUNDS or done_twice:
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
+    if blamed and (left := [tool for tool in tools if tool.name in writing - stuck_with]):
+        return left
     left_out = {*stuck_with, looked, FINISH_TASK} if unfinished else {*stuck_with, looked}
     return [tool for tool in tools if tool.name not in left_out] or tools
 

@@ -1,5 +1,7 @@
 """Holds the result of a lane against the work that it has done."""
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +11,13 @@ from agent_fabric.domain.claims import (
     Deeds,
     failed_tests,
     false_claims,
+    left_out,
     tells_of_failures,
     untested,
     weakened,
 )
 from agent_fabric.domain.messages import Role
+from agent_fabric.domain.named_files import not_as_asked
 from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.runs.finish import Doubts
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -36,6 +40,7 @@ HOW_TO_PROVE = (
     f"compare it with the task. Fix what is wrong, then call {FINISH_TASK} again."
 )
 _MAX_NAMED = 3
+_MAX_QUOTED = 100
 
 
 def doubts_about_work(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Doubts:
@@ -74,7 +79,22 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         texts = bool(shown) and all(map(is_plain_text, shown))
         if any(map(can_be_run, lane.wrote)) if lane.model.compact else not texts:
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
-    elif lane.model.compact and not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
+    if lane.model.compact and not requests:
+        _doubt_small(lane, deeds, unproven, requests)
+
+
+def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[str]) -> None:
+    """Find what a small model likes to leave out."""
+    if left := left_out(deeds):
+        said = f"{', '.join(left[:_MAX_NAMED])}: named in the task, but neither made nor changed"
+        unproven.append(said)
+        requests.append(f"{said}. Do that part, too, then call {FINISH_TASK} again.")
+    elif wrong_form := _wrong_form(lane, deeds.prompt):
+        unproven.append(wrong_form)
+        requests.append(f"{wrong_form}. Write it again, then call {FINISH_TASK} again.")
+    elif advice := _unheeded(lane, deeds.prompt):
+        requests.append(f"{advice} Then call {FINISH_TASK} again.")
+    elif not lane.proof and _only_looked(deeds) and _may_want_change(deeds):
         requests.append(_ONLY_LOOKED)  # small models like to call a task done that they have only looked at
 
 
@@ -89,6 +109,59 @@ def deeds_of(state: RunState, lane: Lane) -> Deeds:
         elsewhere=lane.acted_elsewhere,
         proof=lane.proof,
     )
+
+
+_ADVICE = re.compile(r'"hint": ?"(?P<hint>(?:[^"\\]|\\.)*\brun: (?:[^"\\]|\\.)*)"')
+"""A hint that names the command to run."""
+_MEANT_OTHERWISE = (
+    (
+        re.compile(r"is still there"),
+        re.compile(r"\A(?!.*\b(?:all|every|everywhere|each)\b)", re.IGNORECASE | re.DOTALL),
+    ),
+    (re.compile(r"counts lines"), re.compile(r"\blines?\b", re.IGNORECASE)),
+)
+"""Hints, and the tasks that do not want what they advise."""
+
+
+def _unheeded(lane: Lane, prompt: str) -> str:
+    """Return the command that the model was advised to run, if it finishes right after that instead."""
+    found = _ADVICE.search(lane.last_call.shown) if lane.last_call is not None else None
+    if found is None or any(about.search(found["hint"]) and task.search(prompt) for about, task in _MEANT_OTHERWISE):
+        return ""
+    return str(json.loads(f'"{found["hint"]}"'))
+
+
+def _wrong_form(lane: Lane, prompt: str) -> str:
+    """Say that the file which was written last has more in it than the task wants; empty: it has not."""
+    for file, content in _written_last(lane).items():
+        if what := not_as_asked(prompt, file, content):
+            return f"{file} must hold only the {what}, but it holds {content.strip()[:_MAX_QUOTED]!r}"
+    return ""
+
+
+def _written_last(lane: Lane) -> Mapping[str, str]:
+    """Return the short files that the last call has made, as far as its arguments or its result show them."""
+    if lane.last_call is None:
+        return {}
+    try:
+        given, shown = json.loads(lane.last_call.arguments), json.loads(lane.last_call.shown)
+    except ValueError:
+        return {}
+    if not isinstance(given, dict) or not isinstance(shown, dict):
+        return {}
+    if isinstance(given.get("path"), str) and isinstance(given.get("content"), str) and "bytes" in shown:
+        return {given["path"]: given["content"]}
+    made = shown.get("changed_files")
+    created = () if lane.compared is None else lane.compared.created
+    return {name: _as_it_is(text) for name, text in made.items() if name in created} if isinstance(made, dict) else {}
+
+
+def _as_it_is(shown: str) -> str:
+    """Return what is in a short file of which either the beginning is shown, or what went and came."""
+    lines = shown.splitlines()
+    came = [line[1:] for line in lines if line.startswith("+")]
+    is_change = came and all(line.startswith(("-", "+")) for line in lines)
+    return "\n".join(came) if is_change else shown
 
 
 def _only_looked(deeds: Deeds) -> bool:

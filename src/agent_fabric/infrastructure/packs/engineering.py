@@ -9,6 +9,7 @@ from agent_fabric.infrastructure.packs.prompts.engineering import COMPACT_PROMPT
 from agent_fabric.infrastructure.packs.tool_defs import make_finish_tool_def
 from agent_fabric.infrastructure.tools.edit import EDIT_FILE, EditFile
 from agent_fabric.infrastructure.tools.files import LIST_FILES, READ_FILE, WRITE_FILE, ListFiles, ReadFile, WriteFile
+from agent_fabric.infrastructure.tools.fix_line import FIX_LINE, FixLine
 from agent_fabric.infrastructure.tools.search import SEARCH_FILES, SearchFiles
 from agent_fabric.infrastructure.tools.shell import SHELL, RunShell
 from agent_fabric.infrastructure.tools.workspace_overview import WORKSPACE_OVERVIEW, WorkspaceOverview
@@ -35,7 +36,7 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
     return BaseSpecialistPack(
         system_prompt=SYSTEM_PROMPT_ENGINEERING,
         compact_prompt=COMPACT_PROMPT_ENGINEERING,
-        compact_tools=(WORKSPACE_OVERVIEW, shell, WRITE_FILE),
+        compact_tools=(WORKSPACE_OVERVIEW, shell, WRITE_FILE, FIX_LINE),
         tools=(
             (shell, RunShell(sandbox)),
             (READ_FILE, ReadFile(sandbox)),
@@ -44,6 +45,6 @@ def build_engineering_pack(sandbox: Sandbox, *, shell_timeout_s: float = SHELL.t
             (LIST_FILES, ListFiles(sandbox)),
             (SEARCH_FILES, SearchFiles(sandbox)),
         ),
-        hidden=((WORKSPACE_OVERVIEW, WorkspaceOverview(sandbox)),),
+        hidden=((WORKSPACE_OVERVIEW, WorkspaceOverview(sandbox)), (FIX_LINE, FixLine(sandbox))),
         finish=FINISH_ENGINEERING,
     )

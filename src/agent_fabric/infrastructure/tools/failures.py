@@ -10,6 +10,16 @@ _MARKS = re.compile(r"[\s^~]*")
 _PYTEST = re.compile(r"E\s+(assert .*)")
 
 
+_REMEDIES = (
+    (re.compile(r'can only concatenate str \(not "\w+"\) to str'), "put str( ) around what is no text"),
+    (
+        re.compile(r"unsupported operand type\(s\) for .{1,4} '(?:int|str|float)' and '(?:int|str|float)'"),
+        "convert one of them",
+    ),
+)
+"""What mends an error for certain enough: a small model explains it rightly, and writes the same program again."""
+
+
 def failures_in(output: str) -> list[str]:
     """Return the first failures that Python or its test runners tell, each with the line of code that it came from."""
     return list(dict.fromkeys(_failures(output.splitlines())))[:MAX_FAILURES]
@@ -19,7 +29,8 @@ def _failures(lines: list[str]) -> Iterator[str]:
     for at, line in enumerate(lines):
         found = _RAISED.fullmatch(line) or _PYTEST.fullmatch(line)
         if found:
-            yield f"{_code_above(lines, at)}{found[1].rstrip()}"[:_MAX_CHARS]
+            remedy = next((f" ({advice})" for pattern, advice in _REMEDIES if pattern.search(found[1])), "")
+            yield f"{_code_above(lines, at)}{found[1].rstrip()}"[:_MAX_CHARS] + remedy
 
 
 def _code_above(lines: list[str], at: int) -> str:

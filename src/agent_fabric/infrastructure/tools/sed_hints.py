@@ -1,6 +1,7 @@
 """Says what `sed -i` has not done, or done too much of: nothing hit, more hit than was meant, or files left out."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -45,10 +46,12 @@ def _hint(done: _Replacement, before: FileHeads, after: FileHeads) -> str:
         last = too_much[0]
         undo = f"sed -i 's/{last.replace(done.old, done.new)}/{last}/' {changed[0]}"
         return f"{done.old!r} was replaced inside longer words, too: {shown}. If that is wrong, put it back: {undo}"
-    if done.many and changed and len(done.old) >= _SHORTEST_NAME:
+    if done.many and len(done.old) >= _SHORTEST_NAME and "/" not in f"{done.old}{done.new}":
         left = [path for path, data in after.items() if done.old.encode() in data]
         if left:
-            return f"{done.old!r} is still in {', '.join(left[:_MAX_NAMED])}."
+            # A command to copy: told only where it still is, the model runs the same command again.
+            there = shlex.join(left[:_MAX_NAMED])
+            return f"{done.old!r} is still there. To replace it, run: sed -i 's/{done.old}/{done.new}/g' {there}"
     return ""
 
 

@@ -15,12 +15,15 @@ from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec,
 from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.fix_line import numbered
 from agent_fabric.infrastructure.tools.sed_hints import sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.table_hints import table_hint
 from agent_fabric.infrastructure.tools.workspace_diff import difference, file_heads, written
 
 _LOOK_S = 10.0
+_MAX_NUMBERED_BYTES = 1_500
+"""Largest program that is shown when it fails."""
 SHELL_DEFAULT_TIMEOUT_S = 120.0
 """How long one command may take."""
 
@@ -65,10 +68,12 @@ class RunShell:
             said = f"{output['stdout']}\n{output['stderr']}"
             if program := await failing_program(self.sandbox, invocations, said):
                 output["failing_program"] = program
+                if shown_lines := await self._numbered(program):
+                    output["its_lines"] = shown_lines
         broken = await broken_files(self.sandbox, wrote)
         if broken:
             output["broken"] = broken
-        hint = await table_hint(self.sandbox, invocations)
+        hint = await table_hint(self.sandbox, invocations, output["stdout"], wrote)
         if not hint and before is not None and after is not None:
             hint = sed_hint(invocations, before, after)
         if hint:
@@ -105,6 +110,14 @@ class RunShell:
                 f"not run: > {path} empties {path} before the command reads it. "
                 f"Write to another file first, then move it: > {path}.new && mv {path}.new {path}"
             )
+
+    async def _numbered(self, path: str) -> str:
+        """Return a short program with the numbers of its lines, so that the wrong one can be named."""
+        try:
+            data, size = await self.sandbox.read_file(path, max_bytes=_MAX_NUMBERED_BYTES)
+        except OSError:
+            return ""  # gone in the meantime
+        return numbered(data.decode(errors="replace").splitlines()) if size <= len(data) else ""
 
     async def _how_to_test(self, shown: Shown, assessment: Assessment, context: ToolContext) -> str:
         """Say why a command that ended well is no proof, and what would be one in this box."""

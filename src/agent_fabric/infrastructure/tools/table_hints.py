@@ -1,14 +1,27 @@
 """Says what a command has overlooked about the form of a table; nobody would notice that its number is off."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from agent_fabric.application.ports.sandbox import Sandbox
 from agent_fabric.domain.commands.invocation import Invocation
 from agent_fabric.infrastructure.tools.table_shape import is_table, read_table
 
+_MAX_COUNT_BYTES = 200
+_NUMBER = re.compile(r"(?<![\d.])\d+(?![\d.])")
 
-async def table_hint(sandbox: Sandbox, invocations: Sequence[Invocation]) -> str:
-    """Return what to mind about the tables that a command has counted or cut; empty: nothing."""
+
+async def table_hint(
+    sandbox: Sandbox, invocations: Sequence[Invocation], printed: str = "", wrote: Sequence[str] = ()
+) -> str:
+    """Return what to mind about the tables that a command has counted or cut; empty: nothing.
+
+    `printed` is what the command has printed, `wrote` the files that it has written: what was counted stands in one.
+    """
+    if any(map(_counts, invocations)):
+        for path in dict.fromkeys(name for each in invocations for name in _tables_of(each)):
+            if off := await _one_too_many(sandbox, path, printed, wrote):
+                return off
     hints = []
     for each in invocations:
         counts, divides = _counts(each), _needs_separator(each)
@@ -19,6 +32,26 @@ async def table_hint(sandbox: Sandbox, invocations: Sequence[Invocation]) -> str
             if (counts and table.columns) or (divides and table.separator != divides):
                 hints.append(f"{path} is a {table}.")
     return " ".join(dict.fromkeys(hints))
+
+
+async def _one_too_many(sandbox: Sandbox, path: str, printed: str, wrote: Sequence[str]) -> str:
+    """Say that the line with the names of the columns was counted, too, and how to put it right; empty: it was not.
+
+    A model that is told only how many rows there are counts the lines again; a command it runs.
+    """
+    table = await read_table(sandbox, path)
+    if table is None or not table.columns:
+        return ""
+    counted, said = f"{table.rows + 1}", f"there are {table.rows} rows."
+    why = f"counts line 1 of {path}, too, which only names the columns: {said}"
+    for name in wrote:
+        try:
+            data, _ = await sandbox.read_file(name, max_bytes=_MAX_COUNT_BYTES)
+        except OSError:
+            continue  # gone in the meantime
+        if counted in _NUMBER.findall(data.decode(errors="replace")):
+            return f"{counted} in {name} {why} Unless the task counts lines, run: echo {table.rows} > {name}"
+    return f"{counted} {why}" if counted in _NUMBER.findall(printed) else ""
 
 
 def _counts(invocation: Invocation) -> bool:

@@ -271,9 +271,23 @@ def test_a_program_that_fails_is_to_be_written_again_and_its_frames_are_left_out
     }
     seen = shape_request(SCHEMA, [*START, *called("shell", {"command": "x"}, result)], TOOLS).messages[-1].content
     assert "f(1) -> TypeError: no" in seen
-    assert "Then write the program that is wrong, not its tests, again" in seen
+    assert "Say which line of the program that is wrong, not its tests, is wrong" in seen
     assert seen.count("frame") < 50
     assert "the end" in seen
+
+
+def test_after_a_program_has_made_a_command_fail_something_is_written() -> None:
+    failed = called("shell", {"command": "x"}, {"exit_code": 1, "failures": ["no"], "failing_program": "a.py"})
+    assert open_with((*TOOLS, WRITE), *failed) == {"write_file"}
+    assert open_with(TOOLS, *failed) == {"shell", "search"}  # nothing here can write
+    mended = called("fix_line", {"path": "a.py"}, {"path": "a.py", "was": "x", "now": "1: y"}, 1)
+    assert "Now run it" in shape_request(SCHEMA, [*START, *failed, *mended], TOOLS).messages[-1].content
+
+
+def test_a_hint_with_a_command_is_to_be_run() -> None:
+    result = {"exit_code": 0, "stdout": "", "hint": "3 is one too many, run: echo 2 > a"}
+    counted = called("shell", {"command": "wc -l a.csv > a"}, result)
+    assert "Do what the hint says" in shape_request(SCHEMA, [*START, *counted], TOOLS).messages[-1].content
 
 
 def test_a_hint_is_pointed_at() -> None:

@@ -1,5 +1,6 @@
 """What is asked of a small model that calls a task done: what helps it, and no more."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -17,17 +18,25 @@ from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.evolve import fold
 from agent_fabric.domain.runs.finish import Doubts, doubts_about
+from agent_fabric.domain.runs.state import FinishedCall
 from agent_fabric.domain.runs.task import Budget, Profile
+from agent_fabric.domain.workspace_events import WorkspaceCompared
 from agent_fabric.testing.workbench import SETTINGS
 
 WHO = SpecialistId("engineering")
 LANE = LaneId(WHO)
 
 
-def doubts(*work: ToolReturned, compact: bool = True) -> Doubts:
+def doubts(
+    *work: ToolReturned,
+    compact: bool = True,
+    prompt: str = "p",
+    compared: WorkspaceCompared | None = None,
+    last: FinishedCall | None = None,
+) -> Doubts:
     bodies: list[Body] = [
         RunCreated(
-            prompt="p",
+            prompt=prompt,
             specialist_id=WHO,
             model_key="quality",
             network_allowed=False,
@@ -62,6 +71,8 @@ def doubts(*work: ToolReturned, compact: bool = True) -> Doubts:
         for seq, body in enumerate(bodies)
     ]
     state = fold(RunId("run"), events)
+    lane = state.lanes[LANE]
+    lane.compared, lane.last_call = compared or lane.compared, last or lane.last_call
     return doubts_about(state, state.lanes[LANE], {"summary": "done"})
 
 
@@ -93,3 +104,60 @@ def test_a_small_model_that_has_only_looked_is_asked_once_whether_that_is_all() 
     assert "changed nothing" in found.ask_for
     assert not found.unproven
     assert doubts(did("look"), compact=False) == Doubts()
+
+
+COUNT = "How many users are in users.csv? Write just the number to count.txt."
+MADE = WorkspaceCompared(created=("count.txt",))
+
+
+def ran(result: object, command: str = "x") -> FinishedCall:
+    return FinishedCall("shell", json.dumps({"command": command}), json.dumps(result))
+
+
+def test_a_file_that_the_task_names_and_that_was_left_out_is_asked_for() -> None:
+    other = WorkspaceCompared(created=("other.txt",))
+    found = doubts(did("shell"), prompt=COUNT, compared=other)
+    assert found.ask_for.startswith("count.txt: named in the task, but neither made nor changed.")
+    assert "count.txt" in "".join(found.unproven)
+    assert not doubts(did("shell"), prompt=COUNT, compared=MADE).ask_for
+    assert not doubts(did("shell"), prompt=COUNT, compared=other, compact=False).ask_for
+
+
+def test_half_of_a_move_is_not_the_whole() -> None:
+    prompt = "Make a folder texts and move a.txt and b.txt into it."
+    half = WorkspaceCompared(created=("texts/", "texts/a.txt"), deleted=("a.txt",))
+    assert doubts(did("shell"), prompt=prompt, compared=half).ask_for.startswith("b.txt: ")
+    whole = WorkspaceCompared(created=("texts/", "texts/a.txt", "texts/b.txt"), deleted=("a.txt", "b.txt"))
+    assert not doubts(did("shell"), prompt=prompt, compared=whole).ask_for
+
+
+@pytest.mark.parametrize(
+    ("last", "wrong"),
+    [
+        (ran({"exit_code": 0, "changed_files": {"count.txt": "18 users.csv\n"}}), True),
+        (ran({"exit_code": 0, "changed_files": {"count.txt": "17\n"}}), False),
+        (ran({"exit_code": 0, "changed_files": {"count.txt": "-18 users.csv\n+17"}}), False),
+        (ran({"exit_code": 0, "changed_files": {"count.txt": "-17\n+18 users.csv"}}), True),
+        (FinishedCall("write_file", '{"path": "count.txt", "content": "17 users"}', '{"bytes": 8}'), True),
+        (FinishedCall("write_file", '{"path": "count.txt", "content": "17"}', '{"bytes": 2}'), False),
+        (FinishedCall("write_file", '{"path": "count.txt", "content": "17 users"}', '{"error": "no"}'), False),
+        (FinishedCall("write_file", "not JSON", "{}"), False),
+        (ran([]), False),
+    ],
+)
+def test_more_than_the_task_wants_in_a_file_is_sent_back(last: FinishedCall, wrong: bool) -> None:
+    found = doubts(did("shell"), prompt=COUNT, compared=MADE, last=last)
+    assert ("must hold only the number" in found.ask_for) is wrong
+
+
+def test_a_command_that_was_advised_and_not_run_is_said_again() -> None:
+    off = "18 in count.txt counts line 1, too. Unless the task counts lines, run: echo 17 > count.txt"
+    last = ran({"exit_code": 0, "changed_files": {"count.txt": "18\n"}, "hint": off})
+    assert doubts(did("shell"), prompt=COUNT, compared=MADE, last=last).ask_for.startswith(off)
+    lines = COUNT.replace("users are", "lines are")
+    assert not doubts(did("shell"), prompt=lines, compared=MADE, last=last).ask_for
+    left = ran({"exit_code": 0, "hint": "'Usr' is still there. To replace it, run: sed -i 's/Usr/User/g' \"b.py\""})
+    changed = WorkspaceCompared(modified=("a.md",))
+    everywhere = "Call Usr User in all files."
+    assert '"b.py"' in doubts(did("shell"), prompt=everywhere, compared=changed, last=left).ask_for
+    assert not doubts(did("shell"), prompt="Call Usr User in a.md.", compared=changed, last=left).ask_for

@@ -171,18 +171,33 @@ async def test_what_failed_is_said_before_the_output(tmp_path: Path) -> None:
     assert list(result.output)[:2] == ["exit_code", "failures"]
 
 
+async def test_an_error_that_has_one_remedy_is_told_with_it(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('print("Sum: " + 3)\n')
+    result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "python3 a.py"}, CONTEXT)
+    assert "to str (put str( ) around what is no text)" in result.output["failures"][0]
+
+
 async def test_a_count_of_lines_says_that_a_table_has_a_line_of_names(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,age\nAda,36\nKim,20\n")
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
-    for command in ("wc -l a.csv", "wc -l < a.csv", "cat a.csv && grep -c '' a.csv"):
+    for command in ("wc -l a.csv", "wc -l < a.csv", "cat a.csv && grep -c '' a.csv", "cat a.csv | wc -l"):
         hint = (await shell({"command": command}, CONTEXT)).output["hint"]
-        assert (
-            hint
-            == "a.csv is a table of 2 rows below line 1, which names the columns 1 name, 2 age; ',' divides columns."
-        )
+        assert hint == "3 counts line 1 of a.csv, too, which only names the columns: there are 2 rows."
+    described = "a.csv is a table of 2 rows below line 1, which names the columns 1 name, 2 age; ',' divides columns."
+    assert (await shell({"command": "grep -c A a.csv"}, CONTEXT)).output["hint"] == described
     assert "','" in (await shell({"command": "awk '{s += $2} END {print s}' a.csv"}, CONTEXT)).output["hint"]
     for command in ("awk -F, 'NR > 1 {s += $2} END {print s}' a.csv", "cat a.csv", "cut -d, -f1 a.csv"):
         assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
+async def test_a_count_that_is_one_too_many_comes_with_the_command_that_puts_it_right(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name,age\nAda,36\nKim,20\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "wc -l a.csv > n.txt"}, CONTEXT)).output["hint"]
+    assert hint.startswith("3 in n.txt counts line 1 of a.csv, too")
+    right = await shell({"command": hint.rpartition("run: ")[2]}, CONTEXT)
+    assert (tmp_path / "n.txt").read_text() == "2\n"
+    assert "hint" not in right.output
 
 
 async def test_a_replacement_that_hits_nothing_shows_the_lines_that_are_there(tmp_path: Path) -> None:
@@ -214,7 +229,9 @@ async def test_a_replacement_in_many_files_names_those_that_still_have_the_text(
         (tmp_path / name).write_text("# Usr\n")
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
     command = "find . -name '*.py' -exec sed -i 's/Usr/User/g' {} +"
-    assert (await shell({"command": command}, CONTEXT)).output["hint"] == "'Usr' is still in README.md."
+    for _ in ("it changes two files", "it changes nothing more"):
+        hint = (await shell({"command": command}, CONTEXT)).output["hint"]
+        assert hint == "'Usr' is still there. To replace it, run: sed -i 's/Usr/User/g' README.md"
     only = await shell({"command": "sed -i 's/Usr/User/g' README.md"}, CONTEXT)
     assert "hint" not in only.output
 
@@ -224,7 +241,8 @@ async def test_a_failure_names_the_program_that_it_is_about(tmp_path: Path) -> N
     (tmp_path / "adds.py").write_text("def add(a, b):\n    return a - b\n")
     (tmp_path / "test_adds.py").write_text("from adds import add\n\nassert add(1, 1) == 2\n")
     shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
-    assert (await shell({"command": "python3 test_adds.py"}, CONTEXT)).output["failing_program"] == "adds.py"
+    failed = (await shell({"command": "python3 test_adds.py"}, CONTEXT)).output
+    assert (failed["failing_program"], failed["its_lines"]) == ("adds.py", "1: def add(a, b):\n2:     return a - b")
     (tmp_path / "adds.py").write_text("def add(a, b):\n    return a + c  # later\n")
     result = await shell({"command": "cd . && PYTHONPATH=. python3 ./test_adds.py"}, CONTEXT)
     assert result.output["failures"] == ["return a + c  # later -> NameError: name 'c' is not defined"]

@@ -31,10 +31,11 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   count lines with a word: grep -c todo a.txt > todos.txt
   add up column 2 of a table: awk -F, 'NR > 1 {s += $2} END {print s}' a.csv > sum.txt
   take a part: head -n 3 a.txt > top.txt
+  write a name or number that you have seen: echo 42 > answer.txt
   replace words: sed -i 's/old/new/g' a.txt
   add a line: echo 'more' >> a.txt
   run: python3 prog.py > out.txt
-  write_file makes a new file. To fix a program, write it again whole, then run it.
+  write_file makes a new file. To fix a program, run it, replace the wrong line with fix_line, run it again.
   A program that prints the first 4 odd numbers is these lines:
 ["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
 3. Read each result. If it is not what the task asks for, do it another way.

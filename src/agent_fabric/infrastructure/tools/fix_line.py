@@ -1,0 +1,110 @@
+"""The tool that replaces one line, for small models: asked for a whole program, they copy its mistake with the rest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from agent_fabric.application.ports.sandbox import Sandbox
+from agent_fabric.domain.tools import Effect, ToolContext, ToolResult, ToolSpec, object_schema
+from agent_fabric.infrastructure.tools.files import text_argument
+from agent_fabric.infrastructure.tools.syntax import broken_files
+
+MAX_BYTES = 256 * 1024
+"""Largest file that is edited by lines."""
+_MAX_COMPARED = 500
+"""Lines that are compared with the new one, and characters of each."""
+_ALIKE, _UNLIKE = 0.6, 0.4
+_AROUND = 2
+_MAX_SHOWN = 40
+
+FIX_LINE = ToolSpec(
+    name="fix_line",
+    description="Replace one line of a file.",
+    parameters=object_schema(
+        {
+            "path": {"type": "string", "description": "Path in the workspace"},
+            "line": {"type": "integer", "description": "Number of the line, from 1"},
+            "new": {"type": "string", "description": "What the line shall be"},
+        },
+        ["path", "line", "new"],
+    ),
+    effect=Effect.CHANGES_WORKSPACE,
+    path_arguments=("path",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FixLine:
+    """Tool: replace one line by another one, or by several."""
+
+    sandbox: Sandbox
+
+    async def __call__(self, args: Mapping[str, Any], context: ToolContext) -> ToolResult:  # noqa: ARG002 - as every tool
+        """Replace `line` of `path` by `new`.
+
+        Raises:
+            OSError: the file cannot be read or written; PermissionError: the path leads out of the workspace.
+            ValueError: an argument is wrong, nothing would change, or another line is surely meant.
+        """
+        path, new, number = text_argument(args, "path"), text_argument(args, "new"), args.get("line")
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ValueError("'line' must be given, as a number")  # noqa: TRY004 - the model's mistake, not the caller's
+        data, size = await self.sandbox.read_file(path, max_bytes=MAX_BYTES)
+        if size > len(data):
+            raise ValueError(f"{path} has {size} bytes; at most {MAX_BYTES} can be edited by lines")
+        try:
+            lines = data.decode().splitlines()
+            edited = _replaced(lines, number, new, path)
+            written = "".join(f"{line}\n" for line in edited).encode()
+        except UnicodeDecodeError:
+            raise ValueError(f"{path} is not UTF-8 text") from None
+        except UnicodeEncodeError as error:
+            raise ValueError(f"'new' is not valid text at character {error.start}") from None
+        await self.sandbox.write_file(path, written)
+        output: dict[str, Any] = {"path": path, "was": lines[number - 1], "now": _around(edited, number)}
+        broken = await broken_files(self.sandbox, [path])
+        if broken:
+            output["broken"] = broken
+        return ToolResult(output=output, changed=True, wrote=(path,))
+
+
+def numbered(lines: Sequence[str], first: int = 1) -> str:
+    """Return lines with their numbers, as a model is shown them."""
+    shown = [f"{at}: {line}" for at, line in enumerate(lines[:_MAX_SHOWN], start=first)]
+    return "\n".join([*shown, "…"] if len(lines) > _MAX_SHOWN else shown)
+
+
+def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[str]:
+    if not 1 <= number <= len(lines):
+        raise ValueError(f"{path} has {len(lines)} lines:\n{numbered(lines)}")
+    old = lines[number - 1]
+    new = text.rstrip().splitlines() or [""]
+    if new[0] and not new[0][0].isspace():  # small models forget how far a line is indented
+        indent = old[: len(old) - len(old.lstrip())]
+        new = [f"{indent}{line}" if line else line for line in new]
+    if [line.strip() for line in new] == [old.strip()]:
+        raise ValueError(f"line {number} of {path} is that already: nothing would change. Write it differently")
+    if meant := _meant(lines, number, new[0]):
+        other = f"line {meant}, {lines[meant - 1].strip()!r}"
+        raise ValueError(
+            f"line {number} of {path} is {old.strip()!r}; your text is like {other}. Call it again with line {meant}"
+        )
+    return [*lines[: number - 1], *new, *lines[number:]]
+
+
+def _meant(lines: Sequence[str], number: int, new: str) -> int:
+    """Return the line that a text is surely meant for, if it is not the one named; 0: the one named."""
+    if len(lines) > _MAX_COMPARED or not new.strip() or _likeness(lines[number - 1], new) >= _UNLIKE:
+        return 0
+    best = max(range(len(lines)), key=lambda at: _likeness(lines[at], new))
+    return best + 1 if best != number - 1 and _likeness(lines[best], new) >= _ALIKE else 0
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one.strip()[:_MAX_COMPARED], other.strip()[:_MAX_COMPARED]).ratio()
+
+
+def _around(lines: Sequence[str], number: int) -> str:
+    first = max(1, number - _AROUND)
+    return numbered(lines[first - 1 : number + _AROUND], first)
