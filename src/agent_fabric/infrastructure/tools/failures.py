@@ -30,7 +30,20 @@ def _failures(lines: list[str]) -> Iterator[str]:
         found = _RAISED.fullmatch(line) or _PYTEST.fullmatch(line)
         if found:
             remedy = next((f" ({advice})" for pattern, advice in _REMEDIES if pattern.search(found[1])), "")
-            yield f"{_code_above(lines, at)}{found[1].rstrip()}"[:_MAX_CHARS] + remedy
+            code, said = _code_above(lines, at), found[1].rstrip()
+            yield _in_words(code, said) or f"{code}{said}"[:_MAX_CHARS] + remedy
+
+
+_EQUAL = re.compile(r"self\.assertEqual\((?P<tried>.+\)), *[^()]+\) -> ")
+_DIFFERENT = re.compile(r"AssertionError: (?P<got>[^!=]{1,60}) != (?P<wanted>[^!=]{1,60})")
+
+
+def _in_words(code: str, said: str) -> str:
+    """Return which call of a test gave what, and what it must give; a small model takes "7 != 11" for line 7."""
+    equal, different = _EQUAL.fullmatch(code), _DIFFERENT.fullmatch(said)
+    if equal is None or different is None:
+        return ""
+    return f"{equal['tried']} gave {different['got']} and must give {different['wanted']}"
 
 
 def _code_above(lines: list[str], at: int) -> str:

@@ -70,8 +70,8 @@ class FixLine:
 
 
 def numbered(lines: Sequence[str], first: int = 1) -> str:
-    """Return lines with their numbers, as a model is shown them."""
-    shown = [f"{at}: {line}" for at, line in enumerate(lines[:_MAX_SHOWN], start=first)]
+    """Return the lines that are not empty with their numbers, as a model is shown them."""
+    shown = [f"{at}: {line}" for at, line in enumerate(lines[:_MAX_SHOWN], start=first) if line.strip()]
     return "\n".join([*shown, "…"] if len(lines) > _MAX_SHOWN else shown)
 
 
@@ -83,6 +83,8 @@ def _replaced(lines: Sequence[str], number: int, text: str, path: str) -> list[s
     if new[0] and not new[0][0].isspace():  # small models forget how far a line is indented
         indent = old[: len(old) - len(old.lstrip())]
         new = [f"{indent}{line}" if line else line for line in new]
+    if not old.strip() and number < len(lines):
+        raise ValueError(f"line {number} of {path} is empty. Name the line that is wrong:\n{numbered(lines)}")
     if [line.strip() for line in new] == [old.strip()]:
         raise ValueError(f"line {number} of {path} is that already: nothing would change. Write it differently")
     if meant := _meant(lines, number, new[0]):

@@ -45,6 +45,7 @@ async def test_a_line_that_breaks_the_program_is_told(workspace: Path) -> None:
     [
         (3, 'return "Total: " + total', "nothing would change"),
         (2, '    return "Total: " + str(total)', "with line 3"),
+        (4, "return 3", "is empty. Name the line that is wrong:\n1: def report"),
         (9, "x", "has 6 lines:\n1: def report"),
         (0, "x", "has 6 lines"),
         ("3", "x", "as a number"),

@@ -171,6 +171,15 @@ async def test_what_failed_is_said_before_the_output(tmp_path: Path) -> None:
     assert list(result.output)[:2] == ["exit_code", "failures"]
 
 
+async def test_a_call_of_a_test_that_gives_something_else_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import unittest\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_len(self):\n        self.assertEqual(len([1, 2]), 3)\n"
+    )
+    result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "python3 -m unittest test_a"}, CONTEXT)
+    assert result.output["failures"] == ["len([1, 2]) gave 2 and must give 3"]
+
+
 async def test_an_error_that_has_one_remedy_is_told_with_it(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('print("Sum: " + 3)\n')
     result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "python3 a.py"}, CONTEXT)
