@@ -90,13 +90,16 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
             f"If all of it is done, call {FINISH_TASK}."
         )
     if tool is not None and tool.effect is Effect.READS:
-        return f"Now go on with the task: {wanted}"
+        seen = "If the answer stands above, write just that. " if _ASKS_WHAT.search(task) else ""
+        return f"{seen}Now go on with the task: {wanted}"
     return (
         f"That worked. The task is: {wanted}\n"
         f"If a part of it is still to be done, do it now. If all of it is done, call {FINISH_TASK}."
     )
 
 
+_ASKS_WHAT = re.compile(r"\b(?:which|who|whose|what|where)\b[^?]*\?.*\b(?:write|put|save)\b", re.IGNORECASE | re.DOTALL)
+"""Asks for something that may be seen; how many there are has to be counted."""
 _RUN = " run: "
 """A hint with it names a command."""
 _MISSING = "No such file or directory"
@@ -114,6 +117,11 @@ def has_failed(text: str) -> bool:
 def blames_program(text: str) -> bool:
     """Tell whether a result names the program that made its command fail."""
     return bool((_object(text) or {}).get("failing_program"))
+
+
+def is_broken(text: str) -> bool:
+    """Tell whether a result says that a file is not what its name says any more."""
+    return "broken" in (_object(text) or {})
 
 
 def was_repeated(text: str) -> bool:

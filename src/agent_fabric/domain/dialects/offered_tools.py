@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_fabric.domain.dialects.observations import blames_program, has_failed, was_repeated
+from agent_fabric.domain.dialects.observations import blames_program, has_failed, is_broken, was_repeated
 from agent_fabric.domain.messages import Message, Role
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, ToolSpec, arguments_from
@@ -21,6 +21,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     - Who has looked around sees the same again until something was done, so that is no choice either.
     - After a command that a known program has made fail, something is written: a small model would run it again, or
       look again, and again.
+    - A line is mended by its number only where a program has failed or a file is broken: elsewhere the line is a guess.
     - The finish is not the next choice after a call that failed, after a finish that was sent back, or before a program
       that was written has been run.
     """
@@ -32,6 +33,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
     properties_of = {tool.name: tool.parameters.get("properties", {}) for tool in tools}
     acting = {tool.name for tool in tools if tool.effect is not Effect.READS}
     writing = {name for name in acting if "path" in properties_of[name]}
+    guessing = {name for name in acting if "line" in properties_of[name]}
     rounds, unfinished, unrun, done_twice, looked, blamed = 0, False, False, False, "", False
     stuck_with: set[str] = set()
     for message in messages:
@@ -46,6 +48,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         unfinished = name == FINISH_TASK or has_failed(message.content) or (unrun and bool(commands))
         looked = name if name in around else "" if name in acting and name != FINISH_TASK else looked
         blamed = blames_program(message.content)
+        guessing = set() if blamed or is_broken(message.content) else guessing
         done_twice = name in acting and was_repeated(message.content) and not unfinished
         if not again:
             shown[key] = message.content
@@ -55,7 +58,7 @@ def offered_tools(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Seq
         return [tool for tool in tools if tool.name == FINISH_TASK] or tools
     if blamed and (left := [tool for tool in tools if tool.name in writing - stuck_with]):
         return left
-    left_out = {*stuck_with, looked, FINISH_TASK} if unfinished else {*stuck_with, looked}
+    left_out = {*stuck_with, *guessing, looked, FINISH_TASK} if unfinished else {*stuck_with, *guessing, looked}
     return [tool for tool in tools if tool.name not in left_out] or tools
 
 

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -282,6 +283,24 @@ def test_after_a_program_has_made_a_command_fail_something_is_written() -> None:
     assert open_with(TOOLS, *failed) == {"shell", "search"}  # nothing here can write
     mended = called("fix_line", {"path": "a.py"}, {"path": "a.py", "was": "x", "now": "1: y"}, 1)
     assert "Now run it" in shape_request(SCHEMA, [*START, *failed, *mended], TOOLS).messages[-1].content
+
+
+def test_a_line_is_mended_by_its_number_only_where_something_is_wrong() -> None:
+    fix = replace(WRITE, name="fix_line", parameters={"type": "object", "properties": {"path": {}, "line": {}}})
+    tools = (*TOOLS, fix)
+    assert "fix_line" not in open_with(tools, *COUNTED)
+    for result in ({"exit_code": 1, "failing_program": "a.py"}, {"exit_code": 0, "broken": {"a.py": "not valid"}}):
+        assert "fix_line" in open_with(tools, *called("shell", {"command": "x"}, result))
+
+
+def test_an_answer_that_can_be_seen_is_to_be_written() -> None:
+    looked, tools = called("look", {}, {"files": {"a.ini": "port = 1"}}), (*TOOLS, LOOK)
+    for asked, said in (
+        ("Which port is it? Write it to b.txt.", True),
+        ("How many are there? Write it to b.txt.", False),
+    ):
+        seen = shape_request(SCHEMA, [START[0], Message(Role.USER, asked), *looked], tools).messages[-1].content
+        assert ("If the answer stands above" in seen) is said
 
 
 def test_a_hint_with_a_command_is_to_be_run() -> None:
