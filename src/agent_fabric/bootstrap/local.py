@@ -4,7 +4,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +54,7 @@ from agent_fabric.infrastructure.sandbox.levels_boxes import Surroundings
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.application.runs.continue_run import ContinueRun
     from agent_fabric.application.workflows.perform_step import PerformStep
     from agent_fabric.infrastructure.egress.limits import EgressRefusal
@@ -107,7 +108,7 @@ class LocalFabric:
         self.records.close()
 
 
-def build_local(
+def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     root: Path,
     config: FabricConfig,
     *,
@@ -117,9 +118,10 @@ def build_local(
     marks_interruption: bool = True,
     patience_s: float = math.inf,
     asks_here: bool = False,
+    wake_ups: "WakeUps | None" = None,
 ) -> LocalFabric:
-    """Join the parts; for `left_out` and `origins` see `Loaded`, for the last three `DriveRun`."""
-    records = open_records(root)
+    """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three `DriveRun`."""
+    records = replace(open_records(root), wake_ups=wake_ups)
     clock = SystemClock()
     policy = policy_of(records, config)
     ways_out = _ways_out(config, sink)

@@ -21,6 +21,7 @@ from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
     from agent_fabric.infrastructure.secrets.keyring import Keyring
 
@@ -33,11 +34,17 @@ class Records:
     storage: Storage
     runlog: JsonlRunLog
     run_index: RunIndex
+    wake_ups: "WakeUps | None" = None
+    """Wakes whoever waits for what is written here; None: others find it when they look."""
 
     @property
     def runs(self) -> RunRepository:
         """Runs and their logs."""
-        return self.storage.runs
+        if self.wake_ups is None:
+            return self.storage.runs
+        from agent_fabric.infrastructure.wake_ups.poking_repositories import PokingRuns  # noqa: PLC0415 - servers do
+
+        return PokingRuns(self.storage.runs, self.wake_ups)
 
     @property
     def catalogue(self) -> RunListing:
@@ -47,7 +54,11 @@ class Records:
     @property
     def approvals(self) -> ApprovalRepository:
         """What runs have asked people."""
-        return self.storage.approvals
+        if self.wake_ups is None:
+            return self.storage.approvals
+        from agent_fabric.infrastructure.wake_ups.poking_repositories import PokingApprovals  # noqa: PLC0415 - as above
+
+        return PokingApprovals(self.storage.approvals, self.wake_ups)
 
     def has_server(self) -> bool:
         """Tell whether a server takes up these runs, so that an answer is enough for a run to continue."""

@@ -14,6 +14,7 @@ from agent_fabric.application.ports.bus import Bus
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
+from agent_fabric.application.ports.wake_ups import INBOX, WakeUps
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.continue_run import ContinueRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
@@ -34,6 +35,7 @@ from agent_fabric.bootstrap.operations import Operations, Watchers
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
+from agent_fabric.bootstrap.wake_ups import log_pokes, open_wake_ups
 from agent_fabric.bootstrap.webhooks import build_webhooks
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
@@ -51,6 +53,7 @@ from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
 from agent_fabric.infrastructure.observability.operations_log import operations_log
 from agent_fabric.infrastructure.runlog.server_address import forget_server, record_server
+from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
 
 if TYPE_CHECKING:
     from agent_fabric.infrastructure.mcp.lazy_servers import LazyToolServers
@@ -87,6 +90,8 @@ class ServerFabric:
     observers: Observers
     bus: Bus
     """Where others hear what becomes of workflows."""
+    wake_ups: WakeUps
+    """Hints between servers and workers."""
     agents: AgentFolder
     evals: ServedEvals
     operations: Operations
@@ -217,6 +222,7 @@ class ServerFabric:
         await self.evals.jobs.aclose()
         await self.limits.aclose()
         await self.operations.aclose()
+        await self.wake_ups.aclose()
         self.identity.close()
         await self._local.aclose()
         await self.observers.aclose()
@@ -233,7 +239,8 @@ def build_server(
     config = loaded.config
     bus = InProcessBus()
     watchers = Watchers(config, bus)
-    watching = (*readers, RunMessages(bus), watchers.metrics, watchers.alerts)
+    wake_ups = open_wake_ups(config.nats)
+    watching = (*readers, RunMessages(bus), watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups))
     observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
     local = build_local(
         root,
@@ -243,6 +250,7 @@ def build_server(
         sink=observers.sink,
         marks_interruption=False,
         patience_s=PATIENCE_S,
+        wake_ups=wake_ups,
     )
     storage = local.records.storage
     observers.redact_runs(storage.encryption.driven)
@@ -270,12 +278,15 @@ def build_server(
         tool_servers=local.tool_servers,
         dispatch=dispatch,
         recover_runs=RecoverRuns(storage.mirrors, resume_unfinished_runs, storage.catalogue),
-        wake_answered_runs=WakeAnsweredRuns(storage.queue, dispatch, resume_unfinished_runs, SystemClock()),
+        wake_answered_runs=WakeAnsweredRuns(
+            storage.queue, dispatch, resume_unfinished_runs, SystemClock(), HintedPause(wake_ups, INBOX)
+        ),
         reader=storage.reader,
         catalogue=storage.catalogue,
         find=FindRun(storage.catalogue, storage.acts, SystemClock()),
         observers=observers,
         bus=bus,
+        wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),

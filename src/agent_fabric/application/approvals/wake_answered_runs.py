@@ -1,6 +1,7 @@
 """Resumes runs as soon as their approval is answered or expires."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from agent_fabric.application.ports.clock import Clock
@@ -26,10 +27,13 @@ class WakeAnsweredRuns:
     dispatch: DispatchRuns
     resume_unfinished_runs: ResumeUnfinishedRuns
     clock: Clock
+    pause: Callable[[float], Awaitable[None]] | None = None
+    """Waits until the next look, or until something has happened; None: for the whole time."""
 
     async def __call__(self) -> None:
         """Watch until cancelled."""
         not_before: dict[RunId, float] = {}
+        pause = self.pause or self.clock.sleep
         while True:
             now = self.clock.monotonic()
             not_before = {run_id: at for run_id, at in not_before.items() if at > now}
@@ -38,7 +42,7 @@ class WakeAnsweredRuns:
                 self.dispatch.expect(answered)
                 left = await self.resume_unfinished_runs(answered)
                 not_before.update(dict.fromkeys(left, self.clock.monotonic() + TRY_AGAIN_AFTER_S))
-            await self.clock.sleep(LOOK_EVERY_S)
+            await pause(LOOK_EVERY_S)
 
     async def _answered(self) -> list[RunId]:
         try:

@@ -2,9 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
+from agent_fabric.application.ports.wake_ups import WakeUps, log_topic
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.domain.errors import FabricError
+from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.interfaces.http.live import RING, Feed, LiveRuns
 
@@ -17,19 +21,27 @@ _log = logging.getLogger(__name__)
 async def watch(fabric: ServerFabric, live: LiveRuns) -> None:
     """Manage all readers, for ever."""
     loop = asyncio.get_running_loop()
-    beat_at = loop.time() + BEAT_S
+    beat_at, poll_at = loop.time() + BEAT_S, loop.time() + POLL_S
+    grown = GrownLogs(fabric.wake_ups)
     while True:
-        await asyncio.sleep(POLL_S)
+        hinted = await grown.wait(poll_at - loop.time())
         if loop.time() >= beat_at:
             live.beat()
             beat_at = loop.time() + BEAT_S
-        for feed in live.feeds():
+        feeds = live.feeds()
+        if loop.time() >= poll_at:
+            grown.follow([feed.run_id for feed in feeds if not feed.settled and feed.run_id not in fabric.dispatch])
+        else:
+            feeds = [feed for feed in feeds if feed.run_id in hinted]
+        for feed in feeds:
             try:
                 await _look(fabric, feed)
             except FabricError:
                 continue  # the next look may work; a reader that needs the store itself is told
             except Exception:  # noqa: BLE001 - without us, readers would wait for ever
                 _log.exception("Run %s could not be looked at", feed.run_id)
+        if loop.time() >= poll_at:
+            poll_at = loop.time() + POLL_S
 
 
 async def _look(fabric: ServerFabric, feed: Feed) -> None:
@@ -42,3 +54,39 @@ async def _look(fabric: ServerFabric, feed: Feed) -> None:
         feed.add(events)
     elif status is RunStatus.INTERRUPTED and feed.run_id not in fabric.dispatch:
         feed.stop()
+
+
+class GrownLogs:
+    """The logs that have grown elsewhere, as far as hints tell."""
+
+    def __init__(self, wake_ups: WakeUps) -> None:
+        self._wake_ups = wake_ups
+        self._followed: dict[RunId, Callable[[], None]] = {}
+        self._grown: set[RunId] = set()
+        self._hinted = asyncio.Event()
+
+    def follow(self, run_ids: Collection[RunId]) -> None:
+        """Hear of these logs from now on, and of no others."""
+        for run_id in self._followed.keys() - set(run_ids):
+            self._followed.pop(run_id)()
+        for run_id in run_ids:
+            if run_id not in self._followed:
+                self._followed[run_id] = self._wake_ups.listen(log_topic(run_id), self._hear(run_id))
+
+    async def wait(self, timeout_s: float) -> Collection[RunId]:
+        """Return the logs that have grown since the last time; none, if none has within the time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._hinted.wait()
+        except TimeoutError:
+            pass
+        self._hinted.clear()
+        grown, self._grown = self._grown, set()
+        return grown
+
+    def _hear(self, run_id: RunId) -> Callable[[Mapping[str, Any]], None]:
+        def hear(_: Mapping[str, Any]) -> None:
+            self._grown.add(run_id)
+            self._hinted.set()
+
+        return hear

@@ -1,0 +1,43 @@
+"""Hints between processes, so that nobody waits for the next poll."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from agent_fabric.domain.ids import RunId
+
+Poked = Callable[[Mapping[str, Any]], None]
+"""Takes a hint; it must not block."""
+
+CLAIM: Final = "claim"
+"""A run waits for somebody who drives it: `{"run": …, "epoch": …}`."""
+INBOX: Final = "inbox"
+"""There is a row in the inbox of a run: `{"run": …}`."""
+
+
+def log_topic(run_id: RunId) -> str:
+    """Return the topic of those who follow one log: it has grown up to `{"seq": …}`."""
+    return f"log.{run_id}"
+
+
+class WakeUps(Protocol):
+    """Hands on hints to whoever listens, in this process and in others. Best effort.
+
+    What has happened is in the store. Whoever hears a hint looks there, and does so from time to time anyway: a lost
+    hint costs a poll interval, and one too many costs a look. A hint holds no content of a run.
+    """
+
+    def poke(self, topic: str, hint: Mapping[str, Any]) -> None:
+        """Tell everybody who listens to a topic. Never blocks, never fails. Needs a running event loop."""
+        ...
+
+    def listen(self, topic: str, poked: Poked) -> Callable[[], None]:
+        """Hear all hints of a topic from now on, one's own too. Needs a running event loop.
+
+        Returns:
+            What ends it.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop. Hints that are on the way may be lost."""
+        ...

@@ -1,0 +1,134 @@
+"""A connection to NATS that is made again whenever it is lost."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from nats.aio.client import Client
+from nats.errors import Error
+
+from agent_fabric.config.passwords_in_urls import hide_passwords
+
+CONNECT_TIMEOUT_S: Final = 2
+RETRY_S: Final = 1.0
+"""How often NATS is tried while it is gone; each time between a half and one and a half of it, so that not all come at
+the same moment."""
+PING_S: Final = 5
+"""A connection that is cut without a word is noticed after two of them."""
+CLOSE_TIMEOUT_S: Final = 1.0
+
+Use = Callable[[Client], Awaitable[None]]
+"""What is done with each connection; it may take as long as the connection lasts."""
+
+_log = logging.getLogger(__name__)
+
+
+class NatsConnection:
+    """Keeps one connection to NATS for a process, from the first `start` to `aclose`.
+
+    The client's own reconnecting is not used: it does not return from its first attempt while NATS is gone, and it
+    keeps what was said meanwhile and says it later, when nobody needs it any more.
+    """
+
+    def __init__(self, url: str, *, name: str, without: str) -> None:
+        """Prepare it. `without` says what is so while there is no connection."""
+        self._servers = url.split(",")
+        self._url = hide_passwords(url)
+        self._name = name
+        self._without = without
+        self._uses: list[Use] = []
+        self._keeping: asyncio.Task[None] | None = None
+        self._warned = False
+        self.client: Client | None = None
+        """The connection, while there is one."""
+
+    def start(self) -> None:
+        """Begin to connect, unless that was done. Needs a running event loop."""
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep(), name="nats")
+
+    def use(self, use: Use) -> None:
+        """Have something done with each connection as soon as it is there; to be said before `start`."""
+        self._uses.append(use)
+
+    async def aclose(self) -> None:
+        """Send what waits, for a second at most, and close it."""
+        if self._keeping is None:
+            return
+        if self.client is not None:
+            with suppress(Error, OSError, TimeoutError):
+                await self.client.flush(timeout=1)
+        self._keeping.cancel()
+        await asyncio.wait([self._keeping])
+
+    async def _keep(self) -> None:
+        while True:
+            lost: asyncio.Event = asyncio.Event()
+            client = await self._connect(lost)
+            if client is not None:
+                await self._be_connected(client, lost)
+            await asyncio.sleep(RETRY_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+
+    async def _connect(self, lost: asyncio.Event) -> Client | None:
+        client = Client()
+
+        async def closed() -> None:
+            lost.set()
+
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S * (1 + len(self._servers))):
+                await client.connect(
+                    self._servers,
+                    name=self._name,
+                    no_echo=True,
+                    allow_reconnect=False,
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                    ping_interval=PING_S,
+                    error_cb=_ignore,
+                    closed_cb=closed,
+                    disconnected_cb=closed,
+                )
+        except (Error, OSError, TimeoutError) as problem:
+            self._warn(str(problem) or type(problem).__name__)
+            await _close(client)
+            return None
+        return client
+
+    async def _be_connected(self, client: Client, lost: asyncio.Event) -> None:
+        """Use a connection until it is lost."""
+        self.client = client
+        if self._warned:
+            self._warned = False
+            _log.info("NATS at %s is back", self._url)
+        using = [asyncio.ensure_future(use(client)) for use in self._uses]
+        try:
+            await lost.wait()
+            self._warn("the connection was lost")
+        finally:
+            self.client = None
+            for task in using:
+                task.cancel()
+            for result in await asyncio.gather(*using, return_exceptions=True):
+                if isinstance(result, Exception) and not isinstance(result, Error | OSError | TimeoutError):
+                    _log.error("What used NATS has failed", exc_info=result)
+            await _close(client)
+
+    def _warn(self, problem: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning("NATS at %s cannot be reached (%s): %s", self._url, hide_passwords(problem), self._without)
+
+
+async def _ignore(_: Exception) -> None:
+    """Say nothing: what matters is said once, when the connection is lost."""
+
+
+async def _close(client: Client) -> None:
+    with suppress(Error, OSError, TimeoutError):
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await client.close()

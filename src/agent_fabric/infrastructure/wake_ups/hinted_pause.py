@@ -1,0 +1,43 @@
+"""A pause between two polls that a hint ends early."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_fabric.application.ports.wake_ups import WakeUps
+
+MIN_GAP_S: Final = 0.02
+"""However many hints come, there are no more polls than fifty a second."""
+
+
+class HintedPause:
+    """Sleeps until the next poll is due or something has happened, whichever is first.
+
+    It stands where `asyncio.sleep` would. What is hinted at during a poll ends the next pause at once: the poll may
+    have looked too early.
+    """
+
+    def __init__(self, wake_ups: WakeUps, topic: str) -> None:
+        self._wake_ups = wake_ups
+        self._topic = topic
+        self._hinted: asyncio.Event | None = None
+        self._woken_at = 0.0
+
+    async def __call__(self, timeout_s: float) -> None:
+        """Wait for a hint, for `timeout_s` at most."""
+        if self._hinted is None:  # nothing can be listened to before there is an event loop
+            self._hinted = asyncio.Event()
+            self._wake_ups.listen(self._topic, self._hint)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._hinted.wait()
+                await asyncio.sleep(max(0.0, self._woken_at + MIN_GAP_S - loop.time()))
+        except TimeoutError:
+            pass
+        self._hinted.clear()
+        self._woken_at = loop.time()
+
+    def _hint(self, _: Mapping[str, Any]) -> None:
+        assert self._hinted is not None
+        self._hinted.set()

@@ -1,0 +1,72 @@
+"""Two servers that share runs and wake each other over a real NATS."""
+
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
+from agent_fabric.testing.scripted_model import Script, Slow
+from e2e.fabric_process import until
+from integration.http.served import DONE, LOOK, Served, data_of, served
+from own_services import OwnService, free_port, run_nats
+
+TURNS = Script(turns=(*(Slow(LOOK, 0.2) for _ in range(12)), DONE))
+
+
+@asynccontextmanager
+async def two_servers(folder: Path, nats: OwnService) -> AsyncIterator[tuple[Served, Served]]:
+    also = {"nats": {"url": nats.url}}
+    async with served(folder, TURNS, also=also) as one, served(folder, TURNS, also=also) as other:
+        for server in (one, other):
+            wake_ups = server.fabric.wake_ups
+            assert isinstance(wake_ups, NatsWakeUps)
+            await until(partial(getattr, wake_ups, "connected"), "a connection to NATS")
+        yield one, other
+
+
+async def lags_at(reader: Served, driver: Served) -> list[float]:
+    """Return how long after each event a reader at another server had it; nothing is missing, nothing comes twice."""
+    run_id = (await driver.start()).run_id
+    stream = await reader.watch(run_id)
+    lags, seqs = [], []
+    while (frame := await stream.frame()).startswith("id: "):
+        event = data_of(frame)
+        lags.append(time.time() - event["ts"])
+        seqs.append(event["seq"])
+    assert seqs == list(range(len(seqs)))
+    return lags[8:]  # without what was there when it came
+
+
+@pytest.mark.slow
+async def test_a_reader_elsewhere_has_each_event_at_once_and_without_nats_at_the_next_poll(tmp_path: Path) -> None:
+    with run_nats() as nats:
+        async with two_servers(tmp_path, nats) as (one, other):
+            lags = await lags_at(other, one)
+            assert statistics.median(lags) < 0.1, lags
+            nats.kill()
+            lags = await lags_at(other, one)
+            assert statistics.median(lags) < 0.5, lags
+
+
+async def test_a_server_starts_and_works_without_nats_and_says_so(tmp_path: Path) -> None:
+    url = f"nats://ada:pass-1@127.0.0.1:{free_port()}"
+    async with served(tmp_path, also={"nats": {"url": url}}) as server:
+        assert (await server.client.post("/run", json={"prompt": "do it", "pack": "engineering"})).status_code == 200
+        told = (await server.client.get("/api/v1/doctor")).json()
+        (finding,) = [each for each in told["findings"] if each["about"] == "nats"]
+        assert finding["level"] == "warn"
+        assert "at their next poll" in finding["text"]
+        assert "pass-1" not in str(told)
+
+
+async def test_the_doctor_says_that_nats_is_there(tmp_path: Path) -> None:
+    with run_nats() as nats:
+        async with served(tmp_path, also={"nats": {"url": nats.url}}) as server:
+            findings = (await server.client.get("/api/v1/doctor")).json()["findings"]
+            (finding,) = [each for each in findings if each["about"] == "nats"]
+            assert finding["level"] == "ok"
