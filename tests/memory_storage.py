@@ -514,6 +514,9 @@ class MemoryGauge:
 class NoCopies:
     """StoreCopies of what cannot be copied."""
 
+    def require_own(self) -> None:
+        pass
+
     def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
         raise StoreUnavailable("A store in memory cannot be copied")
 

@@ -36,6 +36,7 @@ def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: 
     """Make a backup of a fabric folder. That `by` did so goes into the audit chain."""
     key = audit_key(os.environ)
     with opened_store(root) as storage:
+        storage.copies.require_own()
         made = make_backup(root.absolute(), target.absolute(), key, storage.copies, workspaces=workspaces, tell=tell)
     note_backup(root, made.path)
     _record(root, Act.of(by, Deed.BACKUP_MADE, at=SystemClock().now(), about=str(made.path)))
@@ -44,6 +45,8 @@ def back_up(root: Path, target: Path, *, by: Principal, workspaces: bool, tell: 
 
 def back_up_here(root: Path, *, by: Principal, workspaces: bool, kept: int | None = None) -> Backup:
     """Make a backup inside a fabric folder; with `kept`, only so many of the newest stay there."""
+    with opened_store(root) as storage:
+        storage.copies.require_own()
     require_unlinked(root, BACKUPS)
     folder = root / BACKUPS
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -69,6 +72,7 @@ def backups_here(root: Path) -> list[Path]:
 def restore(file: Path, root: Path, *, by: Principal, force: bool, tell: Tell) -> Restored:
     """Put a backup in the place of a fabric folder. That `by` did so goes into the audit chain that is now there."""
     with opened_store(root) as storage:
+        storage.copies.require_own()
         done = restore_backup(file, root.absolute(), audit_key(os.environ), storage.copies, force=force, tell=tell)
     note_restored(root)
     detail = f"made at {done.manifest.created_at:.0f}"

@@ -23,6 +23,8 @@ def offers(kind: str, prefix: str, workspace: str | None, environ: Mapping[str, 
     here = os.getcwd()  # noqa: PTH109 - pathlib takes its time
     root = _root(here) if workspace is None else os.path.join(here, os.path.expanduser(workspace))  # noqa: PTH111, PTH118
     if kind in ("runs", "approvals", "evals", "users", "keys"):
+        if _is_elsewhere(root, environ):
+            return []
         from agent_fabric.infrastructure.persistence import completion_rows as rows  # noqa: PLC0415 - only these read
 
         reads = {"runs": rows.newest_runs, "approvals": rows.pending_approvals, "users": rows.users}
@@ -37,6 +39,13 @@ def works_elsewhere(server: str | None, workspace: str | None, environ: Mapping[
     """Tell whether the command works on a server: what lies in this folder is then not what it means."""
     chosen = server or (environ.get("FABRIC_URL") if workspace is None else None)
     return bool(chosen) and chosen != "auto"
+
+
+def _is_elsewhere(root: str, environ: Mapping[str, str]) -> bool:
+    """Tell whether the store may be in a database, which nobody waits for at a press of a key."""
+    if environ.get("FABRIC_STORE__URL") or environ.get("FABRIC_STORE"):
+        return True
+    return any("postgres" in text or "env:" in text for _, text in _files(root, environ) if "store" in text)
 
 
 def _root(here: str) -> str:

@@ -28,6 +28,7 @@ from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import Secrets, open_secrets, own_values
 from agent_fabric.bootstrap.steps import LazySteps
+from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.config.capabilities import AMBIGUOUS_ON_PROJECTS, CAPABILITY_KEYWORDS
 from agent_fabric.config.constants import MAX_TOOL_OUTPUT_CHARS
 from agent_fabric.config.loader import Loaded
@@ -121,7 +122,8 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     wake_ups: "WakeUps | None" = None,
 ) -> LocalFabric:
     """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three `DriveRun`."""
-    records = replace(open_records(root), wake_ups=wake_ups)
+    address = configured_address(config.store, os.environ)
+    records = replace(open_records(root, address), wake_ups=wake_ups)
     clock = SystemClock()
     policy = policy_of(records, config)
     ways_out = _ways_out(config, sink)
@@ -133,8 +135,9 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
         ways_out=ways_out,
     )
     known = _known_secrets(config)
-    signing = reference_in(config.identity.jwt_secret or "")
-    never = () if signing is None else (signing.name,)  # or a workflow could make itself a token
+    # A workflow could make itself a token, or write into the store.
+    own = (reference_in(config.identity.jwt_secret or ""), reference_in(config.store.url))
+    never = tuple(each.name for each in own if each is not None)
     secrets = open_secrets(config.secrets, records.layout.root, os.environ, known=known, never=never)
     models, web = LazyModels(config, secrets.chain.resolve, records.layout.root), LazyWeb(config.web)
     tool_servers = _tool_servers(config, origins or {}, secrets)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 from agent_fabric.application.ports.approvals import ApprovalRepository
 from agent_fabric.application.ports.runs import RunListing, RunRepository
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.store_place import store_address
+from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.identity import Kind, Principal, Scope, widened
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.audit_head_file import audit_head_file
@@ -87,15 +89,21 @@ def _keyring(root: Path) -> "Keyring":
     return open_keyring(os.environ, root)
 
 
-def open_records(root: Path) -> Records:
-    """Open the runs of a fabric folder, making it if needed."""
+def open_records(root: Path, address: StoreAddress | None = None) -> Records:
+    """Open the runs of a fabric folder, making it if needed; `address`: where their store is, if that is known.
+
+    Raises:
+        ConfigProblem, ConfigError: see `store_address`.
+    """
     layout = Layout(root.absolute())
     key = audit_key(os.environ)
+    place = store_address(layout.root) if address is None else address
     layout.make()
     claim(layout.root, key)
     runlog, run_index = JsonlRunLog(layout), RunIndex(layout)
     storage = open_storage(
         layout.root,
+        address=place,
         clock=SystemClock(),
         ids=RandomIds(),
         run_dir=layout.own_run_dir,

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.infrastructure.audit_head_file import audit_head_file
 from agent_fabric.infrastructure.audit_key_file import audit_key
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
@@ -15,11 +16,12 @@ from agent_fabric.infrastructure.runlog.layout import Layout
 
 @contextmanager
 def opened_store(root: Path) -> Iterator[Storage]:
-    """Give the store. No file is opened before something is read or written."""
+    """Give the store. Nothing is opened before something is read or written."""
     layout = Layout(root.absolute())
     key = audit_key(os.environ)
     storage = open_storage(
         layout.root,
+        address=store_address(layout.root),
         clock=SystemClock(),
         ids=RandomIds(),
         run_dir=layout.run_dir,

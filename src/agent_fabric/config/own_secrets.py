@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-OURS: Final = frozenset(("ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN"))
+OURS: Final = frozenset(
+    ("ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN", "FABRIC_STORE", "FABRIC_STORE__URL")
+)
 """What opens agent-fabric itself, or other secrets."""
 CREDENTIALS: Final = frozenset(("FABRIC_TOKEN", "FABRIC_API_KEY"))
 """What the command line shows to a server."""

@@ -10,6 +10,7 @@ from agent_fabric.config.plain import dotted
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.mcp import MCPServerConfig
 from agent_fabric.config.secret_references import reference_in
+from agent_fabric.config.store_address import without_password
 
 _SECRET_NAME: Final = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature", re.IGNORECASE)
 _SERVICES: Final = ("nats", "redis")
@@ -28,6 +29,7 @@ class ShownSetting(NamedTuple):
 def show_config(config: FabricConfig) -> dict[str, Any]:
     """Return the configuration as plain nested data, with what looks like a secret hidden."""
     shown = config.model_dump(mode="json")
+    shown["store"]["url"] = without_password(shown["store"]["url"])
     for model in shown["models"].values():
         model["headers"] = _without_secrets(model["headers"])
     for specialist in shown["specialists"].values():

@@ -30,6 +30,7 @@ class Deed(StrEnum):
     OLD_KEYS_DROPPED = "old_keys_dropped"
     BACKUP_MADE = "backup_made"
     BACKUP_RESTORED = "backup_restored"
+    STORE_COPIED = "store_copied"
     RECORD_ACCEPTED = "record_accepted"
     PRIVATE_RUN_READ = "private_run_read"
     PRIVATE_RUNS_LISTED = "private_runs_listed"

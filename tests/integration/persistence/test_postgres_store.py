@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.ports.database import Migrated
 from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
 from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.lost_commits import has_event
-from agent_fabric.infrastructure.persistence.postgres.migration import Migrated, migrate
+from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS

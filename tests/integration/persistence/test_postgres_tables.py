@@ -8,11 +8,11 @@ import pytest
 
 from agent_fabric.application.ports.storage import Storage
 from agent_fabric.testing.fakes import FrozenClock
-from contract.storage_contract import TablesContract
+from contract.storage_contract import StorageContract
 from integration.persistence.postgres_storage import open_tables
 
 
-class TestPostgresTables(TablesContract):
+class TestPostgresTables(StorageContract):
     @pytest.fixture
     async def storage(self, database_url: str, tmp_path: Path, clock: FrozenClock) -> AsyncIterator[Storage]:
         tables = open_tables(database_url, tmp_path, clock)
@@ -20,7 +20,7 @@ class TestPostgresTables(TablesContract):
         tables.close()
 
 
-class TestTablesBehindPgbouncer(TablesContract):
+class TestTablesBehindPgbouncer(StorageContract):
     @pytest.fixture
     async def storage(
         self, database_url: str, through_pgbouncer: Callable[[str], str], tmp_path: Path, clock: FrozenClock

@@ -9,6 +9,14 @@ from typing import Protocol
 class StoreCopies(Protocol):
     """Copies a store into a file and back. Everything here blocks."""
 
+    def require_own(self) -> None:
+        """Refuse if copies of this store are made by other programs.
+
+        Raises:
+            ConfigError: they are; its hint says by which.
+        """
+        ...
+
     def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
         """Copy the store as it is at this moment into one file; writers are not held up.
 

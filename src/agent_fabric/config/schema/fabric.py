@@ -31,6 +31,7 @@ from agent_fabric.config.schema.server import ServerConfig
 from agent_fabric.config.schema.services import NatsConfig, RedisConfig
 from agent_fabric.config.schema.shell import ShellConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
+from agent_fabric.config.schema.store import StoreConfig
 from agent_fabric.config.schema.telemetry import TelemetryConfig
 from agent_fabric.config.schema.values import EntryKey, Settings, Text, Texts
 from agent_fabric.config.schema.web import WebConfig
@@ -79,6 +80,8 @@ class FabricConfig(Settings):
     """A browser without a window, for pages that need one."""
     server: ServerConfig = ServerConfig()
     """Address, TLS, and the number of concurrent runs of `fabric serve`."""
+    store: StoreConfig = StoreConfig()
+    """Where runs and everything about them are stored."""
     cli: CliConfig = CliConfig()
     """How the command line works."""
     secrets: SecretsConfig = SecretsConfig()

@@ -7,9 +7,9 @@ are missing at its end are noticed by the head that is kept outside of the datab
 """
 
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
 from agent_fabric.domain.audit_key import AuditKey
@@ -28,6 +28,11 @@ from agent_fabric.infrastructure.persistence.chain_writer import (
 from agent_fabric.infrastructure.persistence.log_inspector import MAX_SENTENCES, inspect_run
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+
+PAGE: Final = 2_000
+"""Entries that are read at a time."""
+MIN_POSITION: Final = -(2**63)
+"""Before every entry, whatever somebody has put there."""
 
 
 class _Entry(NamedTuple):
@@ -51,7 +56,7 @@ class SqlAuditChain:
         def read(connection: SqlConnection) -> ChainReport:
             connection.execute(self._database.dialect.begin_snapshot)  # runs that go on meanwhile are no damage
             try:
-                return _verify(connection, self._key, self._database.keys, kept, damage)
+                return verify_chain(connection, self._key, self._database.keys, kept, damage)
             finally:
                 connection.execute("COMMIT")
 
@@ -94,9 +99,17 @@ class SqlAuditChain:
         return "" if kept is None else kept.hash.hex()
 
 
-def _verify(
-    connection: SqlConnection, key: AuditKey, keys: RunKeys, kept: ChainHead | None, damage: list[str]
+def verify_chain(
+    connection: SqlConnection,
+    key: AuditKey,
+    keys: RunKeys,
+    kept: ChainHead | None = None,
+    damage: Sequence[str] = (),
 ) -> ChainReport:
+    """Recompute the chain and the log of every run, in a transaction that sees one moment.
+
+    `kept` is the head that is known from outside of the database; `damage` is what was found before.
+    """
     before, expected, unknown = START, 1, 0
     newest: dict[int, Sealed] = {}
     damage = list(damage)
@@ -152,9 +165,16 @@ def _removed_entries(kept: ChainHead, entries: int) -> str:
 
 
 def _entries(connection: SqlConnection) -> Iterator[_Entry]:
-    query = "SELECT position, at, kind, run, run_id, events, head, note, key, hash FROM audit_chain ORDER BY position"
-    for position, *sealed, key, digest in connection.execute(query):
-        yield _Entry(position, Sealed(*sealed), key, digest)
+    query = (
+        "SELECT position, at, kind, run, run_id, events, head, note, key, hash FROM audit_chain"
+        " WHERE position > ? ORDER BY position LIMIT ?"
+    )
+    last: int | None = MIN_POSITION
+    while last is not None:
+        rows, last = connection.execute(query, (last, PAGE)).fetchall(), None
+        for position, *sealed, key, digest in rows:
+            yield _Entry(position, Sealed(*sealed), key, digest)
+            last = position
 
 
 def _damage_of(

@@ -5,6 +5,7 @@ size of an event.
 """
 
 import hashlib
+from collections.abc import Iterator
 
 from agent_fabric.application.ports.audit import LogCondition
 from agent_fabric.application.ports.encryption import Cipher
@@ -17,8 +18,12 @@ from agent_fabric.infrastructure.persistence.event_bodies import DAMAGE, blob_pi
 from agent_fabric.infrastructure.persistence.event_rows import chaining, locate
 from agent_fabric.infrastructure.persistence.projections import Projection
 from agent_fabric.infrastructure.persistence.sealing import RunKeys, event_place, is_sealed, unsealed_json
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Database, Row, SqlConnection
 
+PAGE = 200
+"""Events that are read at a time."""
+SHORT_BYTES = 64 * 1024
+"""A payload up to this size is read together with others."""
 LARGE_BYTES = 4 * 1024 * 1024
 """A payload or blob above this size is hashed, and not kept in memory."""
 MAX_SENTENCES = 1_000
@@ -58,9 +63,10 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
     projection = Projection(run_id)
     readable = bodies is not None
     head, expected = hashlib.sha256(run_id.encode()).digest(), 0
-    for position, seq, ts, kind, version, lane, step, size, small, digest in connection.execute(
-        _ROWS, (LARGE_BYTES, number)
-    ):
+    for position, seq, ts, kind, version, lane, step, size, short, digest in _rows(connection, number):
+        small = short
+        if short is None and size <= LARGE_BYTES:
+            small = b"".join(pieces_of(connection, _PAYLOAD, position, size))
         if seq != expected:
             damage.add(f"event {expected} is missing")
         hashed = chaining(head, seq, ts, kind, version, lane, step)
@@ -89,9 +95,20 @@ def inspect_run(connection: SqlConnection, keys: RunKeys, run_id: RunId) -> LogC
     return LogCondition(events=expected, head=head.hex(), status=str(status), damage=damage.told())
 
 
-_ROWS = (
+def _rows(connection: SqlConnection, number: int) -> Iterator[Row]:
+    """Return the rows of a log, page by page: not every database reads them one at a time."""
+    last: int | None = -1
+    while last is not None:
+        rows, last = connection.execute(_PAGE, (SHORT_BYTES, number, last, PAGE)).fetchall(), None
+        for row in rows:
+            yield row
+            last = row[1]
+
+
+_PAGE = (
     "SELECT position, seq, ts, kind, version, lane, step, length(payload),"
-    " CASE WHEN length(payload) <= ? THEN payload END, hash FROM events WHERE run = ? ORDER BY seq"
+    " CASE WHEN length(payload) <= ? THEN payload END, hash FROM events WHERE run = ? AND seq > ?"
+    " ORDER BY seq LIMIT ?"
 )
 _PAYLOAD = "SELECT substr(payload, ?, ?) FROM events WHERE position = ?"
 

@@ -26,6 +26,9 @@ class SqliteCopies:
         self._path = path
         self._locks = locks
 
+    def require_own(self) -> None:
+        pass
+
     def copy_to(self, target: Path, on_progress: Callable[[float], None]) -> None:
         copy_store(self._path, target, on_progress)
 

@@ -5,12 +5,14 @@ from functools import cached_property
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_fabric.application.ports.audit import HeadKeeper
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
+from agent_fabric.application.ports.leases import NamedLocks, RunLeases
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.approvals import SqlApprovalRepository
@@ -22,9 +24,13 @@ from agent_fabric.infrastructure.persistence.run_leases import FileLocks, Proces
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.run_reader import SqlRunReader
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
+from agent_fabric.infrastructure.persistence.sql import Database, LogDatabase
 from agent_fabric.infrastructure.persistence.store import Store
 
 if TYPE_CHECKING:  # a run needs none of these
+    from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.database import DatabaseUpkeep
+    from agent_fabric.application.ports.vitals import StoreGauge
     from agent_fabric.infrastructure.persistence.act_log import SqlActLog
     from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
@@ -43,9 +49,14 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.users import SqlUserRepository
 
 
-def open_storage(
+IN_FOLDER = StoreAddress()
+"""The SQLite file of a fabric folder."""
+
+
+def open_storage(  # noqa: PLR0913 - what a process joins a store with
     folder: Path,
     *,
+    address: StoreAddress = IN_FOLDER,
     clock: Clock,
     ids: IdSource,
     run_dir: Callable[[RunId], str],
@@ -58,6 +69,7 @@ def open_storage(
 
     Args:
         folder: The fabric folder.
+        address: Where the store is.
         clock: The time.
         ids: Names for runs that an idempotency key reserves.
         run_dir: The folder of a run, which retention deletes with it; raises FolderLinked for one that must not be.
@@ -65,23 +77,106 @@ def open_storage(
         audit_heads: Where the head of the chain is kept outside of the database.
         open_keyring: The user's keyring; called when the first encrypted run needs it.
         followers: Mirrors of the logs.
+
+    Raises:
+        MissingExtra: it is in PostgreSQL, whose driver is not installed.
+        StoreUnavailable: the address cannot be read.
     """
-    return _SqliteStorage(folder, clock, ids, run_dir, audit_key, audit_heads, RunKeys(open_keyring), followers)
+    keys, chain = RunKeys(open_keyring), ChainWriter(audit_key, audit_heads)
+    own: _OwnParts
+    if address.is_remote:
+        from agent_fabric.infrastructure.persistence.open_postgres import postgres_parts  # noqa: PLC0415 - an extra
+
+        own = postgres_parts()(address, folder, keys, chain)
+    else:
+        own = _SqliteParts(folder, keys, chain)
+    return _SqlStorage(own, clock, ids, run_dir, chain, followers)
+
+
+def open_upkeep(
+    address: StoreAddress,
+    *,
+    audit_key: AuditKey = UNKEYED,
+    open_keyring: Callable[[], KeySealer] | None = None,
+) -> "DatabaseUpkeep":
+    """Return what looks after the database at an address; nothing is opened yet.
+
+    Raises:
+        MissingExtra: its driver is not installed.
+    """
+    from agent_fabric.infrastructure.persistence.open_postgres import postgres_upkeep  # noqa: PLC0415 - an extra
+
+    return postgres_upkeep()(address.url, audit_key, RunKeys(open_keyring))
 
 
 def _lazy(path: str, arguments: str) -> Any:
     """Return a property that imports a class of this package and makes it, from attributes, when it is first used."""
     module, _, name = path.partition(".")
 
-    def make(storage: "_SqliteStorage") -> Any:
+    def make(storage: object) -> Any:
         cls = getattr(import_module(f"{__package__}.{module}"), name)
         return cls(*(attrgetter(argument)(storage) for argument in arguments.split()))
 
     return cached_property(make)
 
 
-class _SqliteStorage:
-    """Storage in one SQLite file."""
+class _OwnParts(Protocol):
+    """What each database does in its own way."""
+
+    @property
+    def database(self) -> LogDatabase:
+        """Where all tables are."""
+        ...
+
+    @property
+    def leases(self) -> RunLeases:
+        """See Storage."""
+        ...
+
+    @property
+    def agent_locks(self) -> NamedLocks:
+        """See Storage."""
+        ...
+
+    @property
+    def gauge(self) -> "StoreGauge":
+        """See Storage."""
+        ...
+
+    @property
+    def copies(self) -> "StoreCopies":
+        """See Storage."""
+        ...
+
+    def close(self) -> None:
+        """Finish every write and close all connections."""
+        ...
+
+
+class _SqliteParts:
+    """The parts of a store in one SQLite file."""
+
+    gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "database")
+    copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "database.path database.locks")
+
+    def __init__(self, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
+        self._folder = folder
+        self.database = Store(folder / "fabric.db", keys, chain)
+
+    @cached_property
+    def leases(self) -> ProcessLeases:
+        return ProcessLeases(self.database.locks)
+
+    @cached_property
+    def agent_locks(self) -> FileLocks:
+        return FileLocks(RunLocks(self._folder / "agent-locks"))
+
+    def close(self) -> None:
+        self.database.close()
+
+
+class _SqlStorage:
+    """Storage in tables, whichever database has them."""
 
     queue: "SqlRunQueue" = _lazy("run_queue.SqlRunQueue", "_store _clock")
     vectors: "SqlRunVectors" = _lazy("run_vectors.SqlRunVectors", "_store catalogue")
@@ -96,27 +191,23 @@ class _SqliteStorage:
     chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _chain")
     logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")
     retention: "SqlRetentionStore" = _lazy("retention.SqlRetentionStore", "_store _run_dir _clock _chain")
-    gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "_store")
-    copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "_store.path _store.locks")
 
     def __init__(
         self,
-        folder: Path,
+        own: _OwnParts,
         clock: Clock,
         ids: IdSource,
         run_dir: Callable[[RunId], str],
-        audit_key: AuditKey,
-        heads: HeadKeeper | None,
-        keys: RunKeys,
+        chain: ChainWriter,
         followers: Sequence[LogFollower],
     ) -> None:
-        self._folder = folder
+        self._own = own
+        self._store = own.database
         self._clock = clock
         self._ids = ids
         self._run_dir = run_dir
-        self._chain = ChainWriter(audit_key, heads)
+        self._chain = chain
         self._followers = followers
-        self._store = Store(folder / "fabric.db", keys, self._chain)
 
     @cached_property
     def runs(self) -> SqlRunRepository:
@@ -138,17 +229,25 @@ class _SqliteStorage:
     def open_catalogue(self) -> SqlRunCatalogue:
         return SqlRunCatalogue(self._store, encrypted=False)
 
-    @cached_property
-    def leases(self) -> ProcessLeases:
-        return ProcessLeases(self._store.locks)
+    @property
+    def leases(self) -> RunLeases:
+        return self._own.leases
+
+    @property
+    def agent_locks(self) -> NamedLocks:
+        return self._own.agent_locks
+
+    @property
+    def gauge(self) -> "StoreGauge":
+        return self._own.gauge
+
+    @property
+    def copies(self) -> "StoreCopies":
+        return self._own.copies
 
     @cached_property
-    def agent_locks(self) -> FileLocks:
-        return FileLocks(RunLocks(self._folder / "agent-locks"))
-
-    @cached_property
-    def encryption(self) -> "_SqliteRunEncryption":
-        return _SqliteRunEncryption(self._store, self.runs.encrypted)
+    def encryption(self) -> "_SqlRunEncryption":
+        return _SqlRunEncryption(self._store, self.runs.encrypted)
 
     @cached_property
     def approvals(self) -> SqlApprovalRepository:
@@ -160,18 +259,20 @@ class _SqliteStorage:
         return SqlCounters(self._store, self._clock)
 
     def close(self) -> None:
-        self._store.close()
+        self._own.close()
 
 
-class _SqliteRunEncryption:
+class _SqlRunEncryption:
     """RunEncryption over the store."""
 
-    def __init__(self, store: Store, driven: Container[RunId]) -> None:
+    def __init__(self, store: Database, driven: Container[RunId]) -> None:
         self._store = store
         self.driven = driven
 
     def cipher_of(self, run_id: RunId) -> Cipher | None:
-        return self._store.cipher_of(run_id)
+        query = "SELECT key FROM runs JOIN run_keys ON run = number WHERE run_id = ?"
+        row = self._store.read_now(lambda connection: connection.execute(query, (run_id,)).fetchone())
+        return None if row is None else self._store.keys.cipher(run_id, bytes(row[0]))
 
     async def reseal(self, keyring: KeySealer) -> int:
         from agent_fabric.infrastructure.persistence.run_encryption import reseal_runs  # noqa: PLC0415 - few need it

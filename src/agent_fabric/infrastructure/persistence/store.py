@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
-from agent_fabric.application.ports.encryption import Cipher
-from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
@@ -120,16 +118,6 @@ class Store:
                 self._idle.append(connection)
                 return
         connection.close()
-
-    def cipher_of(self, run_id: RunId) -> Cipher | None:
-        """Return what a run is sealed with; None if it is not encrypted, or not there.
-
-        Raises:
-            RunKeyMissing: it is encrypted, but its key cannot be opened.
-        """
-        query = "SELECT key FROM runs JOIN run_keys ON run = number WHERE run_id = ?"
-        row: tuple[Any, ...] | None = self.read_now(lambda connection: connection.execute(query, (run_id,)).fetchone())
-        return None if row is None else self.keys.cipher(run_id, row[0])
 
     def require_in_place(self) -> None:
         """Check that the opened file still exists, opening it if needed: what is written into a deleted one is lost.

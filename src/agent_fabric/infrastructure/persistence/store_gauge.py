@@ -8,9 +8,8 @@ from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.store import Store
+from agent_fabric.infrastructure.persistence.store_contents import waiting_approvals
 from agent_fabric.infrastructure.persistence.store_status import read_status
-
-_WAITING = "SELECT count(*), min(created_at) FROM pending_approvals WHERE status = 'pending'"
 
 
 class SqliteStoreGauge:
@@ -34,7 +33,7 @@ class SqliteStoreGauge:
         await self._store.writer.write(_touch)
 
     def _measure(self, connection: apsw.Connection) -> StoreMeasures:
-        ((count, oldest),) = connection.execute(_WAITING).fetchall()
+        waiting = waiting_approvals(connection)
         path = self._store.path
         try:
             disk = shutil.disk_usage(path.parent)
@@ -42,8 +41,8 @@ class SqliteStoreGauge:
             raise StoreUnavailable(f"{path.parent} cannot be looked at: {problem.strerror}") from None
         files = (path, path.with_name(f"{path.name}-wal"))
         return StoreMeasures(
-            approvals_waiting=int(str(count)),
-            oldest_approval_at=None if oldest is None else float(str(oldest)),
+            approvals_waiting=waiting.number,
+            oldest_approval_at=waiting.oldest_at,
             store_bytes=sum(file.stat().st_size for file in files if file.exists()),
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,

@@ -13,13 +13,13 @@ from agent_fabric.application.audit.verify_chain import VerifyChain
 from agent_fabric.bootstrap.audit_heads import missing_record, send_head_once
 from agent_fabric.bootstrap.records import Records, open_records, owner_here
 from agent_fabric.bootstrap.secrets import open_secrets
+from agent_fabric.bootstrap.store_place import has_store
 from agent_fabric.domain.acts import Act, Deed
 from agent_fabric.domain.audit import OUTSIDE, AuditEntry, audit_of, tells_audit
 from agent_fabric.domain.errors import FabricError, Forbidden, RunKeyMissing
 from agent_fabric.domain.events import Event, problem_of
 from agent_fabric.domain.plural import counted
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -141,7 +141,7 @@ def verify(
 
 def _verified_here(workspace: str | None, expect: str, *, shared: bool, accept: bool) -> Json:
     root = fabric_root(workspace)
-    if not Layout(root).database.exists() and (gone := missing_record(root)) is not None:
+    if not has_store(root) and (gone := missing_record(root)) is not None:
         return CHAIN.dump(gone)
     if accept:
         require_a_person()
@@ -205,7 +205,7 @@ def _acts(workspace: str | None, server: str | None, limit: int, *, wanted: bool
             sys.stderr.write("What people did to the server itself is shown to its administrators only.\n")
             return []
     root = fabric_root(workspace)
-    if not Layout(root).database.exists():
+    if not has_store(root):
         return []
     with open_records(root) as records:
         return list(asyncio.run(records.storage.acts.recent(limit=limit)))

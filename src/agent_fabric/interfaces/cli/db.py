@@ -13,6 +13,7 @@ from agent_fabric.bootstrap.backup import back_up, keys_apart, restore, store_st
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
+from agent_fabric.interfaces.cli.db_move import copy, migrate
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -22,7 +23,10 @@ from agent_fabric.interfaces.cli.output import plain, print_json, print_warning,
 from agent_fabric.interfaces.cli.place import Server, refuse_if, server_of, with_client
 from agent_fabric.wire.operations import STORE
 
-app = new_app("Manage the store: status, backup, restore.")
+app = new_app("Manage the store: status, backup, restore, PostgreSQL.")
+
+app.command()(migrate)
+app.command()(copy)
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
@@ -169,10 +173,11 @@ def _path(given: str) -> Path:
 
 def _described(status: StoreStatus) -> str:
     runs = ", ".join(f"{count} {name}" for name, count in status.runs.items() if count) or "none"
+    beside = f" and {_size(status.wal_bytes)} of log, {_size(status.unused_bytes)} unused" if status.wal_bytes else ""
     rows: dict[str, Any] = {
         "store": plain(status.path),
         "format": status.format,
-        "size": f"{_size(status.size_bytes)} and {_size(status.wal_bytes)} of log, {_size(status.unused_bytes)} unused",
+        "size": f"{_size(status.size_bytes)}{beside}",
         "disk": f"{_size(status.free_bytes)} free",
         "runs": runs,
         "events": status.events,

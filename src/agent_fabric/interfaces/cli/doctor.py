@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from agent_fabric import __version__
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
+from agent_fabric.bootstrap.database import store_findings
 from agent_fabric.bootstrap.identity import answering_keys
 from agent_fabric.bootstrap.models_here import open_models
 from agent_fabric.bootstrap.records import open_records
 from agent_fabric.bootstrap.secrets import open_secrets
 from agent_fabric.bootstrap.services import service_findings
+from agent_fabric.bootstrap.store_place import configured_address, has_store
 from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.problems import ConfigProblem
@@ -65,6 +67,10 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
         root = fabric_root(workspace)
         loaded = configuration(root)
         findings.append(HealthFinding(about=about, level=Level.OK, text=_origins(loaded)))
+        about = "store"
+        findings += store_findings(root, configured_address(loaded.config.store, os.environ))
+        if not can_run(findings):
+            return findings  # all else needs the store
         findings.append(encryption_finding(root, loaded.config))
         about = "models"
         return [*findings, *asyncio.run(_prerequisites_and_models(root, loaded.config))]
@@ -76,7 +82,7 @@ def _examine(workspace: str | None) -> list[HealthFinding]:
 async def _prerequisites_and_models(root: Path, config: FabricConfig) -> list[HealthFinding]:
     resolve = open_secrets(config.secrets, root, os.environ).chain.resolve
     missing = await missing_prerequisites(root, config, resolve)()
-    if (root / "fabric.db").exists():  # else there are no keys
+    if has_store(root):  # else there are no keys
         with open_records(root) as records:
             missing += await answering_keys(config, resolve, records.storage)()
     missing += await service_findings(config)

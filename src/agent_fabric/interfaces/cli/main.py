@@ -35,7 +35,7 @@ COMMANDS = {
     "token": "Manage tokens: show, rotate, issue.",
     "audit": "Show the audit log and verify its integrity: list, verify.",
     "gc": "Delete old runs.",
-    "db": "Manage the store: status, backup, restore.",
+    "db": "Manage the store: status, backup, restore, PostgreSQL.",
     "verify": "Verify the claims of a run.",
     "doctor": "Diagnose the installation.",
     "logs": "Inspect runs: list, show, search, export.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agent_fabric.bootstrap.store_place import has_store
 from agent_fabric.domain.errors import ApprovalRefused, ConfigError, RunNotFound
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -90,7 +91,7 @@ def existing_root(workspace: str | None) -> Path:
         RunNotFound: there is none.
     """
     root = fabric_root(workspace)
-    if not (root / "fabric.db").exists():
+    if not has_store(root):
         raise RunNotFound(f"There are no runs in {root}", hint='Start one with: fabric run "…"')
     return root
 

@@ -4,7 +4,8 @@ Nothing outlives a transaction on the server's side, so that pgbouncer can lend 
 prepared statements, no settings of the session, no LISTEN, no locks but those of a transaction.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
@@ -49,6 +50,13 @@ class PostgresConnection:
         """Run one statement for each row of parameters, with one round trip for all of them."""
         with self._connection.cursor() as cursor:
             cursor.executemany(_translated(sql), rows)
+
+    @contextmanager
+    def copy_into(self, table: str, columns: Sequence[str]) -> Iterator[Callable[[Sequence[Any]], None]]:
+        """Give what sends a row to a table of ours; none of them is kept here."""
+        names = ", ".join(columns)
+        with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+            yield copy.write_row
 
     def commit(self) -> None:
         """End a transaction.

@@ -37,7 +37,7 @@ def _ours(where: str, problem: psycopg.Error) -> StoreUnavailable:
             )
         case errors.UndefinedTable() | errors.UndefinedColumn() | errors.UndefinedFunction():
             return StoreUnavailable(
-                f"{where} has not the tables of this version: {words}", hint="Migrate the database, then try again."
+                f"{where} has not the tables of this version: {words}", hint="Run: fabric db migrate"
             )
         case errors.ReadOnlySqlTransaction():
             return Unreachable(

@@ -3,8 +3,9 @@
 Nobody does so in passing, as with a SQLite file: several versions of the program may use the database.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from agent_fabric.application.ports.database import Migrated
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
@@ -13,13 +14,6 @@ from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 
 _LOCK: Final = 0x46414253
 """Not the lock of writers: a migration must not end because it has to wait for one."""
-
-
-class Migrated(NamedTuple):
-    """From which format to which one a database was lifted."""
-
-    before: int
-    after: int
 
 
 def migrate(url: str) -> Migrated:
@@ -53,12 +47,17 @@ def require_migrated(connection: PostgresConnection, place: str) -> None:
     Raises:
         StoreUnavailable: it has not.
     """
-    exists = connection.execute("SELECT to_regclass('fabric_format') IS NOT NULL").fetchone()[0]
-    version = _version(connection) if exists else 0
+    version = format_of(connection)
     require_known(version, place)
     if version < len(MIGRATIONS):
         what = f"has format {version}; this program needs {len(MIGRATIONS)}" if version else "has no tables yet"
-        raise StoreUnavailable(f"{place} {what}", hint="Migrate the database, then try again.")
+        raise StoreUnavailable(f"{place} {what}", hint="Run: fabric db migrate")
+
+
+def format_of(connection: PostgresConnection) -> int:
+    """Return the format of the tables; 0 if there are none."""
+    exists = connection.execute("SELECT to_regclass('fabric_format') IS NOT NULL").fetchone()[0]
+    return _version(connection) if exists else 0
 
 
 def require_known(version: int, place: str) -> None:

@@ -1,6 +1,7 @@
 """Whether a task could run at the server, and what to do about what is in its way."""
 
 import asyncio
+import os
 
 from fastapi import FastAPI
 from starlette.responses import Response
@@ -8,6 +9,7 @@ from starlette.responses import Response
 from agent_fabric.application.models.check_health import HealthFinding, Level, can_run
 from agent_fabric.bootstrap.server import ServerFabric
 from agent_fabric.bootstrap.services import service_findings
+from agent_fabric.bootstrap.store_place import configured_address
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.identity import Scope
 from agent_fabric.interfaces.http.answers import json_answer
@@ -21,13 +23,15 @@ def add_doctor(app: FastAPI, fabric: ServerFabric) -> None:
     @app.get("/api/v1/doctor", **operation("operations", Scope.ADMIN, "Check whether a task could run", DIAGNOSIS))
     async def doctor() -> Response:
         """The same as `fabric doctor --json` at the server's own terminal. Looks only."""
-        from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - few servers are ever asked
+        from agent_fabric.bootstrap.database import store_findings  # noqa: PLC0415 - few servers are ever asked
+        from agent_fabric.bootstrap.models_here import listing  # noqa: PLC0415 - as above
         from agent_fabric.interfaces import examination as look  # noqa: PLC0415 - as above
 
         root, config = fabric.records.layout.root, fabric.config
         findings = [
             await asyncio.to_thread(look.python_finding),
             HealthFinding(about="configuration", level=Level.OK, text="valid; as it was when the server started"),
+            *await asyncio.to_thread(store_findings, root, configured_address(config.store, os.environ)),
             await asyncio.to_thread(look.encryption_finding, root, config),
             *await fabric.find_missing_prerequisites(),
             *await fabric.find_answering_keys(),

@@ -1,0 +1,69 @@
+"""Whether a database server is fit to hold runs."""
+
+from collections.abc import Iterator
+
+from agent_fabric.application.models.check_health import HealthFinding, Level
+from agent_fabric.application.ports.database import DatabaseFacts
+from agent_fabric.domain.plural import counted
+
+ABOUT = "store"
+_ACKNOWLEDGED_EARLY = {
+    "off": "a commit counts before it is on the disk, so a crash of the server loses the last ones",
+    "local": "a commit counts before a standby has it, so a failover loses the last ones",
+}
+
+
+def check_database(facts: DatabaseFacts, *, pool: int) -> list[HealthFinding]:
+    """Judge what a server says about itself; `pool` is how many connections each process may open."""
+    fatal = _fatal(facts)
+    if fatal is not None:
+        return [fatal]
+    good = f"{facts.place}: PostgreSQL {facts.version}, format {facts.format}"
+    return [HealthFinding(about=ABOUT, level=Level.OK, text=good), *_warnings(facts, pool)]
+
+
+def _fatal(facts: DatabaseFacts) -> HealthFinding | None:
+    match facts:
+        case DatabaseFacts(encoding=encoding) if encoding != "UTF8":
+            text = f"stores text as {encoding}, and only UTF-8 holds all of it"
+            fix = "Create the database with: createdb --encoding UTF8 --template template0"
+        case DatabaseFacts(is_standby=True):
+            text, fix = "is a standby, which cannot be written", "Let `store.url` name the primary server."
+        case DatabaseFacts(format=0):
+            text, fix = "has no tables yet", "fabric db migrate"
+        case DatabaseFacts() if facts.format < facts.known_format:
+            text = f"has format {facts.format}; this program needs {facts.known_format}"
+            fix = "fabric db migrate"
+        case DatabaseFacts() if facts.format > facts.known_format:
+            text = f"was written by a newer agent-fabric (format {facts.format}; this one knows {facts.known_format})"
+            fix = "Upgrade agent-fabric."
+        case _:
+            return None
+    return HealthFinding(about=ABOUT, level=Level.FAIL, text=f"{facts.place} {text}", fix=fix)
+
+
+def _warnings(facts: DatabaseFacts, pool: int) -> Iterator[HealthFinding]:
+    def warning(text: str, fix: str) -> HealthFinding:
+        return HealthFinding(about=ABOUT, level=Level.WARN, text=text, fix=fix)
+
+    if not facts.fsync:
+        yield warning("fsync is off, so a crash of the server loses or damages what is stored", "Set fsync = on.")
+    early = _ACKNOWLEDGED_EARLY.get(facts.synchronous_commit)
+    if early:
+        yield warning(f"synchronous_commit is {facts.synchronous_commit}: {early}", "Set synchronous_commit = on.")
+    if facts.asynchronous_standbys:
+        yield warning(
+            f"{counted(facts.asynchronous_standbys, 'standby', 'standbys')} may lag behind: after a failover, runs "
+            "whose last commits are lost stop with `log_went_back`",
+            "Name them in synchronous_standby_names, or accept it.",
+        )
+    if pool > facts.max_connections:
+        yield warning(
+            f"`store.pool` is {pool}, but the server admits {counted(facts.max_connections, 'connection')}",
+            "Lower `store.pool`, raise max_connections, or put pgbouncer in front of it.",
+        )
+    elif pool * 2 > facts.max_connections:
+        yield warning(
+            f"one process may use {pool} of {facts.max_connections} connections, so there is no room for a second one",
+            "Lower `store.pool`, raise max_connections, or put pgbouncer in front of it.",
+        )

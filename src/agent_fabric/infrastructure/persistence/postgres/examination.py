@@ -1,0 +1,43 @@
+"""What a PostgreSQL server says about itself."""
+
+from agent_fabric.application.ports.database import DatabaseFacts
+from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection, place_of
+from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.postgres.migration import format_of
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+
+_FACTS = """
+SELECT current_setting('server_version'), current_setting('server_encoding'), pg_is_in_recovery(),
+       current_setting('synchronous_commit'), current_setting('fsync') = 'on',
+       (SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'async'),
+       current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
+       (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),
+       (SELECT datconnlimit FROM pg_database WHERE datname = current_database())
+"""
+
+
+def examine(url: str) -> DatabaseFacts:
+    """Ask a server.
+
+    Raises:
+        StoreUnavailable: it cannot be reached.
+    """
+    place = place_of(url)
+    connection = PostgresConnection(url)
+    try:
+        with explained(place):
+            version, encoding, standby, commit, fsync, asynchronous, *limits = connection.execute(_FACTS).fetchone()
+            return DatabaseFacts(
+                place=place,
+                version=str(version),
+                encoding=str(encoding),
+                format=format_of(connection),
+                known_format=len(MIGRATIONS),
+                is_standby=bool(standby),
+                synchronous_commit=str(commit),
+                fsync=bool(fsync),
+                asynchronous_standbys=int(asynchronous),
+                max_connections=min(int(limit) for limit in limits if limit is not None and int(limit) >= 0),
+            )
+    finally:
+        connection.close()

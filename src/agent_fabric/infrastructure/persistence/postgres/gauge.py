@@ -1,0 +1,94 @@
+"""Measures a store in PostgreSQL for operators."""
+
+import shutil
+from pathlib import Path
+
+from agent_fabric.application.ports.leases import RunLeases
+from agent_fabric.application.ports.vitals import StoreMeasures, StoreStatus
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.store_contents import contents_of, waiting_approvals
+
+_SIZE = "SELECT pg_database_size(current_database())"
+
+
+class PostgresGauge:
+    """StoreGauge over a PostgreSQL database. The disk is that of the fabric folder, where the files of runs are."""
+
+    def __init__(self, store: PostgresStore, folder: Path, leases: RunLeases) -> None:
+        self._store = store
+        self._folder = folder
+        self._leases = leases
+        self._was_reached = False
+
+    def require_in_place(self) -> None:
+        # A file can be deleted unseen. A database that is gone fails whatever uses it, so one look is enough.
+        if not self._was_reached:
+            self._store.read_now(lambda _: None)
+            self._was_reached = True
+
+    async def status(self, *, check: bool) -> StoreStatus:
+        return await self._store.read(lambda connection: self._status(connection, check=check))
+
+    async def measure(self) -> StoreMeasures:
+        return await self._store.read(self._measure)
+
+    async def try_to_write(self) -> None:
+        await self._store.writer.write(_touch)
+
+    def _status(self, connection: SqlConnection, *, check: bool) -> StoreStatus:
+        connection.execute(self._store.dialect.begin_snapshot)
+        found = contents_of(connection)
+        (size,) = connection.execute(_SIZE).fetchone()
+        damage = _damage(connection) if check else None
+        connection.execute("COMMIT")
+        return StoreStatus(
+            path=self._store.place,
+            format=len(MIGRATIONS),
+            size_bytes=int(size),
+            wal_bytes=0,
+            unused_bytes=0,
+            free_bytes=self._disk().free,
+            runs=found.runs,
+            events=found.events,
+            blobs=found.blobs,
+            oldest_run_at=found.oldest_run_at,
+            served=self._leases.is_served(),
+            damage=damage,
+        )
+
+    def _measure(self, connection: SqlConnection) -> StoreMeasures:
+        waiting = waiting_approvals(connection)
+        (size,) = connection.execute(_SIZE).fetchone()
+        disk = self._disk()
+        return StoreMeasures(
+            approvals_waiting=waiting.number,
+            oldest_approval_at=waiting.oldest_at,
+            store_bytes=int(size),
+            disk_free_bytes=disk.free,
+            disk_total_bytes=disk.total,
+        )
+
+    def _disk(self) -> "shutil._ntuple_diskusage":
+        try:
+            return shutil.disk_usage(self._folder)
+        except OSError as problem:
+            raise StoreUnavailable(f"{self._folder} cannot be looked at: {problem.strerror}") from None
+
+
+def _damage(connection: SqlConnection) -> tuple[str, ...]:
+    """Return what PostgreSQL itself has found: pages whose checksums were wrong. Reading everything is amcheck's."""
+    query = "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()"
+    (failures,) = connection.execute(query).fetchone()
+    return (f"PostgreSQL has found {failures} pages with wrong checksums",) if failures else ()
+
+
+def _touch(connection: SqlConnection) -> None:
+    (version,) = connection.execute("UPDATE fabric_format SET version = version RETURNING version").fetchone()
+    if version != len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"The store has format {version} by now; this program knows {len(MIGRATIONS)}",
+            hint="Restart the server with the version that lifted it.",
+        )

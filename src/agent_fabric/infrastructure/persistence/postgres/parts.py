@@ -1,0 +1,44 @@
+"""What a storage in PostgreSQL does in its own way: connections, leases, measures, backups."""
+
+from functools import cached_property
+from pathlib import Path
+
+from agent_fabric.config.store_address import StoreAddress
+from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.postgres.copies import PostgresCopies
+from agent_fabric.infrastructure.persistence.postgres.gauge import PostgresGauge
+from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
+from agent_fabric.infrastructure.persistence.run_locks import RunLocks
+from agent_fabric.infrastructure.persistence.sealing import RunKeys
+
+
+class PostgresParts:
+    """The parts of a store in a PostgreSQL database."""
+
+    def __init__(self, address: StoreAddress, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
+        """Connect to nothing yet.
+
+        Raises:
+            StoreUnavailable: the address cannot be read.
+        """
+        self._folder = folder
+        # Leases are those of one machine until they are rows of the database.
+        locks = RunLocks(folder / "locks")
+        self.database = PostgresStore(address.url, locks, keys=keys, chain=chain, pool=address.pool)
+        self.leases = ProcessLeases(locks)
+
+    @cached_property
+    def agent_locks(self) -> FileLocks:
+        return FileLocks(RunLocks(self._folder / "agent-locks"))
+
+    @cached_property
+    def gauge(self) -> PostgresGauge:
+        return PostgresGauge(self.database, self._folder, self.leases)
+
+    @cached_property
+    def copies(self) -> PostgresCopies:
+        return PostgresCopies(self.database, self._folder)
+
+    def close(self) -> None:
+        self.database.close()

@@ -1,0 +1,47 @@
+"""What is in a store, and how much: the part of its status that all databases tell in the same way."""
+
+from typing import NamedTuple
+
+from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
+
+
+class Waiting(NamedTuple):
+    """The approvals that wait for an answer."""
+
+    number: int
+    oldest_at: float | None
+
+
+class Contents(NamedTuple):
+    """The rows of a store, counted."""
+
+    runs: dict[str, int]
+    """By status."""
+    events: int
+    blobs: int
+    oldest_run_at: float | None
+
+
+def waiting_approvals(connection: SqlConnection) -> Waiting:
+    """Count the approvals that wait for an answer."""
+    query = "SELECT count(*), min(created_at) FROM pending_approvals WHERE status = 'pending'"
+    count, oldest = connection.execute(query).fetchone()
+    return Waiting(int(count), None if oldest is None else float(oldest))
+
+
+def contents_of(connection: SqlConnection) -> Contents:
+    """Count what is in the tables."""
+    counted = {
+        str(status): int(count)
+        for status, count in connection.execute("SELECT status, count(*) FROM runs GROUP BY status")
+    }
+    (events,) = connection.execute("SELECT count(*) FROM events").fetchone()
+    (blobs,) = connection.execute("SELECT count(*) FROM blobs").fetchone()
+    oldest = connection.execute("SELECT created_at FROM runs ORDER BY number LIMIT 1").fetchone()
+    return Contents(
+        runs={status.value: counted.get(status.value, 0) for status in RunStatus},
+        events=int(events),
+        blobs=int(blobs),
+        oldest_run_at=None if oldest is None else float(oldest[0]),
+    )

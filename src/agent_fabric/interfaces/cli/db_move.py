@@ -1,0 +1,94 @@
+"""`fabric db migrate` and `fabric db copy`: a store in PostgreSQL."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_fabric.bootstrap.database import copy_store, database_of
+from agent_fabric.bootstrap.records import owner_here
+from agent_fabric.domain.plural import counted
+from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.notices import Notices
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
+
+
+def migrate(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Make the tables in the PostgreSQL database of `store.url`, or lift them to this version.
+
+    Run it before the first start and after an upgrade. A SQLite file needs it not: it is lifted when it is opened.
+
+    Example: FABRIC_STORE__URL=postgresql://fabric@localhost/fabric fabric db migrate
+    """
+    require_a_person()
+    root = fabric_root(workspace)
+    database = database_of(root)
+    if database is None:
+        if as_json:
+            print_json({"store": str(root / "fabric.db"), "before": None, "after": None})
+        else:
+            sys.stdout.write(
+                f"The store is {plain(str(root / 'fabric.db'))}, which is lifted when it is opened. For PostgreSQL, "
+                "set `store.url`.\n"
+            )
+        return COMPLETED
+    done = database.migrate()
+    if as_json:
+        print_json({"store": database.place, "before": done.before, "after": done.after})
+    elif done.before == done.after:
+        sys.stdout.write(f"{plain(database.place)} has format {done.after} already.\n")
+    else:
+        before = f"lifted from format {done.before} to" if done.before else "made, with format"
+        sys.stdout.write(f"{plain(database.place)}: the tables were {before} {done.after}.\n")
+    return COMPLETED
+
+
+def copy(
+    source: Annotated[str, typer.Option("--from", metavar="FOLDER", help="The fabric folder to copy.")],
+    damaged: Annotated[bool, typer.Option("--damaged", help="Copy what is damaged as it is.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Copy the store of a fabric folder into the empty PostgreSQL database of `store.url`, and check every hash there.
+
+    Nothing may use the folder meanwhile. Either all of it is copied or nothing is; after an interruption, start over.
+    The folder stays as it is, with the files of its runs, its secrets and its configuration.
+
+    Example: fabric db copy --from .fabric
+    """
+    require_a_person()
+    folder, root = Path(source).expanduser(), fabric_root(workspace)
+    with Notices(shown=not as_json) as tell:
+        done = copy_store(folder, root, by=owner_here(), damaged=damaged, tell=tell)
+    if as_json:
+        print_json(
+            {
+                "from": str(folder.absolute()),
+                "runs": done.runs,
+                "events": done.events,
+                "blobs": done.blobs,
+                "tables": done.tables,
+                "rows": done.rows,
+                "chain_entries": done.chain_entries,
+                "unknown_key": done.unknown_key,
+                "damage": list(done.damage),
+                "not_copied": list(_NOT_COPIED),
+            }
+        )
+        return COMPLETED
+    sys.stdout.write(
+        f"{counted(done.runs, 'run')}, {counted(done.events, 'event')} and {counted(done.rows, 'row')} in all were "
+        f"copied; {counted(done.chain_entries, 'entry', 'entries')} of the audit chain and every log were recomputed.\n"
+        f"Not copied, because they stay in {plain(str(folder.absolute()))}: {', '.join(_NOT_COPIED)}.\n"
+        "Its fabric.db is not used any more: keep it until you have looked around.\n"
+    )
+    if done.unknown_key:
+        print_warning(f"{counted(done.unknown_key, 'entry', 'entries')} of the chain need a key that is not here.")
+    for sentence in done.damage:
+        print_warning(sentence)
+    return COMPLETED
+
+
+_NOT_COPIED = ("files of runs", "secrets", "configuration", "indexes of words, which the first search builds")

@@ -1,0 +1,63 @@
+"""What `fabric doctor` makes of what a database server says about itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent_fabric.application.models.check_health import Level, can_run
+from agent_fabric.application.observability.check_database import check_database
+from agent_fabric.application.ports.database import DatabaseFacts
+
+GOOD = DatabaseFacts(
+    place="PostgreSQL at db, database fabric",
+    version="15.8",
+    encoding="UTF8",
+    format=12,
+    known_format=12,
+    is_standby=False,
+    synchronous_commit="on",
+    fsync=True,
+    asynchronous_standbys=0,
+    max_connections=97,
+)
+
+
+def test_a_good_server_is_one_line() -> None:
+    (finding,) = check_database(GOOD, pool=8)
+    assert finding.level is Level.OK
+    assert "PostgreSQL 15.8, format 12" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("facts", "words", "fix"),
+    [
+        (replace(GOOD, encoding="LATIN1"), "stores text as LATIN1", "createdb --encoding UTF8"),
+        (replace(GOOD, is_standby=True), "is a standby", "primary"),
+        (replace(GOOD, format=0), "has no tables yet", "fabric db migrate"),
+        (replace(GOOD, format=11), "has format 11; this program needs 12", "fabric db migrate"),
+        (replace(GOOD, format=13), "newer agent-fabric", "Upgrade"),
+    ],
+)
+def test_what_makes_runs_impossible_is_a_failure(facts: DatabaseFacts, words: str, fix: str) -> None:
+    (finding,) = check_database(facts, pool=8)
+    assert (finding.level, can_run([finding])) == (Level.FAIL, False)
+    assert words in finding.text
+    assert fix in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("facts", "pool", "words"),
+    [
+        (replace(GOOD, synchronous_commit="off"), 8, "synchronous_commit is off"),
+        (replace(GOOD, synchronous_commit="local"), 8, "a failover loses the last ones"),
+        (replace(GOOD, asynchronous_standbys=2), 8, "2 standbys may lag behind"),
+        (replace(GOOD, fsync=False), 8, "fsync is off"),
+        (GOOD, 98, "the server admits 97 connections"),
+        (GOOD, 49, "no room for a second one"),
+    ],
+)
+def test_what_may_lose_something_is_a_warning(facts: DatabaseFacts, pool: int, words: str) -> None:
+    good, finding = check_database(facts, pool=pool)
+    assert (good.level, finding.level) == (Level.OK, Level.WARN)
+    assert words in finding.text
+    assert finding.fix
