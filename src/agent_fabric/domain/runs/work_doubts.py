@@ -2,7 +2,9 @@
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
+from posixpath import splitext
 from typing import Any
 
 from agent_fabric.domain.asked_for import AskedFor, asked_for
@@ -78,9 +80,22 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
         shown = {*lane.wrote, *deeds.compared.paths}
         texts = bool(shown) and all(map(is_plain_text, shown))
         if any(map(can_be_run, lane.wrote)) if lane.model.compact else not texts:
-            requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {HOW_TO_PROVE}")
+            requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {_how_to_prove(lane, deeds)}")
     if lane.model.compact and not requests:
         _doubt_small(lane, deeds, unproven, requests)
+
+
+def _how_to_prove(lane: Lane, deeds: Deeds) -> str:
+    """Say what to run; a small model gets the command, since it does not find one by itself."""
+    gone = deeds.compared.deleted
+    starts = {".py": "python3", ".sh": "bash"}
+    for path in sorted(lane.wrote) if lane.model.compact else ():
+        if (program := starts.get(splitext(path)[1])) and path not in gone:
+            command = shlex.join([program, path])
+            return (
+                f"Run it with shell: {command}. If that shows something wrong, mend it; then call {FINISH_TASK} again."
+            )
+    return HOW_TO_PROVE
 
 
 def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[str]) -> None:

@@ -99,6 +99,13 @@ def test_a_program_must_be_run_whatever_the_model() -> None:
         assert doubts(wrote, did("shell", proved="python3 app.py"), compact=compact) == Doubts()
 
 
+def test_a_small_model_is_told_what_to_run() -> None:
+    wrote = did("shell", wrote="my app.py", changed=True)
+    assert "Run it with shell: python3 'my app.py'. " in doubts(wrote).ask_for
+    assert "Run it with shell" not in doubts(wrote, compact=False).ask_for
+    assert "Run the tests, the build or the program" in doubts(did("write_file", wrote="a.c", changed=True)).ask_for
+
+
 def test_a_small_model_that_has_only_looked_is_asked_once_whether_that_is_all() -> None:
     found = doubts(did("look"))
     assert "changed nothing" in found.ask_for
