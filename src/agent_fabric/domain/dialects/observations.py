@@ -53,15 +53,7 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
     if "broken" in result:
         return "A file is broken now. Mend it before you go on."
     if has_failed(text):
-        if _MISSING in text:
-            return "A file that it needs is not there. Make that file first, or find out its right name."
-        if result.get("failures"):
-            program = result.get("failing_program") or "the program that is wrong, not its tests,"
-            return (
-                f"Say which line of {program} is wrong, and why. Then write that line in another way, and run "
-                f"this again. The task is: {wanted}"
-            )
-        return "That failed. Say why first, then do it another way."
+        return _after_failure(task, wanted, text, result)
     if _first_time(result) is not None:
         return f"That was done already. If the task is done, call {FINISH_TASK}. The task is: {wanted}"
     if result.get("changed_files") == {} and not result.get("stdout"):
@@ -96,6 +88,20 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
         f"That worked. The task is: {wanted}\n"
         f"If a part of it is still to be done, do it now. If all of it is done, call {FINISH_TASK}."
     )
+
+
+def _after_failure(task: str, wanted: str, text: str, result: Mapping[str, Any]) -> str:
+    if _MISSING in text:
+        return "A file that it needs is not there. Make that file first, or find out its right name."
+    if result.get("failures"):
+        program = result.get("failing_program") or "the program that is wrong, not its tests,"
+        return (
+            f"Say which line of {program} is wrong, and why. Then write that line in another way, and run "
+            f"this again. The task is: {wanted}"
+        )
+    if _ASKS_WHAT.search(task):
+        return f"That failed. Read the answer off what you have seen, and write just that. The task is: {wanted}"
+    return "That failed. Say why first, then do it another way."
 
 
 _ASKS_WHAT = re.compile(r"\b(?:which|who|whose|what|where)\b[^?]*\?.*\b(?:write|put|save)\b", re.IGNORECASE | re.DOTALL)

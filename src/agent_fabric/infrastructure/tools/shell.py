@@ -16,6 +16,7 @@ from agent_fabric.infrastructure.tools.failing_program import failing_program
 from agent_fabric.infrastructure.tools.failures import failures_in
 from agent_fabric.infrastructure.tools.files import text_argument
 from agent_fabric.infrastructure.tools.fix_line import numbered
+from agent_fabric.infrastructure.tools.grep_hints import grep_hint
 from agent_fabric.infrastructure.tools.sed_hints import sed_hint
 from agent_fabric.infrastructure.tools.syntax import broken_files
 from agent_fabric.infrastructure.tools.table_hints import table_hint
@@ -76,6 +77,8 @@ class RunShell:
         hint = await table_hint(self.sandbox, invocations, output["stdout"], wrote)
         if not hint and before is not None and after is not None:
             hint = sed_hint(invocations, before, after)
+        if not hint and outcome.exit_code == 1 and not outcome.stdout and not outcome.stderr:
+            hint = await grep_hint(self.sandbox, invocations)
         if hint:
             output.setdefault("hint", hint)
         succeeded = outcome.exit_code == 0 and not outcome.timed_out

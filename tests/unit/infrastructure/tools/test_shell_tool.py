@@ -180,6 +180,16 @@ async def test_a_call_of_a_test_that_gives_something_else_is_told_in_words(tmp_p
     assert result.output["failures"] == ["len([1, 2]) gave 2 and must give 3"]
 
 
+async def test_a_search_that_finds_nothing_shows_the_lines_that_are_like_it(tmp_path: Path) -> None:
+    (tmp_path / "a.ini").write_text("[web]\nport = 80\n\n[mail]\nport = 25\nhost = m\n")
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    hint = (await shell({"command": "grep -oP '(?<=port=)[0-9]+' a.ini"}, CONTEXT)).output["hint"]
+    assert hint == "No line of a.ini matches that. With 'port' there are: [web] port = 80; [mail] port = 25."
+    assert (await shell({"command": "grep user a.ini"}, CONTEXT)).output["hint"] == "No line of a.ini has 'user'."
+    for command in ("grep host a.ini", "grep x a.ini", "grep -r port= .", "grep port= none.ini", "false"):
+        assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
 async def test_an_error_that_has_one_remedy_is_told_with_it(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text('print("Sum: " + 3)\n')
     result = await RunShell(UnconfinedSandbox(tmp_path, "run"))({"command": "python3 a.py"}, CONTEXT)
