@@ -101,7 +101,8 @@ def _how_to_prove(lane: Lane, deeds: Deeds) -> str:
 def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[str]) -> None:
     """Find what a small model likes to leave out."""
     if left := left_out(deeds):
-        said = f"{', '.join(left[:_MAX_NAMED])}: named in the task, but neither made nor changed"
+        program = "the program " if can_be_run(left[0]) else ""
+        said = f"{program}{', '.join(left[:_MAX_NAMED])}: named in the task, but neither made nor changed"
         unproven.append(said)
         requests.append(f"{said}. Do that part, too, then call {FINISH_TASK} again.")
     elif wrong_form := _wrong_form(lane, deeds.prompt):

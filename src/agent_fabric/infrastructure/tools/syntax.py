@@ -13,9 +13,13 @@ _LOOK_S = 10.0
 _PYTHON = """\
 import ast, sys
 try:
-    ast.parse(open(sys.argv[1], "rb").read())
+    body = ast.parse(open(sys.argv[1], "rb").read()).body
+    values = [each.value for each in body if isinstance(each, ast.Expr)]
+    plain = [each for each in values if isinstance(each, (ast.Constant, ast.Tuple, ast.List, ast.Dict))]
+    if len(plain) == len(body) and any(not isinstance(getattr(each, "value", 0), (str, type(...))) for each in plain):
+        print("a program, it only lists values, and does nothing with them")
 except SyntaxError as problem:
-    print(f"line {problem.lineno}: {problem.msg}: {(problem.text or '').strip()[:100]}")
+    print(f"valid Python, line {problem.lineno}: {problem.msg}: {(problem.text or '').strip()[:100]}")
 """
 """Runs in the box: what a model wrote may be more than our own parser can take."""
 
@@ -33,7 +37,7 @@ async def _problem_with(sandbox: Sandbox, path: str) -> str:
                 f"python3 -c {shlex.quote(_PYTHON)} {shlex.quote(path)}", timeout_s=_LOOK_S
             )
             said = looked.stdout.decode(errors="replace").strip()
-            return f"not valid Python, {said}" if looked.exit_code == 0 and said else ""
+            return f"not {said}" if looked.exit_code == 0 and said else ""
         case "json":
             return await _refused(sandbox, path, json.loads, "JSON")
         case "toml":

@@ -1,4 +1,5 @@
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -188,6 +189,16 @@ async def test_a_search_that_finds_nothing_shows_the_lines_that_are_like_it(tmp_
     assert (await shell({"command": "grep user a.ini"}, CONTEXT)).output["hint"] == "No line of a.ini has 'user'."
     for command in ("grep host a.ini", "grep x a.ini", "grep -r port= .", "grep port= none.ini", "false"):
         assert "hint" not in (await shell({"command": command}, CONTEXT)).output
+
+
+async def test_a_program_that_only_lists_values_is_none(tmp_path: Path) -> None:
+    shell = RunShell(UnconfinedSandbox(tmp_path, "run"))
+    listed = await shell({"command": "printf '1\\n4\\n9\\n' > a.py"}, CONTEXT)
+    assert listed.output["broken"] == {"a.py": "not a program, it only lists values, and does nothing with them"}
+    for text in ('"""Says what."""', "", "x = 1", "print(1)", "...", "def f(): pass"):
+        (tmp_path / "b.py").unlink(missing_ok=True)
+        result = await shell({"command": f"echo {shlex.quote(text)} > b.py"}, CONTEXT)
+        assert "broken" not in result.output
 
 
 async def test_an_error_that_has_one_remedy_is_told_with_it(tmp_path: Path) -> None:
