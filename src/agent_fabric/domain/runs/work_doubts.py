@@ -57,7 +57,8 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
     false = false_claims(payload, deeds)
     unproven += map(str, false)
     if any(claim.why == NOTHING_CHANGED for claim in false):
-        requests.append(_MAKE_THE_CHANGE)
+        left = left_out(deeds) if lane.model.compact else ()
+        requests.append(_write_it_down(left[0], payload) if left else _MAKE_THE_CHANGE)
         return
     if false:
         requests.append(f"{'; '.join(map(str, false))}. Do it, or do not say it; then call {FINISH_TASK} again.")
@@ -83,6 +84,15 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {_how_to_prove(lane, deeds)}")
     if lane.model.compact and not requests:
         _doubt_small(lane, deeds, unproven, requests)
+
+
+def _write_it_down(file: str, payload: Mapping[str, Any]) -> str:
+    """Ask for what was said to be put where the task wants it: small models answer, and write nothing."""
+    said = str(payload.get("summary") or "").strip()[:_MAX_QUOTED]
+    return (
+        f"You say {said!r}, but nothing was changed: {file} is as it was. Do what the task asks for with {file}; write an "
+        f"answer that you have found already with write_file. Then call {FINISH_TASK} again."
+    )
 
 
 def _how_to_prove(lane: Lane, deeds: Deeds) -> str:

@@ -130,6 +130,12 @@ def test_a_file_that_the_task_names_and_that_was_left_out_is_asked_for() -> None
     assert not doubts(did("shell"), prompt=COUNT, compared=other, compact=False).ask_for
 
 
+def test_an_answer_that_is_said_is_to_be_written() -> None:
+    found = doubts(did("look"), prompt="Which port is it? Write it to answer.txt.", compared=WorkspaceCompared())
+    assert found.ask_for.startswith("You say 'done', but nothing was changed: answer.txt is as it was.")
+    assert found.unproven == ("nothing was changed",)
+
+
 def test_half_of_a_move_is_not_the_whole() -> None:
     prompt = "Make a folder texts and move a.txt and b.txt into it."
     half = WorkspaceCompared(created=("texts/", "texts/a.txt"), deleted=("a.txt",))
