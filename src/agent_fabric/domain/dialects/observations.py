@@ -70,6 +70,9 @@ def next_step(task: str, tool: ToolSpec | None, text: str) -> str:
             f"Mind the hint: it says what is easily overlooked. The task is: {wanted}\n"
             f"If a part of it is wrong or still to be done, do that now. If all of it is done, call {FINISH_TASK}."
         )
+    if isinstance(gone := result.get("gone"), list):
+        lost = ", ".join(map(str, gone))
+        return f"{lost}: no longer there. Write the file again with that, unless it should go. The task is: {wanted}"
     if "changed_lines" in result or result.keys() >= {"was", "now"}:
         return f"Only this has changed. Now run it, to see whether it is right. The task is: {wanted}"
     if isinstance(result.get("replaced"), str):

@@ -90,7 +90,7 @@ def _write_it_down(file: str, payload: Mapping[str, Any]) -> str:
     """Ask for what was said to be put where the task wants it: small models answer, and write nothing."""
     said = str(payload.get("summary") or "").strip()[:_MAX_QUOTED]
     return (
-        f"You say {said!r}, but nothing was changed: {file} is as it was. Do what the task asks for with {file}; write an "
+        f"You say {said!r}, but nothing was changed: {file} is as it was. Do what the task asks for; write an "
         f"answer that you have found already with write_file. Then call {FINISH_TASK} again."
     )
 

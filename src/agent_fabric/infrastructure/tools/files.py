@@ -1,6 +1,7 @@
 """The tools that read, write and list the files of a run's workspace."""
 
 import codecs
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,8 @@ class WriteFile:
             # Whoever has not looked before sees what was there; of a program, what was mended and what was not.
             mended = changed_lines(shown, content) if can_be_run(path) else ""
             output |= {"changed_lines": mended} if mended else {"replaced": shown}
+            if gone := [name for name in _DEFINED.findall(shown) if name not in content]:
+                output |= {"gone": gone, "replaced": shown}
         broken = await broken_files(self.sandbox, [path])
         if broken:
             output["broken"] = broken
@@ -133,6 +136,8 @@ def _same_program(path: str, before: bytes, after: bytes) -> bool:
     ]
 
 
+_DEFINED = re.compile(r"^(?:async def|def|class) (\w+)", re.MULTILINE)
+"""Functions and classes of Python; whoever adds one likes to forget the others."""
 _WRITTEN_BACK = "The file has this text already: nothing has changed."
 
 

@@ -150,3 +150,13 @@ async def test_empty_lines_alone_mend_no_program(sandbox: UnconfinedSandbox) -> 
     assert again.output["unchanged"] is True
     await WriteFile(sandbox)({"path": "a.txt", "content": "x\n\ny\n"}, CONTEXT)
     assert "unchanged" not in (await WriteFile(sandbox)({"path": "a.txt", "content": "x\ny\n"}, CONTEXT)).output
+
+
+async def test_functions_that_a_program_has_lost_are_named(sandbox: UnconfinedSandbox) -> None:
+    write = WriteFile(sandbox)
+    await write({"path": "a.py", "content": "def one():\n    return 1\n\n\nclass Two:\n    pass\n"}, CONTEXT)
+    lost = await write({"path": "a.py", "content": "class Two:\n    pass\n\n\ndef three():\n    return 3\n"}, CONTEXT)
+    assert lost.output["gone"] == ["one"]
+    assert lost.output["replaced"].startswith("def one():")
+    kept = await write({"path": "a.py", "content": "class Two:\n    pass\n\n\ndef three():\n    return 4\n"}, CONTEXT)
+    assert "gone" not in kept.output

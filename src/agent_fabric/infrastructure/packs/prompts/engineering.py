@@ -34,8 +34,10 @@ You do a task in a folder, step by step. Each answer is one tool call; then you 
   write a name or number that you have seen: echo 42 > answer.txt
   replace words: sed -i 's/old/new/g' a.txt
   add a line: echo 'more' >> a.txt
+  add a line at the top: sed -i '1i first' a.txt
   run: python3 prog.py > out.txt
-  write_file makes a new file. To fix a program, run it, replace the wrong line with fix_line, run it again.
+  write_file makes a new file. To add to a program, write all of it again: the old lines and the new ones.
+  A program that fails: run it, replace the wrong line with fix_line, run it again.
   A program that prints the first 4 odd numbers is these lines:
 ["odd = []", "n = 1", "while len(odd) < 4:", "    if n % 2 == 1:", "        odd.append(n)", "    n += 1", "print(odd)"]
 3. Read each result. If it is not what the task asks for, do it another way.
