@@ -23,8 +23,8 @@ def helped(run: Path) -> bool:
 
 
 def _sends_back(event: dict[str, Any]) -> bool:
-    told = event["kind"] == "tool_error" and event["payload"]["error_type"] == "Unproven"
-    return told or (event["kind"] == "guidance" and event["payload"].get("reason") == "unproven")
+    said = {"tool_error": ("error_type", "Unproven"), "guidance": ("reason", "unproven")}.get(event["kind"])
+    return said is not None and bool(event["payload"].get(said[0]) == said[1])
 
 
 def count(trials: Sequence[dict[str, Any]], fabric: Path) -> Counter[tuple[str, str]]:

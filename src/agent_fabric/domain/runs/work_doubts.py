@@ -115,6 +115,10 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
         said = f"{program}{', '.join(left[:_MAX_NAMED])}: named in the task, but neither made nor changed"
         unproven.append(said)
         requests.append(f"{said}. Do that part, too, then call {FINISH_TASK} again.")
+    elif broken := _still_broken(lane):
+        said = "; ".join(f"{path} is {problem}" for path, problem in broken.items())
+        unproven.append(said)
+        requests.append(f"{said}. Mend it, then call {FINISH_TASK} again.")
     elif wrong_form := _wrong_form(lane, deeds.prompt):
         unproven.append(wrong_form)
         requests.append(f"{wrong_form}. Write it again, then call {FINISH_TASK} again.")
@@ -157,6 +161,27 @@ def _unheeded(lane: Lane, prompt: str) -> str:
     return str(json.loads(f'"{found["hint"]}"'))
 
 
+def _still_broken(lane: Lane) -> Mapping[str, str]:
+    """Return the files that a result called broken and that nothing has been written to since."""
+    broken: dict[str, str] = {}
+    for message in lane.messages:
+        shown = _json_object(message.content) if message.role is Role.TOOL else {}
+        touched = shown.get("changed_files")
+        for path in (shown.get("path"), *(touched if isinstance(touched, dict) else ())):
+            broken.pop(str(path), None)
+        found = shown.get("broken")
+        broken |= found if isinstance(found, dict) else {}
+    return broken
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def _wrong_form(lane: Lane, prompt: str) -> str:
     """Say that the file which was written last has more in it than the task wants; empty: it has not."""
     for file, content in _written_last(lane).items():
@@ -169,12 +194,7 @@ def _written_last(lane: Lane) -> Mapping[str, str]:
     """Return the short files that the last call has made, as far as its arguments or its result show them."""
     if lane.last_call is None:
         return {}
-    try:
-        given, shown = json.loads(lane.last_call.arguments), json.loads(lane.last_call.shown)
-    except ValueError:
-        return {}
-    if not isinstance(given, dict) or not isinstance(shown, dict):
-        return {}
+    given, shown = _json_object(lane.last_call.arguments), _json_object(lane.last_call.shown)
     if isinstance(given.get("path"), str) and isinstance(given.get("content"), str) and "bytes" in shown:
         return {given["path"]: given["content"]}
     made = shown.get("changed_files")

@@ -57,5 +57,6 @@ async def _refused(sandbox: Sandbox, path: str, read: object, kind: str) -> str:
     except RecursionError:
         return ""  # nested more deeply than anybody would have to mend
     except ValueError as problem:
-        return f"not valid {kind}, {problem}"
+        several = ": it must be one value; put several into one list, [ … , … ]" if "Extra data" in str(problem) else ""
+        return f"not valid {kind}, {problem}{several}"
     return ""

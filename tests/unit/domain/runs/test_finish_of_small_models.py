@@ -130,6 +130,18 @@ def test_a_file_that_the_task_names_and_that_was_left_out_is_asked_for() -> None
     assert not doubts(did("shell"), prompt=COUNT, compared=other, compact=False).ask_for
 
 
+def test_a_file_that_is_still_broken_is_to_be_mended() -> None:
+    broke = ToolReturned(
+        tool="write_file", call_id=CallId("c"), result={"path": "a.json", "broken": {"a.json": "not valid JSON, x"}}
+    )
+    made = WorkspaceCompared(created=("a.json",))
+    found = doubts(broke, did("shell"), compared=made)
+    assert found.ask_for.startswith("a.json is not valid JSON, x. Mend it")
+    assert "a.json is not valid JSON, x" in found.unproven
+    mended = ToolReturned(tool="shell", call_id=CallId("c"), result={"exit_code": 0, "changed_files": {"a.json": "[]"}})
+    assert not doubts(broke, mended, compared=made).ask_for
+
+
 def test_an_answer_that_is_said_is_to_be_written() -> None:
     found = doubts(did("look"), prompt="Which port is it? Write it to answer.txt.", compared=WorkspaceCompared())
     assert found.ask_for.startswith("You say 'done', but nothing was changed: answer.txt is as it was.")
