@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts a connection at its next COMMIT."""
+"""A proxy before PostgreSQL that cuts a connection at its next COMMIT, or loses everything that is sent."""
 
 import socket
 import threading
@@ -25,6 +25,8 @@ class CuttingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.cuts: list[Cut] = []
+        self.lost = threading.Event()
+        """While it is set, nothing gets through in either direction, and nobody is told: as with a pulled plug."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -41,9 +43,11 @@ class CuttingProxy:
     def _serve(self, client: socket.socket) -> None:
         with client, socket.create_connection(("127.0.0.1", self._target)) as server:
             deaf = threading.Event()
-            answering = threading.Thread(target=_forward, args=(server, client, deaf), daemon=True)
+            answering = threading.Thread(target=_forward, args=(server, client, deaf, self.lost), daemon=True)
             answering.start()
             while data := _received(client):
+                if self.lost.is_set():
+                    continue
                 cut = self.cuts.pop(0) if self.cuts and COMMIT in data else None
                 if cut is Cut.BEFORE:
                     break
@@ -58,8 +62,10 @@ class CuttingProxy:
             answering.join(5.0)
 
 
-def _forward(server: socket.socket, client: socket.socket, deaf: threading.Event) -> None:
+def _forward(server: socket.socket, client: socket.socket, deaf: threading.Event, lost: threading.Event) -> None:
     while data := _received(server):
+        if lost.is_set():
+            continue
         if deaf.is_set():
             return
         try:

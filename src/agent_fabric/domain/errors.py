@@ -205,6 +205,18 @@ class DriverConflict(FabricError):
     code = "driver_conflict"
 
 
+class LeaseLost(DriverConflict):
+    """This process was away for too long: others may drive its runs."""
+
+    code = "lease_lost"
+
+
+class LogWentBack(DriverConflict):
+    """The database has lost events that it had confirmed."""
+
+    code = "log_went_back"
+
+
 class StoreUnavailable(FabricError):
     """The store cannot be read or written."""
 

@@ -16,7 +16,6 @@ from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.persistence.lost_commits import has_event
 from agent_fabric.infrastructure.persistence.postgres.migration import migrate
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.sql import CommitUnknown, SqlConnection, UniqueViolation
 from agent_fabric.testing.fakes import FrozenClock
@@ -47,7 +46,7 @@ def logins(connection: SqlConnection) -> list[str]:
 
 @pytest.fixture
 async def store(database_url: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
-    store = PostgresStore(database_url, RunLocks(tmp_path / "locks"), pool=4)
+    store = PostgresStore(database_url, pool=4)
     yield store
     store.close()
 
@@ -230,7 +229,7 @@ async def test_a_server_that_crashes_and_returns_has_all_that_was_reported(
 ) -> None:
     url = own_cluster.create_database()
     migrate(url)
-    store = PostgresStore(url, RunLocks(tmp_path / "locks"))
+    store = PostgresStore(url)
     await store.write(insert("a"))
     own_cluster.stop(signal.SIGQUIT)
     with pytest.raises(StoreUnavailable) as caught:
@@ -300,7 +299,7 @@ async def test_no_event_is_lost_or_repeated_while_the_server_crashes(tmp_path: P
 
 async def test_an_empty_database_is_migrated_once_and_not_in_passing(cluster: Cluster, tmp_path: Path) -> None:
     url = cluster.create_database()
-    store = PostgresStore(url, RunLocks(tmp_path / "locks"))
+    store = PostgresStore(url)
     for attempt in (store.read(logins), store.write(insert("a"))):
         with pytest.raises(StoreUnavailable, match="has no tables yet"):
             await attempt
@@ -315,7 +314,7 @@ async def test_the_database_of_a_newer_program_is_refused(cluster: Cluster, tmp_
     url = cluster.create_database()
     migrate(url)
     cluster.execute("UPDATE fabric_format SET version = version + 1", url)
-    store = PostgresStore(url, RunLocks(tmp_path / "locks"))
+    store = PostgresStore(url)
     with pytest.raises(StoreUnavailable, match="newer agent-fabric"):
         await store.read(logins)
     with pytest.raises(StoreUnavailable, match="newer agent-fabric"):
@@ -333,6 +332,6 @@ async def test_the_database_of_a_newer_program_is_refused(cluster: Cluster, tmp_
 )
 async def test_a_wrong_address_is_explained_without_its_password(url: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable) as caught:
-        await PostgresStore(url, RunLocks(tmp_path / "locks")).read(logins)
+        await PostgresStore(url).read(logins)
     assert words in f"{caught.value.message} {caught.value.hint}"
     assert "secret" not in f"{caught.value.message} {caught.value.hint} {caught.value.__cause__}"

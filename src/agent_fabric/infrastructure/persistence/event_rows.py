@@ -114,8 +114,11 @@ def recorded_status(connection: SqlConnection, number: int) -> RunStatus:
 
 
 def note_status(connection: SqlConnection, number: int, status: RunStatus, wake_at: float | None) -> None:
-    """Keep a run's status beside its log."""
-    connection.execute("UPDATE runs SET status = ?, wake_at = ? WHERE number = ?", (status, wake_at, number))
+    """Keep a run's status beside its log. One that has settled has no driver."""
+    query = "UPDATE runs SET status = ?, wake_at = ? WHERE number = ?"
+    if status.settled:
+        query = "UPDATE runs SET status = ?, wake_at = ?, driver = '' WHERE number = ?"
+    connection.execute(query, (status, wake_at, number))
 
 
 def notify_parent(connection: SqlConnection, parent: RunId, run_id: RunId, ended_at: float) -> None:

@@ -50,6 +50,7 @@ class SqlRunRepository:
         self._chain = ChainWriter() if chain is None else chain
         self._followers = followers
         self._inbox = Inbox(store, self.flush)
+        store.leases.on_lost(self._inbox.fail)
         self._held: set[SqlHeldRun] = set()
         """The runs that this process drives."""
         self.encrypted: set[RunId] = set()
@@ -64,12 +65,11 @@ class SqlRunRepository:
 
         def write(connection: SqlConnection) -> None:
             if held.number:  # a second attempt, after another write of the same commit failed: it may differ
-                self._store.locks.release(held.number)
+                self._store.leases.release(held.number, held.epoch)
             held.number = add_run(connection, run_id, events[0].ts, created)
             if key is not None:
                 add_key(connection, held.number, key.sealed)
-            # The run is invisible before this transaction ends, so no other process can have its lock.
-            self._store.locks.acquire(held.number)
+            held.epoch = self._store.leases.hold_new(connection, held.number)
             note_driver(connection, held.number, since)
 
         held.since = since
@@ -84,7 +84,7 @@ class SqlRunRepository:
         number, key = await self._store.read(lambda connection: locate(connection, run_id))
         cipher = self._store.keys.cipher(run_id, key)
         deadline = self._clock.monotonic() + TAKE_PATIENCE_S
-        while not self._store.locks.acquire(number):
+        while (epoch := await self._store.leases.acquire(number)) is None:
             if self._clock.monotonic() > deadline:
                 holder = await self._store.read(lambda connection: holder_of(connection, number))
                 raise RunHeld(
@@ -92,7 +92,7 @@ class SqlRunRepository:
                     hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
                 )
             await asyncio.sleep(0.02)
-        held = self._hold(run_id, number, cipher)
+        held = self._hold(run_id, number, cipher, epoch)
         try:
 
             def load(connection: SqlConnection) -> tuple[list[Event], list[Event], bytes]:
@@ -130,8 +130,9 @@ class SqlRunRepository:
 
         await self._store.writer.write(write)
 
-    def _hold(self, run_id: RunId, number: int = 0, cipher: Cipher | None = None) -> "SqlHeldRun":
+    def _hold(self, run_id: RunId, number: int = 0, cipher: Cipher | None = None, epoch: int = 0) -> "SqlHeldRun":
         held = SqlHeldRun(self._store, self._inbox, self._followers, self._chain, self._held, run_id, number, cipher)
+        held.epoch = epoch
         if cipher is not None:
             self.encrypted.add(run_id)
             held.on_leaving = partial(self.encrypted.discard, run_id)
@@ -151,11 +152,12 @@ class SqlRunRepository:
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id, key in await self._store.read(driven_runs):
-            if self._store.locks.acquire(number):
+            epoch = await self._store.leases.acquire(number)
+            if epoch is not None:
                 try:
-                    held = self._hold(run_id, number, self._store.keys.cipher(run_id, key))
+                    held = self._hold(run_id, number, self._store.keys.cipher(run_id, key), epoch)
                 except RunKeyMissing:  # a process that has the key does it
-                    self._store.locks.release(number)
+                    self._store.leases.release(number, epoch)
                     continue
                 since = held.since = self._clock.now()
                 await self._store.writer.write(partial(note_driver, number=number, since=since))

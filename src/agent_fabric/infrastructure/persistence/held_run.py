@@ -90,6 +90,8 @@ class SqlHeldRun:
         self._followers = followers
         self.run_id = run_id
         self.number = number
+        self.epoch = 0
+        """Of our lease."""
         self._head = hashlib.sha256(run_id.encode()).digest()
         self._next_seq = 0
         self._outline: list[Event] = []
@@ -119,11 +121,12 @@ class SqlHeldRun:
         children: Sequence[NewRun] = (),
         beside: Callable[[SqlConnection], None] | None = None,
     ) -> None:
-        """See the port; `beside` writes more in the same transaction, before the events."""
+        """See the port; `beside` creates the run in the same transaction, before the events."""
         if self._unsettled:
             await self._settle()
         if events and events[0].seq != self._next_seq:
             raise DriverConflict(f"Run {self.run_id} expects event {self._next_seq}, not {events[0].seq}")
+        before = self._head
         rows, blobs, head = self._rows(events)
         payloads = [row[_PAYLOAD] for row in rows]
         following = consequences(self.run_id, self._created, events)
@@ -131,6 +134,8 @@ class SqlHeldRun:
         def write(connection: SqlConnection) -> None:
             if beside is not None:
                 beside(connection)
+            else:
+                self._store.leases.require(connection, self.number, self.epoch, before)
             self._insert(connection, rows, blobs)
             for child in children:
                 self._create_child(connection, child)
@@ -167,6 +172,7 @@ class SqlHeldRun:
                 hint="Another process drives it. Look with `fabric logs show`; this one stops.",
             ) from None
         self._unsettled = False
+        self._store.leases.require_time(self.number)  # what follows from the events must not begin too late
 
     def _insert(
         self, connection: SqlConnection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]
@@ -275,7 +281,7 @@ class SqlHeldRun:
             self.on_leaving()
         if self.number:  # else it has never come to be
             self._inbox.forget(self.number)
-            self._store.locks.release(self.number)
+            self._store.leases.release(self.number, self.epoch)
 
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""

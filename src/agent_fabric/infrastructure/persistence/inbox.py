@@ -57,6 +57,12 @@ class Inbox:
             self._polling = asyncio.create_task(self._poll())
         return future
 
+    def fail(self, problem: Exception) -> None:
+        """Let everybody who waits for rows get a problem instead; may be called on any thread."""
+        for future in list(self._waiting.values()):
+            with suppress(RuntimeError):  # its event loop has ended, and with it whoever waited
+                future.get_loop().call_soon_threadsafe(_fail, future, problem)
+
     async def unread(self, run: int, cipher: Cipher | None) -> Sequence[InboxRow]:
         """Return the rows that a run has not been given yet, and count them as given."""
         after, ciphers = self._seen.get(run, 0), {} if cipher is None else {run: cipher}
@@ -122,6 +128,11 @@ def _read(
         except StoreUnavailable as problem:
             answers[run] = problem
     return answers
+
+
+def _fail(future: "asyncio.Future[Sequence[InboxRow]]", problem: Exception) -> None:
+    if not future.done():
+        future.set_exception(problem)
 
 
 def inbox_payload(cipher: Cipher | None, kind: str, data: bytes) -> bytes:

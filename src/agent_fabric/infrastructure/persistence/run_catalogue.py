@@ -234,7 +234,7 @@ class SqlRunCatalogue:
         ).fetchone()
         record = RunRecord.of(
             RunId(run_id),
-            status_of(connection, self._database.locks, number),
+            status_of(connection, self._database.leases, number),
             outline or (),
             created_at=created_at,
             updated_at=newest[0] if newest else created_at,

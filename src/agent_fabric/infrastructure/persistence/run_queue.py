@@ -19,7 +19,7 @@ class SqlRunQueue:
         def read(connection: SqlConnection) -> list[RunId]:
             query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
             rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-            free = [row for row in rows if self._database.locks.is_free(int(str(row[0])))]
+            free = [row for row in rows if self._database.leases.is_free(connection, int(str(row[0])))]
             numbers = {number for number, _, _ in free}
             return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
 

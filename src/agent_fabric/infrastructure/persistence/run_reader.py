@@ -8,7 +8,7 @@ from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, readable
 from agent_fabric.infrastructure.persistence.event_rows import locate, number_of, recorded_status
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.sql import Database, RunNumberLocks, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Database, RunNumberLeases, SqlConnection
 
 
 class SqlRunReader:
@@ -18,8 +18,10 @@ class SqlRunReader:
         self._database = database
 
     async def status(self, run_id: RunId) -> RunStatus:
-        locks = self._database.locks
-        return await self._database.read(lambda connection: status_of(connection, locks, number_of(connection, run_id)))
+        leases = self._database.leases
+        return await self._database.read(
+            lambda connection: status_of(connection, leases, number_of(connection, run_id))
+        )
 
     async def page(self, run_id: RunId, *, after: int, limit: int, whole: bool = True) -> Sequence[Event]:
         keys = self._database.keys
@@ -49,10 +51,10 @@ def _events(
     ]
 
 
-def status_of(connection: SqlConnection, locks: RunNumberLocks, number: int) -> RunStatus:
+def status_of(connection: SqlConnection, leases: RunNumberLeases, number: int) -> RunStatus:
     """Return the status of a run; one that has not settled and has no driver counts as interrupted."""
     status = recorded_status(connection, number)
-    if status is RunStatus.RUNNING and locks.is_free(number):
+    if status is RunStatus.RUNNING and leases.is_free(connection, number):
         # Read again: its driver may have ended it and let go between the two looks.
         status = recorded_status(connection, number)
         return RunStatus.INTERRUPTED if status is RunStatus.RUNNING else status

@@ -60,19 +60,50 @@ class SqlConnection(Protocol):
         ...
 
 
-class RunNumberLocks(Protocol):
-    """Leases of runs by the number of their row."""
+class RunNumberLeases(Protocol):
+    """Which process drives which run, by the number of its row.
 
-    def acquire(self, number: int) -> bool:
-        """Acquire a lease without waiting; False if it is held, also by this process."""
+    A lease has an epoch. Whoever takes a run next has a higher one, and nothing is appended under an older one.
+    """
+
+    def hold_new(self, connection: SqlConnection, number: int) -> int:
+        """Hold a run that the caller's transaction creates; return the epoch."""
         ...
 
-    def release(self, number: int) -> None:
-        """Give a lease back."""
+    async def acquire(self, number: int) -> int | None:
+        """Hold a run that exists and return the new epoch; None if a living process holds it, also this one.
+
+        Raises:
+            StoreUnavailable: it could not be looked up.
+        """
         ...
 
-    def is_free(self, number: int) -> bool:
-        """Tell whether no process holds the lease."""
+    def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:
+        """Check, inside the transaction that appends, that nobody else has taken the run and that its log ends so.
+
+        Raises:
+            DriverConflict: another process holds it by now, or the log is not as we left it.
+        """
+        ...
+
+    def require_time(self, number: int) -> None:
+        """Check that nobody else can have taken a run of ours by now; asked before effects begin.
+
+        Raises:
+            LeaseLost: somebody may have.
+        """
+        ...
+
+    def release(self, number: int, epoch: int) -> None:
+        """Release a run, so that others can acquire it: now, or in a moment."""
+        ...
+
+    def is_free(self, connection: SqlConnection, number: int) -> bool:
+        """Tell whether no living process drives a run."""
+        ...
+
+    def on_lost(self, tell: Callable[[Exception], None]) -> None:
+        """Call `tell`, on some thread, when this process has lost all its leases; nothing can be appended then."""
         ...
 
 
@@ -90,8 +121,8 @@ class Database(Protocol):
         ...
 
     @property
-    def locks(self) -> RunNumberLocks:
-        """Leases of runs."""
+    def leases(self) -> RunNumberLeases:
+        """Who drives which run."""
         ...
 
     async def read(self, read: Callable[[SqlConnection], T]) -> T:

@@ -13,6 +13,7 @@ import apsw
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.database import OpenFiles, connect, explained
 from agent_fabric.infrastructure.persistence.dialects import SQLITE
+from agent_fabric.infrastructure.persistence.run_leases import KernelLeases
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.writer import Writer
@@ -39,6 +40,7 @@ class Store:
         self.keys = keys
         """Of the runs that are encrypted."""
         self.locks = RunLocks(path.with_name("locks"))
+        self.leases = KernelLeases(self.locks)
         self._guard = threading.Lock()
         """Protects the fields below; never held during a read."""
         self._idle: list[apsw.Connection] = []

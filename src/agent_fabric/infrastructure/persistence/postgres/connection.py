@@ -4,8 +4,10 @@ Nothing outlives a transaction on the server's side, so that pgbouncer can lend 
 prepared statements, no settings of the session, no LISTEN, no locks but those of a transaction.
 """
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -76,6 +78,11 @@ class PostgresConnection:
     def is_idle(self) -> bool:
         """Whether it is usable, and outside of any transaction."""
         return self.is_usable and self._connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+    def abort(self) -> None:
+        """End the connection from another thread, so that whoever waits for an answer of the server gets an error."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self._connection.fileno())) as end:
+            end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End the connection."""

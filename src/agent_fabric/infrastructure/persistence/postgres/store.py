@@ -7,12 +7,15 @@ from typing import Final, TypeVar
 
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
+from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
+from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
+from agent_fabric.infrastructure.persistence.postgres.membership import DEFAULT_TTL_S, Introduction, Membership
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.postgres.writer import PostgresWriter
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
-from agent_fabric.infrastructure.persistence.sql import RunNumberLocks, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.threads import politely
 
 T = TypeVar("T")
@@ -29,30 +32,36 @@ class PostgresStore:
     def __init__(
         self,
         url: str,
-        locks: RunNumberLocks,
         *,
         keys: RunKeys = NO_KEYS,
         chain: ChainWriter | None = None,
         pool: int = DEFAULT_POOL,
+        introduction: Introduction | None = None,
+        lease_ttl_s: float = DEFAULT_TTL_S,
     ) -> None:
         """Connect to nothing yet.
 
         Args:
             url: Address of the database, as libpq reads it.
-            locks: Leases of runs.
             keys: Keys of encrypted runs.
             chain: Writes the audit chain.
-            pool: How many connections may be open, the writer's included.
+            pool: How many connections may be open, the writer's included. One more renews the lease.
+            introduction: What other processes read about this one.
+            lease_ttl_s: How long this process may be away before others take over its runs.
 
         Raises:
             StoreUnavailable: the address cannot be read.
         """
-        self.locks = locks
         self.keys = keys
         self._chain = chain
         self._pool = ConnectionPool(url, max(1, pool - 1), require_migrated)
         self.place = self._pool.place
         """The database for people, without a password."""
+        said = introduction or Introduction(name=this_process())
+        self.membership = Membership(self._pool.connect, self.place, said, ttl_s=lease_ttl_s)
+        """This process among the others."""
+        self.leases = PostgresLeases(self.membership, self.write)
+        self.membership.on_lost(self._abort_write)
 
     @cached_property
     def writer(self) -> PostgresWriter:
@@ -91,8 +100,13 @@ class PostgresStore:
             with self._pool.lend(fresh=True) as connection:
                 return read(connection)
 
+    def _abort_write(self, _problem: Exception) -> None:
+        if "writer" in self.__dict__:
+            self.writer.abort()
+
     def close(self) -> None:
-        """Finish every write and close all connections."""
+        """Finish every write, release what is held and close all connections."""
         if "writer" in self.__dict__:
             self.writer.close()
+        self.membership.leave()
         self._pool.close()

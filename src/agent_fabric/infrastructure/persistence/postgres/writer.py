@@ -62,6 +62,12 @@ class PostgresWriter:
         """See GroupWriter."""
         await self._group.between_writes(work)
 
+    def abort(self) -> None:
+        """End a transaction that waits for the server, from another thread; whether it happened is looked up."""
+        connection = self._connection
+        if connection is not None:
+            connection.abort()
+
     def close(self) -> None:
         """Finish what was asked for and end the thread."""
         self._group.close()

@@ -1,0 +1,278 @@
+"""This process among those that share a database: a row that it renews, and that lapses when it has died.
+
+A row is renewed on a thread with a connection of its own: neither a busy event loop nor a long write lets it lapse.
+Only the database's time is compared. Once others have found the row lapsed, it is never renewed again: a process that
+was away for too long comes back under another id.
+"""
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
+from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
+from agent_fabric.infrastructure.persistence.postgres.errors import explained
+from agent_fabric.infrastructure.persistence.sql import SqlConnection
+
+DEFAULT_TTL_S: Final = 10.0
+MARGIN: Final = 0.2
+"""Share of the time to live after which this process stops by itself, before others take over what it did."""
+RENEWALS: Final = 5
+"""How often a lease is renewed within its time to live."""
+LEAVE_S: Final = 1.0
+"""How long the end of the process waits for what was asked for last."""
+RETRY_S: Final = 0.2
+"""Pause after a renewal that failed."""
+NOW: Final = "extract(epoch FROM clock_timestamp())"
+"""The database's time; not that of the transaction, which may have waited for its turn."""
+MAX_SKEW_S: Final = 1.0
+"""Difference between this machine's clock and the database's that is worth a warning."""
+
+_REAP = f"UPDATE workers SET state = 'gone' WHERE state <> 'gone' AND lease_until < {NOW}"  # noqa: S608 - ours
+_JOIN = (
+    "INSERT INTO workers (id, name, role, state, home, slots, version, started_at, lease_until)"  # noqa: S608 - ours
+    f" VALUES (?, ?, ?, 'active', ?, ?, ?, {NOW}, {NOW} + ?)"
+)
+_RENEW = (
+    f"UPDATE workers SET lease_until = {NOW} + ? WHERE id = ? AND state <> 'gone'"  # noqa: S608 - ours
+    f" RETURNING state, {NOW}"
+)
+_RELEASE = "UPDATE runs SET driver = '' WHERE driver = ? AND number = ? AND epoch = ?"
+_LEAVE = "UPDATE workers SET state = 'gone' WHERE id = ?"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """What a process says about itself."""
+
+    name: str
+    """For people: `process 7 on build-3`."""
+    role: str = "process"
+    """`process` drives what it was asked for; `server` and `worker` also take up what others have left."""
+    home: str = ""
+    """Where the workspaces are that it can open."""
+    slots: int = 1
+    """How many runs it drives at a time."""
+    version: str = ""
+
+
+class Membership:
+    """A row in `workers`, from when it is first needed until the process ends."""
+
+    def __init__(
+        self,
+        connect: Callable[[], PostgresConnection],
+        place: str,
+        introduction: Introduction,
+        *,
+        ttl_s: float = DEFAULT_TTL_S,
+    ) -> None:
+        """Do nothing yet.
+
+        Args:
+            connect: Opens a connection of our own.
+            place: The database, for people.
+            introduction: What others read about this process.
+            ttl_s: How long the row lasts without a renewal.
+        """
+        self._connect = connect
+        self._place = place
+        self.introduction = introduction
+        self.ttl_s = ttl_s
+        self._guard = threading.Lock()
+        """Protects joining and losing."""
+        self._id = ""
+        self._safe_until = 0.0
+        """On the clock that goes on while the machine sleeps."""
+        self._told: list[Callable[[Exception], None]] = []
+        self._releases: SimpleQueue[tuple[str, int, int] | None] = SimpleQueue()
+        """Runs to let go of: driver, number, epoch. None ends the thread."""
+        self._changed = threading.Event()
+        """Wakes the thread that watches the time."""
+        self._threads: list[threading.Thread] = []
+        self._renewing: PostgresConnection | None = None
+        """What the row is renewed through."""
+        self.drains = False
+        """Whether somebody asked this process to take nothing on any more."""
+        self.skew_s = 0.0
+        """How far this machine's clock is ahead of the database's."""
+
+    @property
+    def worker_id(self) -> str:
+        """The id of our row, which is made when it is first needed.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        with self._guard:
+            if not self._id:
+                self._join()
+            return self._id
+
+    def is_safe(self) -> bool:
+        """Tell whether nobody else can have taken our runs."""
+        return bool(self._id) and boot_time() < self._safe_until
+
+    def on_lost(self, tell: Callable[[Exception], None]) -> None:
+        """Call `tell`, on some thread, when all our leases are lost."""
+        self._told.append(tell)
+
+    def release(self, number: int, epoch: int) -> None:
+        """Let go of a run in a moment."""
+        if self._id:
+            self._releases.put((self._id, number, epoch))
+
+    def lose(self, worker_id: str, why: str) -> LeaseLost:
+        """Give the row up: what was held under it is lost. The next use makes a new row."""
+        problem = LeaseLost(
+            f"This process is not known to {self._place} any more: {why}",
+            hint="Its runs are driven by another process, or can be resumed: fabric resume.",
+        )
+        with self._guard:
+            if self._id != worker_id:
+                return problem  # somebody else has noticed first
+            self._id = ""
+        _log.warning("%s", problem.message)
+        for tell in self._told:
+            tell(problem)
+        return problem
+
+    def leave(self) -> None:
+        """Give everything back, and end the threads."""
+        with self._guard:
+            threads, self._threads = self._threads, []
+            worker_id, self._id = self._id, ""
+        if not threads:
+            return
+        self._releases.put(None)
+        self._changed.set()
+        for thread in threads:
+            thread.join(LEAVE_S)
+        self._end_waiting()
+        if worker_id:
+            try:
+                with explained(self._place):
+                    connection = self._connect()
+                    try:
+                        connection.execute(_LEAVE, (worker_id,))
+                    finally:
+                        connection.close()
+            except StoreUnavailable as problem:  # others wait until the row has lapsed, no more
+                _log.info("%s", problem.message)
+
+    def _join(self) -> None:
+        worker_id, asked_at = uuid.uuid4().hex, boot_time()
+        said = self.introduction
+        with explained(self._place):
+            connection = self._connect()
+            try:
+                connection.execute(
+                    _JOIN, (worker_id, said.name, said.role, said.home, said.slots, said.version, self.ttl_s)
+                )
+            finally:
+                connection.close()
+        self._id, self._safe_until = worker_id, self._deadline(asked_at)
+        self._changed.set()
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._renew, name="fabric-lease", daemon=True),
+                threading.Thread(target=self._watch, name="fabric-lease-watch", daemon=True),
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def _deadline(self, asked_at: float) -> float:
+        return asked_at + self.ttl_s * (1 - MARGIN)
+
+    def _renew(self) -> None:
+        """Renew our row and let go of runs, until the process leaves."""
+        pending: list[tuple[str, int, int]] = []
+        pause, goes_on = self.ttl_s / RENEWALS, True
+        renew_at = time.monotonic() + pause
+        while goes_on:
+            goes_on = self._collect(pending, max(0.0, renew_at - time.monotonic()))
+            try:
+                with explained(self._place):
+                    connection = self._renewing = self._renewing or self._connect()
+                    while pending:
+                        connection.execute(_RELEASE, pending[0])
+                        pending.pop(0)
+                    if time.monotonic() >= renew_at and self._id:
+                        self._renew_once(connection, self._id)
+                renew_at = time.monotonic() + pause if time.monotonic() >= renew_at else renew_at
+            except StoreUnavailable as problem:
+                _log.info("The lease was not renewed: %s", problem.message)
+                self._disconnect()
+                renew_at = time.monotonic() + RETRY_S
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        connection, self._renewing = self._renewing, None
+        if connection is not None:
+            connection.close()
+
+    def _collect(self, pending: list[tuple[str, int, int]], wait_s: float) -> bool:
+        """Add what is to be let go of, waiting for the first of it; False at the end."""
+        try:
+            asked = self._releases.get(timeout=wait_s) if not pending else self._releases.get_nowait()
+            while asked is not None:
+                pending.append(asked)
+                asked = self._releases.get_nowait()
+        except Empty:
+            return True
+        return False
+
+    def _renew_once(self, connection: PostgresConnection, worker_id: str) -> None:
+        asked_at, here = boot_time(), time.time()
+        row = connection.execute(_RENEW, (self.ttl_s, worker_id)).fetchone()
+        if row is None:
+            self.lose(worker_id, "its lease has lapsed")
+            return
+        with self._guard:
+            if self._id == worker_id:
+                self._safe_until = self._deadline(asked_at)
+        self._changed.set()
+        self.drains = row[0] == "draining"
+        skew = here - float(row[1])
+        if abs(skew) > MAX_SKEW_S >= abs(self.skew_s):
+            _log.warning("The clock of this machine differs from that of %s by %.1f seconds", self._place, skew)
+        self.skew_s = skew
+
+    def _watch(self) -> None:
+        """Give up at the deadline, whatever the thread that renews is waiting for."""
+        while self._threads:
+            worker_id, left = self._id, self._safe_until - boot_time()
+            if worker_id and left <= 0:
+                self.lose(worker_id, "it could not renew its lease in time")
+                self._end_waiting()
+            self._changed.wait(left if worker_id and left > 0 else None)
+            self._changed.clear()
+
+    def _end_waiting(self) -> None:
+        """End a renewal that waits for a server that does not answer."""
+        connection = self._renewing
+        if connection is not None:
+            connection.abort()
+
+
+def reap(connection: SqlConnection) -> None:
+    """Write off the processes whose lease has lapsed; their runs are free."""
+    connection.execute(_REAP)
+
+
+def boot_time() -> float:
+    """Return a time that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def this_machine() -> str:
+    """Name this machine as the home of workspaces."""
+    return f"host:{os.uname().nodename}"
