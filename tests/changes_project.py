@@ -54,7 +54,7 @@ class Project:
             run_id = RandomIds().new_run_id()
             held = await self.runs.create(run_id, (self.created(run_id),))
         else:
-            held, _ = await self.runs.take(run_id)
+            held, _, _ = await self.runs.take(run_id)
         try:
             yield run_id
             if settle:

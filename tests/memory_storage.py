@@ -243,10 +243,10 @@ class MemoryQueue:
     clock: Clock
     wake_at: dict[RunId, float | None] = field(default_factory=dict)
 
-    async def unfinished(self) -> Sequence[RunId]:
+    async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
         running = [run_id for run_id in self.runs.logs if await self.runs.status(run_id) is RunStatus.RUNNING]
         free = {run_id: self._parent(run_id) for run_id in running if run_id not in self.runs.held}
-        return [run_id for run_id, parent in free.items() if parent not in free]
+        return [run_id for run_id, parent in free.items() if parent not in free][:limit]
 
     def _parent(self, run_id: RunId) -> RunId | None:
         created = self.runs.logs[run_id][0].body

@@ -92,7 +92,7 @@ def in_lanes(first: int, *bodies: tuple[str, Body]) -> list[Event]:
 
 async def unread(runs: RunRepository, run_id: RunId) -> list[str]:
     """Return the kinds of the rows in the inbox of a run that nobody drives."""
-    held, _ = await runs.take(run_id)
+    held, _, _ = await runs.take(run_id)
     try:
         return [row.kind for row in await held.unread()]
     finally:
@@ -165,17 +165,17 @@ class RunRepositoryContract:
             await runs.take(RUN)
         await held.append(NEXT)  # the holder was not disturbed
         await held.release()
-        again, _ = await runs.take(RUN)
+        again, _, _ = await runs.take(RUN)
         with pytest.raises(RunHeld):
             await runs.take(RUN)
         await again.release()
 
     async def test_a_released_run_can_be_taken_and_goes_on(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, CREATED)).release()
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         await held.append(NEXT)
         await held.release()
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         end = log(completed(RUN), first=3)
         await held.append(end)
         await held.release()
@@ -200,7 +200,7 @@ class RunRepositoryContract:
         with pytest.raises(DriverConflict):
             await held.append(log(RunInterrupted(reason="wrong place"), first=5), consumed=rows)
         await held.release()
-        again, _ = await runs.take(RUN)
+        again, _, _ = await runs.take(RUN)
         assert await soon(again) == rows
         await again.release()
 
@@ -243,23 +243,23 @@ class RunRepositoryContract:
         await runs.post(RUN, "second", {})
         await soon(held)
         await held.release()
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         rows = await soon(held)
         assert [row.kind for row in rows] == ["first", "second"]
         await held.append(NEXT, consumed=rows[:1])
         await held.release()
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         assert [row.kind for row in await soon(held)] == ["second"]
         await held.append(log(RunInterrupted(reason=""), first=3), consumed=rows[1:])
         await held.release()
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         await nothing_arrives(held)
         await held.release()
 
     async def test_mail_waits_for_a_driver(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, CREATED)).release()
         await runs.post(RUN, "cancel", {"by": "a test"})
-        held, _ = await runs.take(RUN)
+        held, _, _ = await runs.take(RUN)
         assert [row.kind for row in await soon(held)] == ["cancel"]
         await held.release()
 
@@ -300,7 +300,7 @@ class RunRepositoryContract:
     async def test_taking_a_run_returns_its_log_and_its_status_is_told_without_it(self, runs: RunRepository) -> None:
         await (await runs.create(RUN, CREATED)).release()
         assert await runs.status(RUN) is RunStatus.RUNNING
-        held, events = await runs.take(RUN)
+        held, events, _ = await runs.take(RUN)
         assert list(events) == CREATED
         await held.append(NEXT)
         assert list(events) == CREATED
@@ -321,7 +321,7 @@ class RunRepositoryContract:
 
     async def test_a_child_comes_into_being_with_its_step_and_tells_its_end(self, runs: RunRepository) -> None:
         held, (child,) = await workflow_with(runs, "a")
-        below, _ = await runs.take(child)
+        below, _, _ = await runs.take(child)
         await below.append(log(completed(child), first=1))
         await below.release()
         (row,) = await soon(held)
@@ -333,7 +333,7 @@ class RunRepositoryContract:
         self, runs: RunRepository
     ) -> None:
         held, (ended, going_on) = await workflow_with(runs, "a", "b")
-        below, _ = await runs.take(ended)
+        below, _, _ = await runs.take(ended)
         await below.append(log(completed(ended), first=1))
         await below.release()
         await held.append(log(completed(RUN), first=3))

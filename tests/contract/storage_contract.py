@@ -136,7 +136,7 @@ class RunReaderContract:
         assert await storage.reader.status(RUN) is RunStatus.RUNNING
         await held.release()
         assert await storage.reader.status(RUN) is RunStatus.INTERRUPTED
-        held, _ = await storage.runs.take(RUN)
+        held, _, _ = await storage.runs.take(RUN)
         await held.append(log(completed(RUN), first=1))
         await held.release()
         assert await storage.reader.status(RUN) is RunStatus.COMPLETED
@@ -271,7 +271,7 @@ class RunQueueContract:
         assert list(await storage.queue.unfinished()) == [OTHER]
         await held.release()
         assert list(await storage.queue.unfinished()) == [RUN, OTHER]
-        held, _ = await storage.runs.take(RUN)
+        held, _, _ = await storage.runs.take(RUN)
         await held.append(log(RunInterrupted(reason="a person"), first=1))
         await held.release()
         assert list(await storage.queue.unfinished()) == [OTHER]
@@ -361,7 +361,7 @@ class ApprovalContract:
         assert (card.status, card.decided_because, card.decided_at) == (ApprovalStatus.APPROVED, "fine", START)
         assert list(await storage.approvals.list()) == []
         assert len(await storage.approvals.list(pending_only=False)) == 1
-        held, _ = await storage.runs.take(RUN)
+        held, _, _ = await storage.runs.take(RUN)
         (row,) = await held.unread()
         assert (row.kind, row.payload["approval_id"], row.payload["by"]) == (APPROVAL, "abcd1234", card.decided_by)
         await held.release()
@@ -448,7 +448,7 @@ class RetentionContract:
 
     async def test_what_works_for_a_run_that_goes_on_stays(self, storage: Storage) -> None:
         held, (child,) = await workflow_with(storage.runs, "a")
-        below, _ = await storage.runs.take(child)
+        below, _, _ = await storage.runs.take(child)
         await below.append(log(completed(child), first=1))
         await below.release()
         assert await storage.retention.settled_before(START) == []

@@ -69,7 +69,7 @@ class EncryptedRuns:
         return _EncryptedRun(await self._inner.create(run_id, _marked(events, encrypted=True)))
 
     async def take(self, run_id: RunId) -> HeldLog:
-        held, events = await self._inner.take(run_id)
+        held, events, _ = await self._inner.take(run_id)
         return HeldLog(_EncryptedRun(held), _marked(events, encrypted=False))
 
     async def status(self, run_id: RunId) -> RunStatus:

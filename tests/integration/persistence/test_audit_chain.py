@@ -159,7 +159,7 @@ async def test_runs_that_are_taken_away_leave_tombstones_that_verify(folder: Fol
 
 async def test_a_run_that_somebody_drives_is_not_taken_away(folder: Folder) -> None:
     (run_id,) = await folder.fill(1)
-    held, _ = await folder.runs.take(run_id)
+    held, _, _ = await folder.runs.take(run_id)
     collect = CollectGarbage(
         SqlRetentionStore(folder.store, folder.layout.run_dir, SystemClock(), folder.chain),
         SystemClock(),
@@ -178,7 +178,7 @@ async def test_a_workflow_and_the_runs_that_work_for_it_are_taken_away_when_all_
     )
 
     async def end(run_id: RunId) -> None:
-        below, _ = await folder.runs.take(run_id)
+        below, _, _ = await folder.runs.take(run_id)
         await below.append(log(completed(run_id), first=1))
         await below.release()
 

@@ -349,7 +349,7 @@ async def test_keys_are_sealed_anew_in_parts_while_runs_go_on(folder: SealedFold
     many = [RunId(f"{number:08d}-0000-4000-8000-000000000000") for number in range(450)]
     for run_id in many:
         await (await folder.runs.create(run_id, log(SECRET))).release()
-    held, _ = await folder.runs.take(many[0])
+    held, _, _ = await folder.runs.take(many[0])
     folder.keyring.rotate()
     other = folder.open()
     sealing = asyncio.ensure_future(reseal_runs(other, folder.keyring))

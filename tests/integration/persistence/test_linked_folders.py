@@ -129,7 +129,7 @@ async def resume(records: Records, place: Place, run_id: RunId) -> object:
 
 
 async def take_up(records: Records, place: Place, run_id: RunId) -> object:
-    held, _ = await WatchedRuns(records.runs, records.layout).take(run_id)
+    held, _, _ = await WatchedRuns(records.runs, records.layout).take(run_id)
     await held.release()
     return None
 

@@ -116,7 +116,7 @@ async def test_whoever_takes_a_run_repairs_its_log_first(records: Records, damag
     await leave_dead(records)
     data = runlog(records).read_bytes()
     runlog(records).write_bytes(DAMAGE[damage](data))
-    held, _ = await records.runs.take(RUN)
+    held, _, _ = await records.runs.take(RUN)
     await held.append(log(RunInterrupted(reason="again"), first=3))
     await held.release()
     await require_whole(records)

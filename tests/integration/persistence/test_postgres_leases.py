@@ -66,7 +66,7 @@ async def test_a_run_has_one_driver_and_its_lease_is_given_back(pair: tuple[Any,
         await one.runs.take(RUN)
     assert await other.reader.status(RUN) is RunStatus.RUNNING
     await held.release()
-    taken, events = await other.runs.take(RUN)
+    taken, events, _ = await other.runs.take(RUN)
     assert list(events) == CREATED
     assert _rows(one, "SELECT epoch FROM runs") == [(2,)]
     await taken.append(MORE)
@@ -114,7 +114,7 @@ async def test_a_process_that_was_away_appends_nothing_and_comes_back_under_anot
     with pytest.raises(LeaseLost):
         await held.append(MORE)
     await asyncio.sleep(0.3 * TTL_S)
-    taken, _ = await other.runs.take(RUN)
+    taken, _, _ = await other.runs.take(RUN)
     with pytest.raises(DriverConflict):
         await held.append(MORE)
     await taken.append(MORE)
@@ -137,7 +137,7 @@ async def test_an_old_epoch_is_fenced_even_if_its_process_does_not_know_yet(pair
         connection.execute("UPDATE workers SET lease_until = 0 WHERE id = ?", (one.store.membership.worker_id,))
 
     await one.store.write(lapse)
-    taken, _ = await other.runs.take(RUN)
+    taken, _, _ = await other.runs.take(RUN)
     with pytest.raises(DriverConflict):
         await held.append(MORE)
     assert len(await other.runs.read(RUN)) == 1

@@ -261,7 +261,7 @@ async def test_no_event_is_lost_or_repeated_while_the_server_crashes(tmp_path: P
                 if seq == 0:
                     held, seq = await tables.runs.create(run_id, CREATED), 1
                 elif held is None:
-                    held, events = await tables.runs.take(run_id)
+                    held, events, _ = await tables.runs.take(run_id)
                     assert len(events) >= reported[run_id]
                     seq = len(events)
                 else:

@@ -119,14 +119,14 @@ async def test_a_run_that_ends_while_one_looks_is_not_taken_for_a_dead_one(
 ) -> None:
     await (await runs.create(RUN, CREATED)).release()
 
-    class Locks:
-        def is_free(self, number: int) -> bool:
+    class Leases:
+        def is_free(self, _connection: object, number: int) -> bool:
             # The driver ends the run and lets go just between our look at the table and our look at the lock.
             change = "UPDATE runs SET status = 'completed' WHERE number = ?"
             store.read_now(lambda connection: connection.execute(change, (number,)))
             return True
 
-    assert store.read_now(lambda db: status_of(db, Locks(), 1)) is RunStatus.COMPLETED  # type: ignore[arg-type]  # as much as is used
+    assert store.read_now(lambda db: status_of(db, Leases(), 1)) is RunStatus.COMPLETED  # type: ignore[arg-type]  # as much as is used
 
 
 async def test_the_unfinished_are_those_that_nobody_drives_and_nobody_stopped(
@@ -149,7 +149,7 @@ async def test_whoever_goes_on_with_a_workflow_goes_on_with_what_works_for_it(
     await held.release()
     assert await queue.unfinished() == [RUN]
     assert await catalogue.newest() == RUN, "a person never started the other one"
-    held, _ = await runs.take(RUN)
+    held, _, _ = await runs.take(RUN)
     assert await queue.unfinished() == [child], "somebody else drives the workflow, but not this one"
     await held.append(log(RunWaited(reason="waits for another run"), first=2))
     await held.release()

@@ -77,7 +77,7 @@ async def test_each_row_carries_the_hash_of_the_one_before_across_drivers(runs: 
     await held.append(NEXT)
     await held.append([result(3, text="long " * 10_000), result(4, text="\udc80"), result(5, n=10**30)])
     await held.release()
-    held, _ = await runs.take(RUN)
+    held, _, _ = await runs.take(RUN)
     await held.append(log(completed(RUN), first=6))
     await held.release()
     require_chain(store.path, RUN)
@@ -490,7 +490,7 @@ async def test_a_full_disk_is_named_and_nothing_of_the_write_happened(store: Sto
     assert len(await runs.read(RUN)) == 1
     store.writer._connection.execute("PRAGMA max_page_count = 1000000")
     await held.release()
-    held, _ = await runs.take(RUN)
+    held, _, _ = await runs.take(RUN)
     await held.append(NEXT)
     await held.release()
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from agent_fabric.domain.events import Event, RunCompleted, RunCreated, RunFailed, SpecialistsRecruited, UnknownEvent
@@ -78,11 +79,23 @@ class HeldRun(Protocol):
         ...
 
 
+class Before(StrEnum):
+    """What became of whoever drove a run before."""
+
+    NOBODY = "nobody"
+    """It has never been driven: it was only created."""
+    RELEASED = "released"
+    """They released it in order, with nothing under way."""
+    UNKNOWN = "unknown"
+    """They died, or nobody can tell."""
+
+
 class HeldLog(NamedTuple):
     """A run that this process has just taken, with its log, which is read once."""
 
     held: HeldRun
     events: Sequence[Event]
+    before: Before = Before.UNKNOWN
 
 
 class RunRepository(Protocol):
@@ -165,8 +178,8 @@ class RunReader(Protocol):
 class RunQueue(Protocol):
     """The runs that a server should drive."""
 
-    async def unfinished(self) -> Sequence[RunId]:
-        """Return the runs that are running but have no driver, oldest first: their process died.
+    async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
+        """Return the runs that are running but have no driver, oldest first: their process died, or left them to us.
 
         A child of one of them is left out: the driver of its parent continues it.
         """

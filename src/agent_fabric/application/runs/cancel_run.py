@@ -60,7 +60,7 @@ class CancelRun:
 
     async def _end(self, run_id: RunId, *, by: str, reason: str) -> RunState:
         """End a run that nobody drives."""
-        held, events = await self.runs.take(run_id)
+        held, events, _ = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
             if state.unknown_kind:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent_fabric.application.ports.packs import SpecialistRegistry
-from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.ports.runs import Before, RunRepository, Workspaces
 from agent_fabric.application.runs.claimed_run import ClaimedRun
 from agent_fabric.application.runs.drive_run import DriveRun
 from agent_fabric.application.runs.fold_log import fold_log
@@ -55,11 +55,12 @@ class ResumeRun:
         """
         if (await self.runs.status(run_id)).settled:
             return result_of(await fold_log(run_id, await self.runs.read(run_id)))
-        held, events = await self.runs.take(run_id)
+        held, events, before = await self.runs.take(run_id)
         try:
             state = await fold_log(run_id, events)
             self._require_drivable(state)
-            fresh = new and state.next_seq == 1  # else a process that it kills at once would be started for ever
+            # Only one: else a process that it kills at once would be started for ever.
+            fresh = (new or before is Before.NOBODY) and state.next_seq == 1
             if not fresh:
                 await self.end_leftovers(run_id, state.workspace)
         except BaseException:
@@ -69,7 +70,8 @@ class ResumeRun:
             await held.release()
             return result_of(state)
         assert state.task is not None
-        resumed = RunResumed(by=by, driver=self.driver, root=root_of(state.task.parent))
+        handed_over = before is not Before.UNKNOWN
+        resumed = RunResumed(by=by, driver=self.driver, root=root_of(state.task.parent), handed_over=handed_over)
         return ClaimedRun(held, state, () if fresh else (resumed,))
 
     def _require_drivable(self, state: RunState) -> None:

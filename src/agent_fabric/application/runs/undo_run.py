@@ -66,7 +66,7 @@ class UndoRun:
         """
         if dry:
             return await self._undo(run_id, by=by, paths=paths, redo=redo, dry=True, force=force)
-        held, _ = await self.diff.runs.take(run_id)
+        held, _, _ = await self.diff.runs.take(run_id)
         try:
             return await self._undo(run_id, by=by, paths=paths, redo=redo, dry=False, force=force)
         finally:

@@ -112,8 +112,8 @@ def _evolve_run(state: RunState, event: Event) -> None:
             _open_lane(state, body)
             note_tools(state, body.tools)
         case RunResumed() as body:
-            # Nobody died of a run that had come as far as waiting.
-            fresh = body.by == "person" or state.status is RunStatus.WAITING
+            # Nobody died of a run that had come as far as waiting, or that was handed over.
+            fresh = body.by == "person" or body.handed_over or state.status is RunStatus.WAITING
             state.takeovers = 0 if fresh else state.takeovers + 1
             state.status = RunStatus.RUNNING
             state.waiting_for, state.waiting_approvals = "", ()

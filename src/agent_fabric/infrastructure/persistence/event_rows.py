@@ -80,24 +80,31 @@ def add_key(connection: SqlConnection, number: int, sealed: bytes) -> None:
 
 
 def add_run(
-    connection: SqlConnection, run_id: RunId, created_at: float, created: object, *, parent: int | None = None
+    connection: SqlConnection,
+    run_id: RunId,
+    created_at: float,
+    created: object,
+    *,
+    parent: int | None = None,
+    home: str = "",
 ) -> int:
     """Make room for a run and return its number. `created` is the body of its first event.
 
-    `parent` is the number of the run that it works for.
+    `parent` is the number of the run that it works for, `home` where its workspace is.
 
     Raises:
         DriverConflict: there is one with this id.
     """
     query = (
-        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, continues)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
+        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, home, continues)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
     owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
     continues = created.continues if isinstance(created, RunCreated) else None
     trial_of = created.trial_of if isinstance(created, RunCreated) else ""
-    values = (run_id, RunStatus.RUNNING, created_at, parent, storable(owner), visibility, storable(trial_of), continues)
+    asked = (storable(owner), visibility, storable(trial_of))
+    values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, continues)
     rows = connection.execute(query, values).fetchall()
     if not rows:
         raise DriverConflict(f"There is a run {run_id} already")

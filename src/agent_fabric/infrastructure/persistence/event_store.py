@@ -66,7 +66,7 @@ class SqlRunRepository:
         def write(connection: SqlConnection) -> None:
             if held.number:  # a second attempt, after another write of the same commit failed: it may differ
                 self._store.leases.release(held.number, held.epoch)
-            held.number = add_run(connection, run_id, events[0].ts, created)
+            held.number = add_run(connection, run_id, events[0].ts, created, home=self._store.leases.home)
             if key is not None:
                 add_key(connection, held.number, key.sealed)
             held.epoch = self._store.leases.hold_new(connection, held.number)
@@ -84,7 +84,7 @@ class SqlRunRepository:
         number, key = await self._store.read(lambda connection: locate(connection, run_id))
         cipher = self._store.keys.cipher(run_id, key)
         deadline = self._clock.monotonic() + TAKE_PATIENCE_S
-        while (epoch := await self._store.leases.acquire(number)) is None:
+        while (lease := await self._store.leases.acquire(number)) is None:
             if self._clock.monotonic() > deadline:
                 holder = await self._store.read(lambda connection: holder_of(connection, number))
                 raise RunHeld(
@@ -92,7 +92,7 @@ class SqlRunRepository:
                     hint=f"Watch it: fabric logs show {run_id} --follow. End it: fabric cancel {run_id}.",
                 )
             await asyncio.sleep(0.02)
-        held = self._hold(run_id, number, cipher, epoch)
+        held = self._hold(run_id, number, cipher, lease.epoch)
         try:
 
             def load(connection: SqlConnection) -> tuple[list[Event], list[Event], bytes]:
@@ -107,7 +107,7 @@ class SqlRunRepository:
         except BaseException:
             await held.abandon()
             raise
-        return HeldLog(held, events)
+        return HeldLog(held, events, lease.before)
 
     async def read(self, run_id: RunId, *, after: int = -1) -> Sequence[Event]:
         def read(connection: SqlConnection) -> list[Event]:
@@ -152,12 +152,12 @@ class SqlRunRepository:
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
         for number, run_id, key in await self._store.read(driven_runs):
-            epoch = await self._store.leases.acquire(number)
-            if epoch is not None:
+            lease = await self._store.leases.acquire(number)
+            if lease is not None:
                 try:
-                    held = self._hold(run_id, number, self._store.keys.cipher(run_id, key), epoch)
+                    held = self._hold(run_id, number, self._store.keys.cipher(run_id, key), lease.epoch)
                 except RunKeyMissing:  # a process that has the key does it
-                    self._store.leases.release(number, epoch)
+                    self._store.leases.release(number, lease.epoch)
                     continue
                 since = held.since = self._clock.now()
                 await self._store.writer.write(partial(note_driver, number=number, since=since))

@@ -207,7 +207,8 @@ class SqlHeldRun:
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run without a driver; its mirrors are written when it is taken."""
         created, cipher = new.created.body, None
-        number = add_run(connection, new.run_id, new.created.ts, created, parent=self.number)
+        home = self._store.leases.home
+        number = add_run(connection, new.run_id, new.created.ts, created, parent=self.number, home=home)
         if isinstance(created, RunCreated) and created.encrypted:
             cipher, sealed = self._store.keys.new(new.run_id)
             add_key(connection, number, sealed)
@@ -261,27 +262,30 @@ class SqlHeldRun:
         self._leave()
 
     async def release(self) -> None:
+        written = False
         try:
             if self._settled:  # a row that stays because of a crash only makes the next start look once more
                 self._store.writer.write_along(partial(forget_driver, number=self.number, since=self.since))
+                written = True
                 return
             await self._let_go()
             if self.lagging:
                 load = partial(load_events, number=self.number, cipher=self._cipher)
                 await self.mirror(await self._store.read(load))
                 await self._let_go()
+            written = not self.lagging
         except StoreUnavailable:
             pass  # the driver's row stays, and tells the next start to look after the mirrors
         finally:
-            self._leave()
+            self._leave(written=written)
 
-    def _leave(self) -> None:
+    def _leave(self, *, written: bool = False) -> None:
         self._siblings.discard(self)
         if self.on_leaving is not None:
             self.on_leaving()
         if self.number:  # else it has never come to be
             self._inbox.forget(self.number)
-            self._store.leases.release(self.number, self.epoch)
+            self._store.leases.release(self.number, self.epoch, written=written)
 
     def _let_go(self) -> "asyncio.Future[None]":
         """Bring the mirrors up to date, and forget the driver if they are: its row says that they may not be."""
@@ -290,6 +294,7 @@ class SqlHeldRun:
             self.flush()
             if not self.lagging:
                 forget_driver(connection, self.number, self.since)
+                self._store.leases.write_release(connection, self.number, self.epoch)
 
         return self._store.writer.write(write, alone=len(self._siblings) == 1)
 

@@ -55,8 +55,8 @@ class SqlRetentionStore:
 
     async def remove(self, run_id: RunId, *, by: str, reason: str) -> int:
         number, key = await self._database.read(lambda connection: locate(connection, run_id))
-        epoch = await self._database.leases.acquire(number)
-        if epoch is None:
+        lease = await self._database.leases.acquire(number)
+        if lease is None:
             raise RunHeld(f"Run {run_id} is being driven", hint="Try again when it has ended.")
         try:
             folder = Path(self._folder_of(run_id))  # before anything is removed: it may be refused
@@ -65,7 +65,7 @@ class SqlRetentionStore:
             self._removed_keys = self._removed_keys or key is not None
             return freed + await asyncio.to_thread(remove_tree, folder)
         finally:
-            self._database.leases.release(number, epoch)
+            self._database.leases.release(number, lease.epoch)
 
     async def sweep(self) -> int:
         since, unnamed = await self._database.read(partial(_unnamed_blobs, dialect=self._database.dialect))

@@ -25,9 +25,9 @@ from agent_fabric.infrastructure.persistence.run_text_index import (
     terms_of,
     words_of,
 )
-from agent_fabric.infrastructure.persistence.run_visibility import Condition, visible_to
+from agent_fabric.infrastructure.persistence.run_visibility import visible_to
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection, marks
 from agent_fabric.infrastructure.persistence.text_search import TextSearch
 
 _OUTLINE = ("run_created", "recruitment", "run_complete", "run_failed")

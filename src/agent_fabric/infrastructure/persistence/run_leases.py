@@ -4,9 +4,10 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agent_fabric.application.ports.runs import Before
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.run_locks import SERVER, RunLocks
-from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Acquired, SqlConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +35,17 @@ class KernelLeases:
     """RunNumberLeases of one machine. The kernel frees them at once, so no epoch is needed to fence off the dead."""
 
     locks: RunLocks
+    free: None = None
+    """The database does not know."""
+    home: str = ""
 
     def hold_new(self, connection: SqlConnection, number: int) -> int:  # noqa: ARG002 - the file knows nothing of it
         # The run is invisible before its transaction ends, so no other process can have its lock.
         self.locks.acquire(number)
         return 0
 
-    async def acquire(self, number: int) -> int | None:
-        return 0 if self.locks.acquire(number) else None
+    async def acquire(self, number: int) -> Acquired | None:
+        return Acquired(0, Before.UNKNOWN) if self.locks.acquire(number) else None
 
     def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:
         pass  # a process that can ask this lives, and has its locks
@@ -49,7 +53,10 @@ class KernelLeases:
     def require_time(self, number: int) -> None:
         pass  # as above
 
-    def release(self, number: int, epoch: int) -> None:  # noqa: ARG002 - as above
+    def write_release(self, connection: SqlConnection, number: int, epoch: int) -> None:
+        pass  # the file knows nothing of it
+
+    def release(self, number: int, epoch: int, *, written: bool = False) -> None:  # noqa: ARG002 - as above
         self.locks.release(number)
 
     def is_free(self, connection: SqlConnection, number: int) -> bool:  # noqa: ARG002 - as above

@@ -1,11 +1,12 @@
 """The runs that a server takes up, read from the tables of runs, inboxes and approvals."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from agent_fabric.application.ports.clock import Clock
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Condition, Database, SqlConnection
 
 
 class SqlRunQueue:
@@ -15,15 +16,19 @@ class SqlRunQueue:
         self._database = database
         self._clock = clock
 
-    async def unfinished(self) -> Sequence[RunId]:
-        def read(connection: SqlConnection) -> list[RunId]:
-            query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
-            rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-            free = [row for row in rows if self._database.leases.is_free(connection, int(str(row[0])))]
-            numbers = {number for number, _, _ in free}
-            return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers]
+    async def unfinished(self, *, limit: int | None = None) -> Sequence[RunId]:
+        free = self._database.leases.free
+        return await self._database.read(
+            partial(self._tried, limit=limit) if free is None else partial(_known, free=free, limit=limit)
+        )
 
-        return await self._database.read(read)
+    def _tried(self, connection: SqlConnection, limit: int | None) -> list[RunId]:
+        """Return what is free, where each run has to be tried."""
+        query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
+        rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
+        free = [row for row in rows if self._database.leases.is_free(connection, int(str(row[0])))]
+        numbers = {number for number, _, _ in free}
+        return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 
     async def due(self) -> Sequence[RunId]:
         now = self._clock.now()
@@ -36,3 +41,15 @@ class SqlRunQueue:
         return await self._database.read(
             lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )
+
+
+def _known(connection: SqlConnection, free: Condition, limit: int | None) -> list[RunId]:
+    """Return what is free, where the database knows."""
+    query = (
+        f"SELECT run_id FROM runs WHERE status = 'running' AND {free.sql} AND NOT EXISTS (SELECT 1 FROM runs AS above"  # noqa: S608 - ours
+        f" WHERE above.number = runs.parent AND above.status = 'running' AND {free.sql}) ORDER BY number"
+    )
+    values = (*free.values, *free.values)
+    if limit is not None:
+        query, values = f"{query} LIMIT ?", (*values, limit)
+    return [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]

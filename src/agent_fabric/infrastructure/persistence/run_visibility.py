@@ -1,16 +1,7 @@
 """Which runs a viewer may see, as a condition of SQL."""
 
-from typing import Any, NamedTuple
-
 from agent_fabric.domain.ownership import Viewer, Visibility
-from agent_fabric.infrastructure.persistence.sql import marks
-
-
-class Condition(NamedTuple):
-    """A condition on a table, and the values for its question marks."""
-
-    sql: str
-    values: tuple[Any, ...]
+from agent_fabric.infrastructure.persistence.sql import Condition, marks
 
 
 def visible_to(viewer: Viewer, table: str = "runs") -> Condition:

@@ -230,6 +230,7 @@ MIGRATIONS: tuple[str, ...] = (
     ) STRICT;
     ALTER TABLE runs ADD COLUMN driver TEXT NOT NULL DEFAULT '';
     ALTER TABLE runs ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE runs ADD COLUMN home TEXT NOT NULL DEFAULT '';
     CREATE INDEX runs_in_work ON runs (number) WHERE status = 'running';
     """,
 )

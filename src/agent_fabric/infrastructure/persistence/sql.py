@@ -14,8 +14,9 @@ one of a connection of psycopg.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.infrastructure.persistence.dialects import Dialect
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
@@ -60,18 +61,42 @@ class SqlConnection(Protocol):
         ...
 
 
+class Condition(NamedTuple):
+    """A condition on a table, and the values for its question marks."""
+
+    sql: str
+    values: tuple[Any, ...]
+
+
+class Acquired(NamedTuple):
+    """A lease that this process has just been given."""
+
+    epoch: int
+    before: Before
+
+
 class RunNumberLeases(Protocol):
     """Which process drives which run, by the number of its row.
 
     A lease has an epoch. Whoever takes a run next has a higher one, and nothing is appended under an older one.
     """
 
+    @property
+    def free(self) -> Condition | None:
+        """Condition on a row of `runs`: this process may acquire it. None: only `is_free` can tell."""
+        ...
+
+    @property
+    def home(self) -> str:
+        """Where the workspaces of new runs are; empty: where the database is."""
+        ...
+
     def hold_new(self, connection: SqlConnection, number: int) -> int:
         """Hold a run that the caller's transaction creates; return the epoch."""
         ...
 
-    async def acquire(self, number: int) -> int | None:
-        """Hold a run that exists and return the new epoch; None if a living process holds it, also this one.
+    async def acquire(self, number: int) -> Acquired | None:
+        """Hold a run that exists, under a new epoch; None if a living process holds it, also this one.
 
         Raises:
             StoreUnavailable: it could not be looked up.
@@ -94,8 +119,12 @@ class RunNumberLeases(Protocol):
         """
         ...
 
-    def release(self, number: int, epoch: int) -> None:
-        """Release a run, so that others can acquire it: now, or in a moment."""
+    def write_release(self, connection: SqlConnection, number: int, epoch: int) -> None:
+        """Write down, inside a transaction, that a run is released."""
+        ...
+
+    def release(self, number: int, epoch: int, *, written: bool = False) -> None:
+        """Release a run, so that others can acquire it: now, or in a moment if it is not `written` down yet."""
         ...
 
     def is_free(self, connection: SqlConnection, number: int) -> bool:

@@ -198,7 +198,7 @@ async def test_answers_to_nothing_change_nothing_and_do_not_stay() -> None:
     await bench.runs.post(RUN, APPROVAL, {"approval_id": "0" * 12, "decision": "approve", "by": "mallory"})
     assert (await bench.resume_run(RUN)).status is RunStatus.WAITING
     assert outside.sent == []
-    held, _ = await bench.runs.take(RUN)
+    held, _, _ = await bench.runs.take(RUN)
     assert await held.unread() == []
 
 

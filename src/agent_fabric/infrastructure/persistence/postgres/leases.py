@@ -4,18 +4,22 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack
 from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Membership, reap
-from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
 _HOLD = (
     "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE number = ?"
-    " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone')"
+    " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
 )
 _ACQUIRE = (
-    f"{_HOLD} AND (driver IN ('', ?) OR driver NOT IN"  # noqa: S608 - ours
-    " (SELECT id FROM workers WHERE state <> 'gone')) RETURNING epoch"
+    "UPDATE runs SET driver = ?, epoch = runs.epoch + 1"
+    " FROM (SELECT number, epoch, driver FROM runs WHERE number = ?) AS before"
+    " WHERE runs.number = before.number AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone')"
+    " AND (before.driver IN ('', ?) OR before.driver NOT IN (SELECT id FROM workers WHERE state <> 'gone'))"
+    " RETURNING runs.epoch, before.epoch, before.driver"
 )
 _FENCE = (
     "SELECT epoch, (SELECT hash FROM events WHERE run = number ORDER BY seq DESC LIMIT 1) FROM runs WHERE number = ?"
@@ -33,32 +37,41 @@ class PostgresLeases:
         self._held: set[int] = set()
         """What this process holds: a lease whose answer was lost is not among them, and can be asked for again."""
 
+    @property
+    def free(self) -> Condition:
+        home = self.membership.introduction.home
+        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?)", (home,))
+
+    @property
+    def home(self) -> str:
+        return self.membership.introduction.home
+
     def hold_new(self, connection: SqlConnection, number: int) -> int:
         worker_id = self.membership.worker_id
-        row = connection.execute(f"{_HOLD} RETURNING epoch", (worker_id, number, worker_id)).fetchone()
+        row = connection.execute(_HOLD, (worker_id, number, worker_id)).fetchone()
         if row is None:
             raise self.membership.lose(worker_id, "its lease has lapsed")
         self._held.add(number)
         return int(row[0])
 
-    async def acquire(self, number: int) -> int | None:
+    async def acquire(self, number: int) -> Acquired | None:
         if number in self._held:
             return None
 
-        def acquire(connection: SqlConnection) -> int | None:
+        def acquire(connection: SqlConnection) -> Acquired | None:
             worker_id = self.membership.worker_id
             reap(connection)
             row = connection.execute(_ACQUIRE, (worker_id, number, worker_id, worker_id)).fetchone()
-            return None if row is None else int(row[0])
+            return None if row is None else Acquired(row[0], _before(row[1], row[2]))
 
         self._held.add(number)  # now: others of this process may ask meanwhile
-        epoch: int | None = None
+        lease: Acquired | None = None
         try:
-            epoch = await self._write(acquire)
+            lease = await self._write(acquire)
         finally:
-            if epoch is None:
+            if lease is None:
                 self._held.discard(number)
-        return epoch
+        return lease
 
     def require(self, connection: SqlConnection, number: int, epoch: int, head: bytes) -> None:
         if number not in self._held:
@@ -79,9 +92,13 @@ class PostgresLeases:
         if number not in self._held or not self.membership.is_safe():
             raise self._lost()
 
-    def release(self, number: int, epoch: int) -> None:
+    def write_release(self, connection: SqlConnection, number: int, epoch: int) -> None:
+        connection.execute("UPDATE runs SET driver = '' WHERE number = ? AND epoch = ?", (number, epoch))
+
+    def release(self, number: int, epoch: int, *, written: bool = False) -> None:
         self._held.discard(number)
-        self.membership.release(number, epoch)
+        if not written:
+            self.membership.release(number, epoch)
 
     def is_free(self, connection: SqlConnection, number: int) -> bool:
         query = f"SELECT 1 FROM runs WHERE number = ? AND driver IN {ALIVE}"  # noqa: S608 - ours
@@ -99,3 +116,9 @@ class PostgresLeases:
             "This process could not renew its lease in time, so another one may drive this run",
             hint="Look with `fabric logs show`; it can be resumed: fabric resume.",
         )
+
+
+def _before(epoch: int, driver: str) -> Before:
+    if driver:
+        return Before.UNKNOWN
+    return Before.NOBODY if epoch <= 1 else Before.RELEASED  # whoever creates a run has the first epoch
