@@ -25,12 +25,15 @@ class CuttingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.cuts: list[Cut] = []
+        self._clients: list[socket.socket] = []
         self.lost = threading.Event()
         """While it is set, nothing gets through in either direction, and nobody is told: as with a pulled plug."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
         self._listener.close()
+        for end in self._clients:  # whoever still waits for an answer is told that there is none
+            _shut(end)
 
     def _accept(self) -> None:
         while True:
@@ -38,6 +41,7 @@ class CuttingProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            self._clients.append(client)
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:

@@ -39,6 +39,8 @@ SHORTEST_PREFIX = 4
 class MemoryStorage:
     """Storage that forgets."""
 
+    cluster = None
+
     def __init__(self, clock: Clock | None = None, ids: IdSource | None = None) -> None:
         self._clock = clock or FrozenClock()
         self.approvals = MemoryApprovals(self._clock)

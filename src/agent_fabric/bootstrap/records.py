@@ -23,6 +23,7 @@ from agent_fabric.infrastructure.runlog.layout import Layout
 from agent_fabric.infrastructure.runlog.run_index import RunIndex
 
 if TYPE_CHECKING:
+    from agent_fabric.application.ports.cluster import Introduction
     from agent_fabric.application.ports.wake_ups import WakeUps
     from agent_fabric.infrastructure.runlog.snapshots import SnapshotFolder
     from agent_fabric.infrastructure.secrets.keyring import Keyring
@@ -89,8 +90,12 @@ def _keyring(root: Path) -> "Keyring":
     return open_keyring(os.environ, root)
 
 
-def open_records(root: Path, address: StoreAddress | None = None) -> Records:
+def open_records(
+    root: Path, address: StoreAddress | None = None, *, introduction: "Introduction | None" = None
+) -> Records:
     """Open the runs of a fabric folder, making it if needed; `address`: where their store is, if that is known.
+
+    `introduction` is what this process says about itself to others that share the store.
 
     Raises:
         ConfigProblem, ConfigError: see `store_address`.
@@ -111,6 +116,7 @@ def open_records(root: Path, address: StoreAddress | None = None) -> Records:
         audit_heads=audit_head_file(layout.root, key, os.environ),
         open_keyring=lambda: _keyring(layout.root),
         followers=(runlog, run_index),
+        introduction=introduction,
     )
     return Records(layout, storage, runlog, run_index)
 

@@ -139,6 +139,12 @@ class RunHeld(FabricError):
     code = "run_held"
 
 
+class WorkerNotFound(FabricError):
+    """No living process is called so."""
+
+    code = "worker_not_found"
+
+
 class RunUndrivable(FabricError):
     """The run exists, but this program or machine cannot continue it."""
 

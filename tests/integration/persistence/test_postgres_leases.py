@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack, RunHeld, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence.postgres.membership import Introduction
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from contract.run_repository_contract import CREATED, NEXT, RUN, completed, log
 from cutting_proxy import CuttingProxy, run_proxy
@@ -29,8 +29,8 @@ def proxy(cluster: Cluster) -> Iterator[CuttingProxy]:
 
 
 def opened(url: str, folder: Path, name: str) -> Any:
-    said = Introduction(name=name, role="worker")
-    return open_tables(url, folder, SystemClock(), introduction=said, lease_ttl_s=TTL_S)
+    said = Introduction(name=name, lease_ttl_s=TTL_S)
+    return open_tables(url, folder, SystemClock(), introduction=said)
 
 
 @pytest.fixture

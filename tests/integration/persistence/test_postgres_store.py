@@ -121,6 +121,9 @@ async def test_text_that_no_database_stores_finds_nothing(database_url: str, tmp
 async def test_many_reads_share_few_connections(store: PostgresStore, cluster: Cluster, database_url: str) -> None:
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'agent-fabric' AND datname = ?"
     name = database_url.rpartition("/")[2]
+    others = cluster.execute(query.replace("?", f"'{name}'"))[0][
+        0
+    ]  # the server ends those of other tests in its own time
     await store.write(insert("a"))
 
     def read(connection: SqlConnection) -> int:
@@ -128,7 +131,7 @@ async def test_many_reads_share_few_connections(store: PostgresStore, cluster: C
         return int(connection.execute(query, (name,)).fetchone()[0])
 
     seen = await asyncio.gather(*(store.read(read) for _ in range(AT_ONCE)))
-    assert 2 <= max(seen) <= 4
+    assert 2 <= max(seen) - others <= 4
 
 
 async def test_a_read_that_fails_inside_a_snapshot_leaves_no_transaction_open(store: PostgresStore) -> None:

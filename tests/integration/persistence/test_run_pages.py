@@ -120,7 +120,7 @@ async def test_a_run_that_ends_while_one_looks_is_not_taken_for_a_dead_one(
     await (await runs.create(RUN, CREATED)).release()
 
     class Leases:
-        def is_free(self, _connection: object, number: int) -> bool:
+        def is_abandoned(self, _connection: object, number: int) -> bool:
             # The driver ends the run and lets go just between our look at the table and our look at the lock.
             change = "UPDATE runs SET status = 'completed' WHERE number = ?"
             store.read_now(lambda connection: connection.execute(change, (number,)))

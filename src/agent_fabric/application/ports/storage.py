@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalRepository
     from agent_fabric.application.ports.audit import ActLog, AuditChain, LogInspector, RetentionStore
     from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.cluster import Cluster
     from agent_fabric.application.ports.embeddings import RunVectors
     from agent_fabric.application.ports.encryption import RunEncryption
     from agent_fabric.application.ports.evals import EvalRepository, TrialOutcomes
@@ -55,6 +56,11 @@ class Storage(Protocol):
     @property
     def leases(self) -> "RunLeases":
         """Which processes drive runs."""
+        ...
+
+    @property
+    def cluster(self) -> "Cluster | None":
+        """The processes that share the store; None: it is a file of one machine."""
         ...
 
     @property

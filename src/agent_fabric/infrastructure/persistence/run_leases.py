@@ -59,7 +59,7 @@ class KernelLeases:
     def release(self, number: int, epoch: int, *, written: bool = False) -> None:  # noqa: ARG002 - as above
         self.locks.release(number)
 
-    def is_free(self, connection: SqlConnection, number: int) -> bool:  # noqa: ARG002 - as above
+    def is_abandoned(self, connection: SqlConnection, number: int) -> bool:  # noqa: ARG002 - as above
         return self.locks.is_free(number)
 
     def on_lost(self, tell: Callable[[Exception], None]) -> None:

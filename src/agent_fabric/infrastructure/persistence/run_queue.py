@@ -26,7 +26,7 @@ class SqlRunQueue:
         """Return what is free, where each run has to be tried."""
         query = "SELECT number, run_id, parent FROM runs WHERE status = ? ORDER BY number"
         rows = connection.execute(query, (RunStatus.RUNNING,)).fetchall()
-        free = [row for row in rows if self._database.leases.is_free(connection, int(str(row[0])))]
+        free = [row for row in rows if self._database.leases.is_abandoned(connection, int(str(row[0])))]
         numbers = {number for number, _, _ in free}
         return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 

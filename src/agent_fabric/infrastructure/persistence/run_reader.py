@@ -54,7 +54,7 @@ def _events(
 def status_of(connection: SqlConnection, leases: RunNumberLeases, number: int) -> RunStatus:
     """Return the status of a run; one that has not settled and has no driver counts as interrupted."""
     status = recorded_status(connection, number)
-    if status is RunStatus.RUNNING and leases.is_free(connection, number):
+    if status is RunStatus.RUNNING and leases.is_abandoned(connection, number):
         # Read again: its driver may have ended it and let go between the two looks.
         status = recorded_status(connection, number)
         return RunStatus.INTERRUPTED if status is RunStatus.RUNNING else status

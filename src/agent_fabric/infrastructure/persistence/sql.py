@@ -83,7 +83,7 @@ class RunNumberLeases(Protocol):
 
     @property
     def free(self) -> Condition | None:
-        """Condition on a row of `runs`: this process may acquire it. None: only `is_free` can tell."""
+        """Condition on a row of `runs`: this process may acquire it. None: only `is_abandoned` can tell."""
         ...
 
     @property
@@ -127,8 +127,8 @@ class RunNumberLeases(Protocol):
         """Release a run, so that others can acquire it: now, or in a moment if it is not `written` down yet."""
         ...
 
-    def is_free(self, connection: SqlConnection, number: int) -> bool:
-        """Tell whether no living process drives a run."""
+    def is_abandoned(self, connection: SqlConnection, number: int) -> bool:
+        """Tell whether no living process drives a run, or will do so by itself."""
         ...
 
     def on_lost(self, tell: Callable[[Exception], None]) -> None:

@@ -29,6 +29,7 @@ from agent_fabric.infrastructure.persistence.store import Store
 
 if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.cluster import Cluster, Introduction
     from agent_fabric.application.ports.database import DatabaseUpkeep
     from agent_fabric.application.ports.vitals import StoreGauge
     from agent_fabric.infrastructure.persistence.act_log import SqlActLog
@@ -64,6 +65,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
     audit_heads: HeadKeeper | None = None,
     open_keyring: Callable[[], KeySealer] | None = None,
     followers: Sequence[LogFollower] = (),
+    introduction: "Introduction | None" = None,
 ) -> Storage:
     """Return the store of a fabric folder; no file is opened before something is read or written.
 
@@ -77,6 +79,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
         audit_heads: Where the head of the chain is kept outside of the database.
         open_keyring: The user's keyring; called when the first encrypted run needs it.
         followers: Mirrors of the logs.
+        introduction: What this process says about itself to others that share the store.
 
     Raises:
         MissingExtra: it is in PostgreSQL, whose driver is not installed.
@@ -87,7 +90,7 @@ def open_storage(  # noqa: PLR0913 - what a process joins a store with
     if address.is_remote:
         from agent_fabric.infrastructure.persistence.open_postgres import postgres_parts  # noqa: PLC0415 - an extra
 
-        own = postgres_parts()(address, folder, keys, chain)
+        own = postgres_parts()(address, folder, keys, chain, introduction)
     else:
         own = _SqliteParts(folder, keys, chain)
     return _SqlStorage(own, clock, ids, run_dir, chain, followers)
@@ -134,6 +137,11 @@ class _OwnParts(Protocol):
         ...
 
     @property
+    def cluster(self) -> "Cluster | None":
+        """See Storage."""
+        ...
+
+    @property
     def agent_locks(self) -> NamedLocks:
         """See Storage."""
         ...
@@ -158,6 +166,7 @@ class _SqliteParts:
 
     gauge: "SqliteStoreGauge" = _lazy("store_gauge.SqliteStoreGauge", "database")
     copies: "SqliteCopies" = _lazy("snapshot.SqliteCopies", "database.path database.locks")
+    cluster = None
 
     def __init__(self, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
         self._folder = folder
@@ -232,6 +241,10 @@ class _SqlStorage:
     @property
     def leases(self) -> RunLeases:
         return self._own.leases
+
+    @property
+    def cluster(self) -> "Cluster | None":
+        return self._own.cluster
 
     @property
     def agent_locks(self) -> NamedLocks:

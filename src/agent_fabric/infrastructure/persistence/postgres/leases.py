@@ -10,6 +10,8 @@ from agent_fabric.infrastructure.persistence.postgres.membership import NOW, Mem
 from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, SqlConnection
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
+TAKERS = f"(SELECT home FROM workers WHERE state = 'active' AND role IN ('server', 'worker') AND lease_until >= {NOW})"  # noqa: S608 - ours
+_ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND driver NOT IN {ALIVE} AND home NOT IN {TAKERS}"  # noqa: S608 - ours
 _HOLD = (
     "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE number = ?"
     " AND EXISTS (SELECT 1 FROM workers WHERE id = ? AND state <> 'gone') RETURNING epoch"
@@ -39,12 +41,11 @@ class PostgresLeases:
 
     @property
     def free(self) -> Condition:
-        home = self.membership.introduction.home
-        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?)", (home,))
+        return Condition(f"driver NOT IN {ALIVE} AND home IN ('', ?)", (self.membership.home,))
 
     @property
     def home(self) -> str:
-        return self.membership.introduction.home
+        return self.membership.home
 
     def hold_new(self, connection: SqlConnection, number: int) -> int:
         worker_id = self.membership.worker_id
@@ -100,9 +101,8 @@ class PostgresLeases:
         if not written:
             self.membership.release(number, epoch)
 
-    def is_free(self, connection: SqlConnection, number: int) -> bool:
-        query = f"SELECT 1 FROM runs WHERE number = ? AND driver IN {ALIVE}"  # noqa: S608 - ours
-        return connection.execute(query, (number,)).fetchone() is None
+    def is_abandoned(self, connection: SqlConnection, number: int) -> bool:
+        return connection.execute(_ABANDONED, (number,)).fetchone() is not None
 
     def on_lost(self, tell: Callable[[Exception], None]) -> None:
         def lost(problem: Exception) -> None:

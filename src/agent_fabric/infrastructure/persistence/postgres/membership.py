@@ -6,21 +6,21 @@ was away for too long comes back under another id.
 """
 
 import logging
-import os
+import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from agent_fabric.application.ports.cluster import Introduction, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
+from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
-DEFAULT_TTL_S: Final = 10.0
 MARGIN: Final = 0.2
 """Share of the time to live after which this process stops by itself, before others take over what it did."""
 RENEWALS: Final = 5
@@ -49,21 +49,6 @@ _LEAVE = "UPDATE workers SET state = 'gone' WHERE id = ?"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Introduction:
-    """What a process says about itself."""
-
-    name: str
-    """For people: `process 7 on build-3`."""
-    role: str = "process"
-    """`process` drives what it was asked for; `server` and `worker` also take up what others have left."""
-    home: str = ""
-    """Where the workspaces are that it can open."""
-    slots: int = 1
-    """How many runs it drives at a time."""
-    version: str = ""
-
-
 class Membership:
     """A row in `workers`, from when it is first needed until the process ends."""
 
@@ -72,8 +57,6 @@ class Membership:
         connect: Callable[[], PostgresConnection],
         place: str,
         introduction: Introduction,
-        *,
-        ttl_s: float = DEFAULT_TTL_S,
     ) -> None:
         """Do nothing yet.
 
@@ -81,12 +64,14 @@ class Membership:
             connect: Opens a connection of our own.
             place: The database, for people.
             introduction: What others read about this process.
-            ttl_s: How long the row lasts without a renewal.
         """
         self._connect = connect
         self._place = place
         self.introduction = introduction
-        self.ttl_s = ttl_s
+        self.home = introduction.home or f"host:{socket.gethostname()}"
+        """Where the workspaces are that this process can open."""
+        self.ttl_s = introduction.lease_ttl_s
+        self._role = introduction.role
         self._guard = threading.Lock()
         """Protects joining and losing."""
         self._id = ""
@@ -116,6 +101,24 @@ class Membership:
             if not self._id:
                 self._join()
             return self._id
+
+    def take_role(self, role: Role) -> None:
+        """Let others know what this process does from now on.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        with self._guard:
+            self._role = role
+            if not self._id:
+                self._join()
+                return
+            with explained(self._place):
+                connection = self._connect()
+                try:
+                    connection.execute("UPDATE workers SET role = ? WHERE id = ?", (role, self._id))
+                finally:
+                    connection.close()
 
     def is_safe(self) -> bool:
         """Tell whether nobody else can have taken our runs."""
@@ -175,7 +178,16 @@ class Membership:
             connection = self._connect()
             try:
                 connection.execute(
-                    _JOIN, (worker_id, said.name, said.role, said.home, said.slots, said.version, self.ttl_s)
+                    _JOIN,
+                    (
+                        worker_id,
+                        said.name or this_process(),
+                        self._role,
+                        self.home,
+                        said.slots,
+                        said.version,
+                        self.ttl_s,
+                    ),
                 )
             finally:
                 connection.close()
@@ -271,8 +283,3 @@ def reap(connection: SqlConnection) -> None:
 def boot_time() -> float:
     """Return a time that goes on while the machine sleeps, where there is one."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
-
-
-def this_machine() -> str:
-    """Name this machine as the home of workspaces."""
-    return f"host:{os.uname().nodename}"

@@ -3,12 +3,14 @@
 from functools import cached_property
 from pathlib import Path
 
+from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.config.store_address import StoreAddress
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
+from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.copies import PostgresCopies
 from agent_fabric.infrastructure.persistence.postgres.gauge import PostgresGauge
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks, ProcessLeases
+from agent_fabric.infrastructure.persistence.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 
@@ -16,17 +18,23 @@ from agent_fabric.infrastructure.persistence.sealing import RunKeys
 class PostgresParts:
     """The parts of a store in a PostgreSQL database."""
 
-    def __init__(self, address: StoreAddress, folder: Path, keys: RunKeys, chain: ChainWriter) -> None:
+    def __init__(
+        self,
+        address: StoreAddress,
+        folder: Path,
+        keys: RunKeys,
+        chain: ChainWriter,
+        introduction: Introduction | None = None,
+    ) -> None:
         """Connect to nothing yet.
 
         Raises:
             StoreUnavailable: the address cannot be read.
         """
         self._folder = folder
-        # Leases are those of one machine until they are rows of the database.
-        locks = RunLocks(folder / "locks")
-        self.database = PostgresStore(address.url, locks, keys=keys, chain=chain, pool=address.pool)
-        self.leases = ProcessLeases(locks)
+        self.database = PostgresStore(address.url, keys=keys, chain=chain, pool=address.pool, introduction=introduction)
+        self.leases = PostgresServerRole(self.database, RunLocks(folder / "locks"))
+        self.cluster = PostgresCluster(self.database)
 
     @cached_property
     def agent_locks(self) -> FileLocks:

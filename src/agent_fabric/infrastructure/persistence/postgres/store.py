@@ -5,12 +5,12 @@ from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Final, TypeVar
 
+from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
-from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
-from agent_fabric.infrastructure.persistence.postgres.membership import DEFAULT_TTL_S, Introduction, Membership
+from agent_fabric.infrastructure.persistence.postgres.membership import Membership
 from agent_fabric.infrastructure.persistence.postgres.migration import require_migrated
 from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.postgres.writer import PostgresWriter
@@ -37,7 +37,6 @@ class PostgresStore:
         chain: ChainWriter | None = None,
         pool: int = DEFAULT_POOL,
         introduction: Introduction | None = None,
-        lease_ttl_s: float = DEFAULT_TTL_S,
     ) -> None:
         """Connect to nothing yet.
 
@@ -47,7 +46,6 @@ class PostgresStore:
             chain: Writes the audit chain.
             pool: How many connections may be open, the writer's included. One more renews the lease.
             introduction: What other processes read about this one.
-            lease_ttl_s: How long this process may be away before others take over its runs.
 
         Raises:
             StoreUnavailable: the address cannot be read.
@@ -57,8 +55,7 @@ class PostgresStore:
         self._pool = ConnectionPool(url, max(1, pool - 1), require_migrated)
         self.place = self._pool.place
         """The database for people, without a password."""
-        said = introduction or Introduction(name=this_process())
-        self.membership = Membership(self._pool.connect, self.place, said, ttl_s=lease_ttl_s)
+        self.membership = Membership(self._pool.connect, self.place, introduction or Introduction())
         """This process among the others."""
         self.leases = PostgresLeases(self.membership, self.write)
         self.membership.on_lost(self._abort_write)

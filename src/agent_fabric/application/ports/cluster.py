@@ -1,0 +1,114 @@
+"""The processes that share one database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol
+
+DEFAULT_LEASE_TTL_S: Final = 10.0
+"""How long a process may be away before others take over its runs."""
+
+
+class Role(StrEnum):
+    """What a process does beside what it is asked for."""
+
+    PROCESS = "process"
+    """Nothing: a command."""
+    DOOR = "door"
+    """Takes tasks on for others to drive: `fabric serve --no-drive`."""
+    SERVER = "server"
+    """Takes tasks on, and takes up runs that have no driver."""
+    WORKER = "worker"
+    """Takes up runs that have no driver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """What a process says about itself."""
+
+    name: str = ""
+    """For people: `process 7 on build-3`; empty: made of the process and its machine."""
+    role: Role = Role.PROCESS
+    home: str = ""
+    """Where the workspaces are that it can open; empty: on this machine."""
+    slots: int = 1
+    """How many runs it drives at a time."""
+    version: str = ""
+    lease_ttl_s: float = DEFAULT_LEASE_TTL_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A process, as the others see it."""
+
+    worker_id: str
+    name: str
+    role: str
+    state: str
+    """`active`, `draining`, or `gone`: its lease has lapsed, or it has left."""
+    home: str
+    slots: int
+    version: str
+    started_at: float
+    lease_until: float
+    """By the database's time."""
+    running: int
+    """How many runs it drives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undrivable:
+    """Runs that nobody who lives can take up."""
+
+    home: str
+    """Where their workspaces are."""
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """Who is there, and what is left to do."""
+
+    now: float
+    """The database's time."""
+    members: Sequence[Member]
+    """Those who live, and those who died with runs that nobody has taken up yet."""
+    queued: int
+    """Runs that wait for somebody who drives them."""
+    waiting: int
+    """Runs that wait for a person, a time or a signal; they cost nothing."""
+    undrivable: Sequence[Undrivable] = ()
+
+
+class Cluster(Protocol):
+    """The processes of one database, and this one among them."""
+
+    async def status(self) -> ClusterStatus:
+        """Look at everybody.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        ...
+
+    async def drain(self, prefix: str) -> Member:
+        """Ask the one process whose id begins so to take nothing on any more and to hand over what it drives.
+
+        Raises:
+            WorkerNotFound: none, or more than one, begins so.
+        """
+        ...
+
+    @property
+    def worker_id(self) -> str:
+        """This process, which joins the others if it has not yet.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached.
+        """
+        ...
+
+    @property
+    def drains(self) -> bool:
+        """Whether somebody asked this process to hand over what it drives."""
+        ...
