@@ -385,8 +385,7 @@ class RunResumed:
     driver: str
     root: RunId | None = None
     """The run above all others that this one works for; None: it works for no other."""
-    handed_over: bool = False
-    """Whether the driver before has released the run in order, as one that is told to stop does."""
+    handed_over: bool = False  # the driver before has released the run in order, as one that is told to stop does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
