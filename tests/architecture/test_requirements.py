@@ -13,6 +13,7 @@ SHAPES = {
     "contradictions": r"C\d{2}",
     "walls": r"WA-\d{1,2}",
     "daily-use": r"DU-\d{1,2}",
+    "scale-out": r"SC-\d{1,2}",
 }
 
 
