@@ -31,7 +31,11 @@ LONGEST := tests/integration/http tests/integration/openapi tests/integration/sa
 QUICK_SUITES := $(filter-out %/__pycache__,$(patsubst %/.,%,$(wildcard tests/unit/*/.))) tests/simulation tests/architecture
 SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_*.py tests/e2e/*/test_*.py)))) \
 	$(wildcard tests/integration/test_*.py tests/e2e/test_*.py)
-.PHONY: suites $(QUICK_SUITES) $(SLOW_SUITES)
+.PHONY: suites on-postgres $(QUICK_SUITES) $(SLOW_SUITES)
+
+# What runs a second time, with the store in PostgreSQL.
+ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,acts idempotency identity limits operations runs search \
+	secrets whose_run workflows)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 3
@@ -48,6 +52,7 @@ run: task-given $(PACKAGE) ## Run TASK="…" with agent-fabric; further options 
 
 test: SUITES = $(QUICK_SUITES) $(SLOW_SUITES)
 test: CHOSEN = -m "not soak"
+test: AGAIN = on-postgres
 test: services ## Every check and every test, the slow ones too
 check: SUITES = $(QUICK_SUITES)
 check: CHOSEN = -m "not slow and not soak"
@@ -55,7 +60,7 @@ check: ## The fast part: format, lint, types, layers, unit, simulation
 
 test check: $(TOOLS)
 	@CHOSEN='$(CHOSEN)' $(PY) scripts/side_by_side.py --jobs $(JOBS) types \
-		$(filter $(SUITES),$(LONGEST)) $(filter-out $(LONGEST),$(SUITES)) lint layers format-check
+		$(filter $(SUITES),$(LONGEST)) $(filter-out $(LONGEST),$(SUITES)) $(AGAIN) lint layers format-check
 
 format: $(TOOLS) ## Format the code and sort its imports
 	$(PY) -m ruff check --select I --fix .
@@ -81,6 +86,9 @@ simulation: $(TOOLS) ## Simulation tests; pytest's options in ARGS="…"
 
 $(QUICK_SUITES) $(SLOW_SUITES): $(TOOLS)
 	$(PY) -m pytest $@ --durations=10 $(CHOSEN) $(ARGS)
+
+on-postgres: $(TOOLS) ## HTTP tests with the store in PostgreSQL; others in ON_POSTGRES="…"
+	FABRIC_TEST_STORE=postgres $(PY) -m pytest $(ON_POSTGRES) --durations=10 $(CHOSEN) $(ARGS)
 
 suites:
 	@printf '%s\n' $(QUICK_SUITES) $(SLOW_SUITES)

@@ -14,6 +14,14 @@ from agent_fabric.infrastructure.llm.weights.folder import models_folder
 from effort import SOAK, examples
 from services import in_ci
 
+if os.environ.get("FABRIC_TEST_STORE") == "postgres":
+    from on_postgres import (  # noqa: F401 - a hook and fixtures
+        pytest_collection_modifyitems,
+        store_cluster,
+        store_database,
+        store_in_postgres,
+    )
+
 # A busy machine is no failure: tests that promise a time measure it themselves.
 for profile in ("commit", "soak"):
     settings.register_profile(

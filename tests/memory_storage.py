@@ -55,6 +55,7 @@ class MemoryStorage:
         self.encryption = NoEncryption()
         self.vectors = MemoryVectors(self.catalogue)
         self.acts = MemoryActs()
+        self.fingerprints = MemoryFingerprints()
         self.users = MemoryUsers(acts=self.acts)
         self.ended_logins = MemoryEndedLogins()
         self.api_keys = MemoryKeys(acts=self.acts)
@@ -511,6 +512,23 @@ class MemoryGauge:
 
     async def try_to_write(self) -> None:
         await asyncio.sleep(0)
+
+
+class MemoryFingerprints:
+    """KeyFingerprints in a dictionary."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    async def read(self) -> dict[str, str]:
+        return dict(self._known)
+
+    async def add(self, fingerprints: Mapping[str, str]) -> dict[str, str]:
+        self._known = {**fingerprints, **self._known}
+        return dict(self._known)
+
+    async def replace(self, fingerprints: Mapping[str, str]) -> None:
+        self._known |= fingerprints
 
 
 class NoCopies:

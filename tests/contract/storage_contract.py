@@ -505,6 +505,18 @@ class LeaseContract:
         locks.release("reader")
 
 
+class FingerprintContract:
+    async def test_the_first_process_decides_and_a_change_is_explicit(self, storage: Storage) -> None:
+        assert await storage.fingerprints.read() == {}
+        both = await asyncio.gather(
+            storage.fingerprints.add({"jwt": "a", "pepper": "p"}), storage.fingerprints.add({"jwt": "b"})
+        )
+        assert both[0]["jwt"] == both[1]["jwt"]
+        assert await storage.fingerprints.add({"jwt": "c", "audit": "x"}) == {**both[0], "pepper": "p", "audit": "x"}
+        await storage.fingerprints.replace({"jwt": "d"})
+        assert await storage.fingerprints.read() == {"audit": "x", "jwt": "d", "pepper": "p"}
+
+
 class VectorContract:
     async def test_the_nearest_of_the_settled_runs_is_found(self, storage: Storage) -> None:
         await settled(storage, RUN, "Paint the shed")
@@ -554,6 +566,7 @@ class TablesContract(
     RetentionContract,
     AuditContract,
     LeaseContract,
+    FingerprintContract,
     VectorContract,
     UserRepositoryContract,
     EndedLoginsContract,

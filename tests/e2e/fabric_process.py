@@ -16,6 +16,7 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.config.loader import read_config
+from agent_fabric.config.store_address import URL_VARIABLE
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.audit_key_file import audit_key
@@ -30,7 +31,9 @@ PATIENCE_S = 30.0
 def settings(base_url: str, *, model: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Return a configuration whose one model is at `base_url`; `model` changes the model, `more` the rest."""
     quality = {"base_url": base_url, "model": "scripted", "backend": "generic", "timeout_s": 20.0, **(model or {})}
-    return {"models": {"quality": quality}, **more}
+    # See `on_postgres`; otherwise nothing is set.
+    store = {"store": {"url": url, "pool": 4}} if (url := os.environ.get(URL_VARIABLE)) else {}
+    return {"models": {"quality": quality}, **store, **more}
 
 
 def configure(file: Path, configured: Mapping[str, Any]) -> None:

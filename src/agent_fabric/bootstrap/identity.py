@@ -16,6 +16,7 @@ from agent_fabric.application.observability.find_answering_keys import FindAnswe
 from agent_fabric.application.ports.identity import ForeignTokens, TokenPayload, TokenSigner
 from agent_fabric.application.ports.secrets import Resolve
 from agent_fabric.application.ports.storage import Storage
+from agent_fabric.bootstrap.cluster_keys import require_identity_keys, require_token_key
 from agent_fabric.bootstrap.records import this_person
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.identity import IdentityConfig, ProviderConfig
@@ -60,14 +61,15 @@ def open_identity(
     *,
     environ: Mapping[str, str] | None = None,
     at_once: bool = True,
+    shared: bool = False,
 ) -> Identity:
     """Join the parts.
 
     `resolve` gives the value of the reference `identity.jwt_secret`, if there is one: now, or unless `at_once` when
-    the first token needs it.
+    the first token needs it. `shared`: the store is a database, whose processes all have the same keys.
 
     Raises:
-        ConfigError: a secret is missing, too short, or cannot be kept.
+        ConfigError: a secret is missing, too short, cannot be kept, or is not that of the other processes.
         StoreUnavailable: the store cannot be opened.
     """
     variables = os.environ if environ is None else environ
@@ -75,11 +77,19 @@ def open_identity(
 
     def signer() -> JwtTokens:
         named = config.jwt_secret
-        secret = jwt_secret(root, variables) if named is None else long_enough(_resolved(resolve, named), named)
+        if named is None:
+            secret = jwt_secret(root, variables, shared=shared)
+        else:
+            secret = long_enough(_resolved(resolve, named), named)
+        if shared:
+            require_token_key(storage, secret)
         return JwtTokens(secret, issuer=config.issuer, audience=config.audience)
 
+    pepper = key_pepper(root, variables)
+    if shared:
+        require_identity_keys(storage, pepper)
     tokens = signer() if at_once else _LateTokens(signer)
-    hasher = PepperedHash(key_pepper(root, variables))
+    hasher = PepperedHash(pepper)
     provider = None if config.provider is None else _provider(config.provider)
     users, keys = storage.users, storage.api_keys
     issue = IssueToken(users, tokens, storage.acts, clock, config.token_lifetime_s)

@@ -124,6 +124,10 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three `DriveRun`."""
     address = configured_address(config.store, os.environ)
     records = replace(open_records(root, address), wake_ups=wake_ups)
+    if address.is_remote:
+        from agent_fabric.bootstrap.cluster_keys import require_driver_keys  # noqa: PLC0415 - most stores are files
+
+        require_driver_keys(records.storage, records.layout.root)
     clock = SystemClock()
     policy = policy_of(records, config)
     ways_out = _ways_out(config, sink)

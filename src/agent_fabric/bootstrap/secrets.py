@@ -23,6 +23,8 @@ from agent_fabric.infrastructure.secrets.environment import EnvironmentSecrets
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
 from agent_fabric.infrastructure.secrets.vault import VaultSecrets
 
+ENCRYPTION = "encryption"
+"""The key's name where a database knows which keys its processes share."""
 FILE_NAME = "secrets.sealed"
 """In the fabric folder. Not `.json`: such files are configuration there, which a person has to trust anew after each
 change."""
@@ -115,6 +117,8 @@ async def _sealed_anew(secrets: Secrets, storage: Storage, *, new_key: bool) -> 
     resealed = await asyncio.to_thread(secrets.file.reseal)
     runs = await storage.encryption.reseal(keyring)
     await asyncio.to_thread(keyring.note_resealed)
+    if ENCRYPTION in await storage.fingerprints.read():
+        await storage.fingerprints.replace({ENCRYPTION: keyring.generation})
     return Rotation(keyring.generation, made, resealed, runs)
 
 

@@ -290,7 +290,9 @@ def build_server(
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
-        identity=open_identity(root, config.identity, storage, local.secrets.chain.resolve),
+        identity=open_identity(
+            root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)
+        ),
         limits=limits,
         repeats=storage.idempotency,
         webhooks=build_webhooks(root, config, local, dispatch, bus, limits),

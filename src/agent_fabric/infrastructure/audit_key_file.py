@@ -10,15 +10,22 @@ from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.infrastructure.private_files import write_private
 
+VARIABLE = "AUDIT_KEY"
+"""Holds the key in hexadecimal digits, where several machines share it."""
 _BYTES = 32
 
 
 def audit_key(environ: Mapping[str, str]) -> AuditKey:
-    """Return the user's key, making it when it is first needed; a user without a home, or a full disk, has none.
+    """Return the key in `AUDIT_KEY`, else the user's, made when it is first needed.
+
+    A user without a home, or a full disk, has none.
 
     Raises:
         ConfigError: there is a key that cannot be used; to go on without it would mean to trust everything.
     """
+    given = environ.get(VARIABLE, "").strip()
+    if given:
+        return _given(given)
     folder = base_folder(environ, "XDG_DATA_HOME", ".local", "share")
     if folder is None:
         return UNKEYED
@@ -26,6 +33,19 @@ def audit_key(environ: Mapping[str, str]) -> AuditKey:
     with suppress(OSError):
         return _read(path) or _make(path)
     return UNKEYED
+
+
+def _given(text: str) -> AuditKey:
+    try:
+        value = bytes.fromhex(text)
+    except ValueError:
+        value = b""
+    if len(value) != _BYTES:
+        raise ConfigError(
+            f"{VARIABLE} must be {2 * _BYTES} hexadecimal digits",
+            hint="Use a random value, such as that of: openssl rand -hex 32. An existing key: xxd -p -c 32 audit.key",
+        )
+    return AuditKey.of(value)
 
 
 def _read(path: Path) -> AuditKey | None:

@@ -20,6 +20,7 @@ async def acts_of(server: Served, **query: Any) -> list[tuple[str, str, str, str
     return [(act["by"], act["credential"], act["act"], act["about"]) for act in answer.json()["acts"]]
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("FC-062")
 async def test_every_administrative_act_is_recorded_whichever_door_it_came_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

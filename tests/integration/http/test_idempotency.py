@@ -194,6 +194,7 @@ async def test_a_workflow_that_is_started_again_is_the_same_run(tmp_path: Path) 
         assert len(await runs(server)) == 1
 
 
+@pytest.mark.sqlite
 async def test_what_came_of_an_encrypted_run_is_not_kept_in_plain_text_and_still_found(tmp_path: Path) -> None:
     async with served(tmp_path, also={"encryption": "all"}) as server:
         first = await server.client.post("/run", json=task(), headers=keyed("one"))
@@ -212,6 +213,7 @@ async def test_what_came_of_an_encrypted_run_is_not_kept_in_plain_text_and_still
         assert kept == [("one", 1), ("three", 0), ("two", 1)]
 
 
+@pytest.mark.sqlite
 async def test_an_answer_that_holds_a_secret_is_not_kept_but_nothing_is_done_twice(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         body = {"name": "ci", "scopes": ["runs:read"]}

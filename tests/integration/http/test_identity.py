@@ -194,6 +194,7 @@ async def test_tokens_with_our_signature_that_are_not_meant_for_us_are_refused(t
         await refused(server, bearer(forged))
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("A33-013")
 async def test_a_key_is_shown_once_scoped_expiring_and_revocable(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
@@ -364,6 +365,7 @@ async def test_a_new_local_token_counts_at_once_and_the_old_one_no_more(tmp_path
         await refused(server, bearer(fresh))
 
 
+@pytest.mark.sqlite
 async def test_a_token_of_another_folder_of_the_same_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -48,11 +47,8 @@ async def scraped(server: Served) -> dict[str, Sample]:
 
 
 def counted(server: Served, query: str) -> Any:
-    connection = apsw.Connection(str(server.fabric.records.layout.database))
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
+    storage: Any = server.fabric.records.storage
+    return storage._store.read_now(lambda connection: connection.execute(query).fetchall())
 
 
 async def done(server: Served, script: str = "") -> str:
@@ -123,6 +119,7 @@ async def test_names_that_a_model_makes_up_do_not_become_endless_labels(tmp_path
         assert calls["other", "other"] > 0
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("A33-110")
 async def test_ready_tells_what_is_wrong_to_anybody_but_no_more(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
@@ -157,6 +154,7 @@ async def test_asking_often_whether_it_is_ready_writes_once_a_second_at_most(tmp
         assert int(str(after)) - int(str(before)) <= 2
 
 
+@pytest.mark.sqlite
 async def test_a_backup_made_by_the_server_while_runs_go_on_can_be_restored(tmp_path: Path) -> None:
     async with served(tmp_path, also={"retention": {"backups": 1}}) as server:
         await done(server)
@@ -181,6 +179,7 @@ async def test_a_backup_made_by_the_server_while_runs_go_on_can_be_restored(tmp_
         assert status["runs"]["completed"] == 4
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("C15")
 async def test_the_client_tells_the_same_about_the_store_as_the_server_itself(tmp_path: Path) -> None:
     async with (

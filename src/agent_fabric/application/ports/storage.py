@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.events import LogMirrors
     from agent_fabric.application.ports.idempotency import IdempotencyStore
     from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
+    from agent_fabric.application.ports.key_fingerprints import KeyFingerprints
     from agent_fabric.application.ports.leases import NamedLocks, RunLeases
     from agent_fabric.application.ports.limits import Counters
     from agent_fabric.application.ports.runs import RunCatalogue, RunListing, RunQueue, RunReader, RunRepository
@@ -140,6 +141,11 @@ class Storage(Protocol):
     @property
     def retention(self) -> "RetentionStore":
         """Deletes old runs."""
+        ...
+
+    @property
+    def fingerprints(self) -> "KeyFingerprints":
+        """Which keys all processes share."""
         ...
 
     @property

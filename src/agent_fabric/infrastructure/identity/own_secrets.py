@@ -23,8 +23,10 @@ _JWT_FILE = "jwt.key"
 _KEYS_FILE = "identity.key"
 
 
-def jwt_secret(root: Path, environ: Mapping[str, str]) -> bytes:
+def jwt_secret(root: Path, environ: Mapping[str, str], *, shared: bool = False) -> bytes:
     """Return what tokens are signed with: the value of `JWT_SECRET`, else one of this fabric folder's own.
+
+    `shared`: the users are in a database, and the same in every folder.
 
     Raises:
         ConfigError: it is too short, or cannot be kept.
@@ -33,7 +35,8 @@ def jwt_secret(root: Path, environ: Mapping[str, str]) -> bytes:
     if given is not None:
         return given
     # Users of one folder are not those of another, although one file serves both.
-    return hmac.digest(_kept(root, environ, _JWT_FILE), f"jwt\0{root.resolve()}".encode(), "sha256")
+    of = "a database" if shared else str(root.resolve())
+    return hmac.digest(_kept(root, environ, _JWT_FILE), f"jwt\0{of}".encode(), "sha256")
 
 
 def key_pepper(root: Path, environ: Mapping[str, str]) -> bytes:

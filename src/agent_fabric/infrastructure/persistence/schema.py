@@ -233,5 +233,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE runs ADD COLUMN home TEXT NOT NULL DEFAULT '';
     CREATE INDEX runs_in_work ON runs (number) WHERE status = 'running';
     """,
+    """
+    CREATE TABLE key_fingerprints (
+        name        TEXT NOT NULL PRIMARY KEY,
+        fingerprint TEXT NOT NULL,
+        since       REAL NOT NULL
+    ) STRICT;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
     from agent_fabric.infrastructure.persistence.evals import SqlEvalRepository
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
+    from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
     from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
@@ -196,6 +197,7 @@ class _SqlStorage:
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
+    fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")
     acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")
     chain: "SqlAuditChain" = _lazy("audit_chain.SqlAuditChain", "_store _chain")
     logs: "SqlLogInspector" = _lazy("log_inspector.SqlLogInspector", "_store")

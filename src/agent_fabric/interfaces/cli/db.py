@@ -13,7 +13,7 @@ from agent_fabric.bootstrap.backup import back_up, keys_apart, restore, store_st
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.domain.plural import counted
-from agent_fabric.interfaces.cli.db_move import copy, migrate
+from agent_fabric.interfaces.cli.db_move import copy, keys, migrate
 from agent_fabric.interfaces.cli.durations import moment
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
@@ -26,6 +26,7 @@ from agent_fabric.wire.operations import STORE
 app = new_app("Manage the store: status, backup, restore, PostgreSQL.")
 
 app.command()(migrate)
+app.command()(keys)
 app.command()(copy)
 
 _UNITS = ("B", "KB", "MB", "GB", "TB")

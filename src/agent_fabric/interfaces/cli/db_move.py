@@ -1,4 +1,4 @@
-"""`fabric db migrate` and `fabric db copy`: a store in PostgreSQL."""
+"""`fabric db migrate`, `fabric db keys` and `fabric db copy`: a store in PostgreSQL."""
 
 import sys
 from pathlib import Path
@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
+from agent_fabric.bootstrap.cluster_keys import key_states
 from agent_fabric.bootstrap.database import copy_store, database_of
 from agent_fabric.bootstrap.records import owner_here
 from agent_fabric.domain.plural import counted
-from agent_fabric.interfaces.cli.main import COMPLETED
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
 from agent_fabric.interfaces.cli.notices import Notices
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json, print_warning
 
 
@@ -43,6 +44,29 @@ def migrate(workspace: Workspace = None, as_json: AsJson = False) -> int:
         before = f"lifted from format {done.before} to" if done.before else "made, with format"
         sys.stdout.write(f"{plain(database.place)}: the tables were {before} {done.after}.\n")
     return COMPLETED
+
+
+def keys(
+    accept: Annotated[bool, typer.Option("--accept", help="Let the keys here count for all processes.")] = False,
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Compare the keys of this process with those of the other processes of the database, by their fingerprints.
+
+    A process with other keys refuses to start. After a change on purpose, --accept makes the others refuse until they
+    have the new ones. Exit codes: 0 all are the same, 1 some differ.
+    """
+    root = fabric_root(workspace)
+    if accept:
+        require_a_person()
+    states = key_states(root, configuration(root).config, accept=accept)
+    if as_json:
+        print_json([{"name": each.name, "here": each.own, "database": each.known or None} for each in states])
+    else:
+        for each in states:
+            told = "the same" if each.own == each.known else "another one" if each.known else "not known there yet"
+            sys.stdout.write(f"{each.words:<28}{each.own}  {told}\n")
+    return COMPLETED if all(each.known in {"", each.own} for each in states) else FAILED
 
 
 def copy(

@@ -59,7 +59,9 @@ def with_identity(workspace: str | None, work: Callable[[Identity], Coroutine[An
         sys.stderr.write(f"Making a fabric folder: {plain(str(root))}\n")
     with open_records(root) as records:
         resolve = open_secrets(config.secrets, records.layout.root, os.environ).chain.resolve
-        with closing(open_identity(root, config.identity, records.storage, resolve, at_once=False)) as identity:
+        shared = bool(config.store.url)
+        opened = open_identity(root, config.identity, records.storage, resolve, at_once=False, shared=shared)
+        with closing(opened) as identity:
             return asyncio.run(work(identity))
 
 

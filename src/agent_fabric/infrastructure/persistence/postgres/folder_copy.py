@@ -31,6 +31,8 @@ BUILT_ANEW: Final = frozenset(
     {"run_words", "run_text", "run_activity", "run_text_progress", "run_activity_progress"},
 )
 """Tables that follow from others."""
+OF_DATABASE: Final = frozenset({"key_fingerprints", "workers"})
+"""Tables that belong to the database itself."""
 OF_PROCESSES: Final = frozenset({"drivers", "rate_limits", "deliveries"})
 """Tables that a server may have written into already, without anything being there."""
 TURN_TIMEOUT_S: Final = 5
@@ -103,7 +105,7 @@ def _tables(source: apsw.Connection) -> list[_Table]:
     names = [str(name) for (name,) in source.execute(query)]
     found = []
     for name in names:
-        if name in BUILT_ANEW or name.startswith("sqlite_"):
+        if name in BUILT_ANEW | OF_DATABASE or name.startswith("sqlite_"):
             continue
         columns = tuple(str(row[1]) for row in source.execute(f"PRAGMA table_info({name})"))
         (rows,) = source.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,)  # noqa: S608 - a table of ours
