@@ -22,7 +22,7 @@ from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import ConfigError, RunHeld, RunNotFound, StoreUnavailable
 from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.clock import RandomIds, SystemClock
-from agent_fabric.infrastructure.persistence.postgres.folder_copy import BUILT_ANEW
+from agent_fabric.infrastructure.persistence.postgres.folder_copy import BUILT_ANEW, OF_DATABASE
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.storage import open_storage, open_upkeep
 from agent_fabric.infrastructure.secrets.keyring import Keyring, open_keyring
@@ -83,7 +83,7 @@ class Folder:
         found = {
             name: sorted(map(repr, connection.execute(f"SELECT * FROM {name}")))
             for name in names
-            if name not in BUILT_ANEW and not name.startswith("sqlite_")
+            if name not in BUILT_ANEW | OF_DATABASE and not name.startswith("sqlite_")
         }
         connection.close()
         return found
