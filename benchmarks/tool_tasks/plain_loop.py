@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_fabric.domain.evals.definition import EvalCase
+from agent_fabric.domain.evals.definition import CaseFile, EvalCase
 from agent_fabric.domain.evals.intervals import Tally, share_right
 from agent_fabric.infrastructure.evals.eval_files import read_eval
 
@@ -146,13 +146,18 @@ def do(case: EvalCase, base_url: str, *, check_timeout_s: float, verbose: bool) 
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for path, file in case.files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(file.data)
+        _lay(case.files, folder)
         _loop(case.prompt, folder, base_url, outcome, verbose=verbose)
         outcome.seconds = time.monotonic() - started
+        _lay(case.check_files, folder)
         outcome.ok = _is_right(case.check, folder, check_timeout_s)
     return outcome
+
+
+def _lay(files: Mapping[str, CaseFile], folder: Path) -> None:
+    for path, file in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(file.data)
 
 
 def _loop(prompt: str, folder: Path, base_url: str, outcome: Outcome, *, verbose: bool) -> None:
