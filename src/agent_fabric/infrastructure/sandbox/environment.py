@@ -23,14 +23,18 @@ PASSED_ON = frozenset(
 )
 """Variables a command may see, besides LC_*. A proxy whose address holds a password is left out."""
 
+_PYTHON = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Bytecode is told from its source by second and size: after an edit within a second, tests would run the old code."""
 _GIT_SETTINGS = {"safe.bareRepository": "explicit", "core.fsmonitor": "false"}
 """A folder that only looks like a repository is not obeyed, and reading starts no program that a repository names."""
-GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS)), "GIT_OPTIONAL_LOCKS": "0"} | {
+_GIT = {"GIT_CONFIG_COUNT": str(len(_GIT_SETTINGS)), "GIT_OPTIONAL_LOCKS": "0"} | {
     f"GIT_CONFIG_{part}_{n}": text
     for n, setting in enumerate(_GIT_SETTINGS.items())
     for part, text in zip(("KEY", "VALUE"), setting, strict=True)
 }
 """Variables for every git that a command starts. They win over the settings of repositories."""
+SET = _GIT | _PYTHON
+"""Variables that every command has, whatever the level."""
 
 
 def allowed(environment: Mapping[str, str]) -> dict[str, str]:
@@ -41,7 +45,7 @@ def allowed(environment: Mapping[str, str]) -> dict[str, str]:
         if (name in PASSED_ON or name.startswith("LC_")) and not (name.lower() in PROXIES and "@" in value)
     }
     path = os.pathsep.join(entry for entry in seen.get("PATH", "").split(os.pathsep) if entry.startswith("/"))
-    return seen | GIT | {"PATH": path or os.defpath, "TERM": "dumb"}
+    return seen | SET | {"PATH": path or os.defpath, "TERM": "dumb"}
 
 
 def box_environment(

@@ -17,7 +17,7 @@ from agent_fabric.infrastructure.sandbox.beneath import Beneath
 from agent_fabric.infrastructure.sandbox.command_line import bash_arguments
 from agent_fabric.infrastructure.sandbox.draining import MAX_OUTPUT_BYTES, SETTLE_S, TERM_GRACE_S, Drain, ended_within
 from agent_fabric.infrastructure.sandbox.dropping import DEFAULT_UID, Owner, give, owner_for
-from agent_fabric.infrastructure.sandbox.environment import GIT
+from agent_fabric.infrastructure.sandbox.environment import SET
 from agent_fabric.infrastructure.sandbox.git_identity import git_identity
 from agent_fabric.infrastructure.sandbox.landlock_watch import Watch, remarks
 from agent_fabric.infrastructure.sandbox.mounts_protected import ProtectedPaths
@@ -241,7 +241,7 @@ class ContainerSandbox(WorkspaceFiles):
             *("--user", f"{self._owner.uid}:{self._owner.gid}", *self._engine.user_mapping()),
             *("--volume", f"{workspace}:{WORKSPACE}", *self._covers(workspace), "--workdir", WORKSPACE),
             *("--env", "HOME=/tmp", "--env", "TERM=dumb", "--entrypoint", "/bin/sh"),
-            *(word for name, value in GIT.items() for word in ("--env", f"{name}={value}")),
+            *(word for name, value in SET.items() for word in ("--env", f"{name}={value}")),
             *(self._image, "-c", _MAIN, "fabric", git_identity(os.environ)),
         ]
 

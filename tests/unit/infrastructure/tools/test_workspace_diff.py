@@ -74,5 +74,5 @@ def test_long_and_many_changes_are_cut() -> None:
 async def test_what_a_program_writes_is_shown_and_what_it_keeps_for_itself_is_not(tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text("N = 3\n")
     (tmp_path / "gen.py").write_text("import lib\nopen('n.txt', 'w').write(str(lib.N))\n")
-    assert await changed_by("python3 gen.py", tmp_path) == {"n.txt": "3"}
+    assert await changed_by("PYTHONDONTWRITEBYTECODE= python3 gen.py", tmp_path) == {"n.txt": "3"}
     assert (tmp_path / "__pycache__").exists()
