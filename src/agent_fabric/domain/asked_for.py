@@ -1,6 +1,7 @@
 """What a task asks for, told by its words: a change, an answer, or neither is clear.
 
-A signal, not a parser: its words are English, and a few verbs of German, French, Spanish and Italian. Where it is unclear, nothing is concluded from it.
+A signal, not a parser: its words are English, and a few verbs of German, French, Spanish and Italian. Where it is
+unclear, nothing is concluded from it.
 """
 
 import re

@@ -7,7 +7,7 @@ they leave little doubt, such as "created a.py" or "all tests pass". Everything 
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import basename, normpath
 from typing import Any, assert_never
 
@@ -20,6 +20,7 @@ from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_files import is_test_file
 from agent_fabric.domain.test_selection import Selection, options_for_pytest, selected_by
+from agent_fabric.domain.test_strength import decides_tests
 from agent_fabric.domain.working_folders import folder_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
@@ -37,9 +38,21 @@ class Deeds:
     commands: Sequence[CommandRun] = ()
     last_change: int = -1
     """The event with the last change of files that a tool knows of."""
+    by_others: frozenset[str] = frozenset()
+    """Changed files that only other specialists of the run wrote: not this one's work, whatever it says."""
+    proven_by_others: frozenset[str] = frozenset()
+    """Those of them that are not for this one to prove."""
     elsewhere: bool = False
     """A tool has acted outside of the workspace, so that something may have changed that no file shows."""
     proof: Proof
+
+    @property
+    def to_prove(self) -> WorkspaceCompared:
+        """What is different and for this specialist to prove."""
+        if not self.proven_by_others:
+            return self.compared
+        left = self.compared.without(self.proven_by_others)
+        return left if any(can_be_run(path) or decides_tests(path) for path in left.paths) else replace(left, tests=())
 
     @property
     def nothing_changed(self) -> bool:
@@ -49,7 +62,7 @@ class Deeds:
     @property
     def no_file_changed(self) -> bool:
         """Whether it is known that no file is different, nor anything on another machine."""
-        return self.compared.unchanged and not self.elsewhere
+        return self.compared.without(self.by_others).unchanged and not self.elsewhere
 
     @property
     def since_change(self) -> Sequence[CommandRun]:
@@ -82,10 +95,10 @@ def false_claims(payload: Mapping[str, Any], deeds: Deeds) -> Sequence[FalseClai
 def _only_boasts(payload: Mapping[str, Any], deeds: Deeds) -> bool:
     """Tell whether nothing was changed though the task asks for it, or the summary says so of an unclear one."""
     match asked_for(deeds.prompt):
-        case AskedFor.CHANGE:
+        case AskedFor.CHANGE if not deeds.by_others:
             # What is done to a repository or to packages is no change of files, unless it is what was asked for.
             return deeds.no_file_changed if not asked_elsewhere(deeds.prompt) else deeds.nothing_changed
-        case AskedFor.UNCLEAR:
+        case AskedFor.UNCLEAR | AskedFor.CHANGE:  # what was to be changed may have been for the others to change
             summary = str(payload.get("summary") or "")
             return deeds.nothing_changed and any(not _is_denied(summary, said) for said in _SAID_DONE.finditer(summary))
         case AskedFor.ANSWER:
@@ -105,7 +118,7 @@ _SAID_DONE = re.compile(
 
 def untested(deeds: Deeds) -> Sequence[str]:
     """Return the files with tests of what was changed of which not all tests have passed after the last change."""
-    tests = deeds.compared.tests
+    tests = deeds.to_prove.tests
     if deeds.proof.kind is not ProofKind.TESTS:
         return tests
     ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]

@@ -1,8 +1,9 @@
 """What was seen of a run's files before its result was judged; see `events` for the contract."""
 
 import re
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 _LEFT_BEHIND = re.compile(
     r"(?:.*/)?(?:\.benchmarks|\.hypothesis|\.nyc_output|htmlcov|\.coverage|coverage\.xml|[^/]+\.egg-info)(?:/|\.[^/]*$|$)"
@@ -37,6 +38,14 @@ class WorkspaceCompared:
     def paths(self) -> tuple[str, ...]:
         """All changed paths that are listed."""
         return (*self.created, *self.modified, *self.deleted)
+
+    def without(self, paths: Collection[str]) -> Self:
+        """Return the same without some of its paths."""
+        created, modified, deleted = (
+            tuple(path for path in listed if path not in paths)
+            for listed in (self.created, self.modified, self.deleted)
+        )
+        return replace(self, created=created, modified=modified, deleted=deleted)
 
     @property
     def unchanged(self) -> bool:

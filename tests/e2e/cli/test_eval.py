@@ -20,7 +20,7 @@ def writes(text: str) -> tuple[Any, ...]:
     return (Call("write_file", {"path": "out.txt", "content": text}), PROOF, Finish(summary=f"wrote {text}"))
 
 
-def tested(text: str) -> tuple[Any, ...]:
+def with_tests(text: str) -> tuple[Any, ...]:
     """Change what is tested, and run the test, which asks for less than the check."""
     return (
         Call("read_file", {"path": "said.py"}),
@@ -42,8 +42,8 @@ SCRIPT = Script(
     turns=writes("right"),
     named={
         "wrong": writes("wrong"),
-        "tested": tested("right"),
-        "tested-wrong": tested("wrong"),
+        "tested": with_tests("right"),
+        "tested-wrong": with_tests("wrong"),
         "unproven": (Call("read_file", {"path": "in.txt"}), Finish(summary="it says so"), Finish(summary="it says so")),
         "hang": (Hang(times=99),),
         "asks": (Call("shell", {"command": "make deploy"}), *writes("right")),

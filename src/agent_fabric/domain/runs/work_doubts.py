@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from posixpath import splitext
+from posixpath import normpath, splitext
 from typing import Any
 
 from agent_fabric.domain.asked_for import AskedFor, asked_for
@@ -75,10 +75,10 @@ def _doubt(lane: Lane, payload: Mapping[str, Any], deeds: Deeds, unproven: list[
     elif tests:
         unproven.append(f"the tests of what was changed were not run: {named}")
         requests.append(f"{named} tests what you changed. Run the tests: {how_to_run(tests[:_MAX_NAMED])}")
-    elif (lane.unproved_change or (deeds.compared.paths and not lane.proof)) and not deeds.compared.unchanged:
+    elif (lane.unproved_change or (deeds.to_prove.paths and not lane.proof)) and not deeds.to_prove.unchanged:
         unproven.append(_NO_PROOF)
         # Asked to prove a text, a small model does something to it that nobody wanted; others only lose time.
-        shown = {*lane.wrote, *deeds.compared.paths}
+        shown = {*lane.wrote, *deeds.to_prove.paths}
         texts = bool(shown) and all(map(is_plain_text, shown))
         if any(map(can_be_run, lane.wrote)) if lane.model.compact else not texts:
             requests.append(f"{_NO_PROOF[0].upper()}{_NO_PROOF[1:]}. {_how_to_prove(lane, deeds)}")
@@ -129,16 +129,36 @@ def _doubt_small(lane: Lane, deeds: Deeds, unproven: list[str], requests: list[s
 
 
 def deeds_of(state: RunState, lane: Lane) -> Deeds:
-    """Return what a lane has done."""
+    """Return what a lane has done.
+
+    Specialists of a task force share the workspace. What only others wrote is not a lane's work; whoever needs proof
+    proves their own, and texts need none.
+    """
+    compared = lane.compared or WorkspaceCompared(known=False)
+    makers = _other_makers(state, lane)
+    theirs = frozenset(path for path in compared.paths if normpath(path) in makers)
     return Deeds(
         prompt=state.task.prompt if state.task is not None else "",
         workspace=state.workspace,
-        compared=lane.compared or WorkspaceCompared(known=False),
+        compared=compared,
+        by_others=theirs,
+        proven_by_others=frozenset(path for path in theirs if makers[normpath(path)] or is_plain_text(path)),
         commands=lane.commands,
         last_change=lane.last_change,
         elsewhere=lane.acted_elsewhere,
         proof=lane.proof,
     )
+
+
+def _other_makers(state: RunState, lane: Lane) -> Mapping[str, bool]:
+    """Return the files that only tools of other lanes wrote, and whether one of those has to prove its result."""
+    own = {normpath(path) for path in lane.wrote}
+    makers: dict[str, bool] = {}
+    for other in state.lanes.values():
+        for path in map(normpath, other.wrote if other is not lane else ()):
+            if path not in own:
+                makers[path] = makers.get(path, False) or other.finish.needs_proof
+    return makers
 
 
 _ADVICE = re.compile(r'"hint": ?"(?P<hint>(?:[^"\\]|\\.)*\brun: (?:[^"\\]|\\.)*)"')
