@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from posixpath import basename
 
 from agent_fabric.domain.plural import counted
+from agent_fabric.domain.python_tests import read_tests
 from agent_fabric.domain.test_files import is_test_file
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#(?!\[)|//).*$|^\s*\*.*$")
@@ -23,7 +24,7 @@ _IDLE_CHECK = re.compile(
 _LEFT_OUT = re.compile(
     r"@(?:\w+\.)*skip|\bmark\.skip|\.skip\(|\bskipTest\b|\bt\.Skip|xfail|expectedFailure|\bx(?:it|test|describe)\b|\b(?:it|test|describe)\.(?:only|todo)\b|@(?:Ignore|Disabled)\b"
     r"|#\[ignore|collect_ignore|pytest_(?:collection|runtest|ignore|pycollect)|deselect|--ignore|testPathIgnore|addopts"
-    r"|norecursedirs|python_files|-k\b"
+    r"|norecursedirs|python_files|-k\b|\bload_tests\b|\bSkipTest\b|importorskip|__test__\s*="
 )
 _SETUP = re.compile(r"conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|(?:jest|vitest)\.config\.\w+|\.mocharc\.\w+")
 
@@ -60,6 +61,8 @@ def strength_of(path: str, text: str) -> TestStrength:
     left_out = sum(_LEFT_OUT.search(line) is not None for line in lines)
     if not is_test_file(path):
         return TestStrength(left_out=left_out)
+    if path.endswith(".py") and (found := read_tests(text)) is not None:
+        return TestStrength(found.tests, found.checks, left_out)
     checks = sum(_CHECK.search(line) is not None and not _IDLE_CHECK.match(line) for line in lines)
     return TestStrength(sum(_TEST.match(line) is not None for line in lines), checks, left_out)
 

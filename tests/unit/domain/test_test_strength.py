@@ -88,3 +88,92 @@ def test_a_fixture_leaves_nothing_out() -> None:
 )
 def test_other_languages(path: str, text: str, strength: TestStrength) -> None:
     assert strength_of(path, text) == strength
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        self.assertEqual(add(1, 2), 3)", "        return\n        self.assertEqual(add(1, 2), 3)"),
+        ("        self.assertEqual(add(1, 2), 3)", "        if False:\n            self.assertEqual(add(1, 2), 3)"),
+        ("        self.assertEqual(add(1, 2), 3)", "        while 0:\n            self.assertEqual(add(1, 2), 3)"),
+        ("self.assertEqual(add(1, 2), 3)", "self.assertTrue(add(1, 2) == 3 or True)"),
+        ("self.assertEqual(add(1, 2), 3)", "assert add(1, 2) == 3 or 1"),
+        ("self.assertEqual(add(1, 2), 3)", "assert (add(1, 2) == 3, 'a pair is always true')"),
+        ("self.assertEqual(add(1, 2), 3)", "assert add(1, 2) == add(1, 2)"),
+        ("add(1, 2), 3)", "add(1, 2), add(1, 2))"),
+        ("self.assertEqual(add(1, 2), 3)", "self.assertEqual(3, 3)"),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        try:\n            self.assertEqual(add(1, 2), 3)\n        except AssertionError: pass",
+        ),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        try:\n            self.assertEqual(add(1, 2), 3)\n        except:\n            print('well')",
+        ),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        with self.assertRaises(AssertionError):\n            self.assertEqual(add(1, 2), 3)",
+        ),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        with self.assertRaises(Exception):\n            self.assertEqual(add(1, 2), 3)",
+        ),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        with suppress(Exception):\n            self.assertEqual(add(1, 2), 3)",
+        ),
+        ("self.assertEqual(add(1, 2), 3)", "'self.assertEqual(add(1, 2), 3)'"),
+    ],
+)
+def test_a_check_that_is_not_reached_or_always_holds_is_none(old: str, new: str) -> None:
+    assert lost(CASE.replace(old, new)) == ("1 check of 2",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("class Calc(unittest.TestCase)", "class Calc", "0 tests of 2"),
+        ("class Calc(unittest.TestCase):", "class Calc(unittest.TestCase):\n    __test__ = False\n", "0 tests of 2"),
+        (
+            "        self.assertEqual(add(0, 0), 0)",
+            "        self.assertEqual(add(0, 0), 0)\n\n\ndel Calc",
+            "0 tests of 2",
+        ),
+        ("    def test_add(self)", "    @pytest.fixture\n    def test_add(self)", "1 test of 2"),
+        ("    def test_zero", "    def test_add", "1 test of 2"),
+        ("class Calc", "if add(1, 2) == 3:\n  class Calc", "0 tests of 2"),
+    ],
+)
+def test_a_test_that_nobody_calls_is_none(old: str, new: str, told: str) -> None:
+    assert told in lost(CASE.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self.assertEqual(add(1, 2), 3)", "with self.assertRaises(ValueError):\n            add('a', None)"),
+        ("self.assertEqual(add(1, 2), 3)", "with self.assertRaises(Exception):\n            add('a', None)"),
+        ("self.assertEqual(add(1, 2), 3)", "for n in (1, 2):\n            assert add(n, 0) == n"),
+        ("self.assertEqual(add(1, 2), 3)", "if add(1, 2) != 3:\n            self.fail('no')"),
+        ("self.assertEqual(add(1, 2), 3)", "match add(1, 2):\n            case x:\n                assert x == 3"),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        try:\n            add(1)\n        except TypeError: return\n        self.fail('no error')",
+        ),
+        (
+            "        self.assertEqual(add(1, 2), 3)",
+            "        try:\n            add(1)\n        except Exception as why:\n            assert 'b' in str(why)",
+        ),
+        ("self.assertEqual(add(1, 2), 3)", "add(1, 2).should.be(3)"),
+        ("class Calc(unittest.TestCase)", "class TestCalc"),
+        ("class Calc(unittest.TestCase)", "class Calc(SomeCase)"),
+    ],
+)
+def test_a_check_in_other_words_is_one(old: str, new: str) -> None:
+    assert lost(CASE.replace(old, new)) == ()
+
+
+def test_what_is_no_python_is_counted_by_its_lines() -> None:
+    assert strength_of("test_calc.py", "def test_add():\n    assert add(1, 2) == 3\n  print 'old'\n") == TestStrength(
+        1, 1, 0
+    )
