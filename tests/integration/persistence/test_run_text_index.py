@@ -14,7 +14,7 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.messages import Usage
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
-from agent_fabric.infrastructure.persistence import run_activity_index, run_catalogue, run_text_index
+from agent_fabric.infrastructure.persistence import index_batches, run_activity_index, run_catalogue, run_text_index
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.event_store import SqlRunRepository
 from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
@@ -102,8 +102,8 @@ async def test_what_is_appended_later_is_found_by_the_next_search(
 async def test_runs_that_were_there_before_the_index_are_indexed_in_batches(
     runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_text_index, "_MAX_TEXTS", 3)
-    monkeypatch.setattr(run_text_index, "_MAX_EVENTS", 7)
+    monkeypatch.setattr(run_text_index, "_INDEX", replace(run_text_index._INDEX, max_texts=3))
+    monkeypatch.setattr(index_batches, "_MAX_EVENTS", 7)
     for number in range(20):
         await run(runs, f"run-{number}", f"task number {number:03}", "done")
     assert len(await found(catalogue, "task", limit=50)) == 20
@@ -116,7 +116,7 @@ async def test_only_new_events_are_looked_through(
     await run(runs, "one", "first thing", "done")
     await catalogue.update_index()
     assert store.read_now(lambda connection: connection.execute("SELECT position FROM run_text_progress").get) == 2
-    assert store.read_now(run_text_index._next_batch) == (2, 2, [], False)
+    assert store.read_now(run_text_index._INDEX._next_batch) == (2, 2, [], False)
 
 
 async def test_a_run_that_is_removed_is_not_found_any_more(
@@ -260,8 +260,8 @@ async def test_searches_filter_by_owner_status_and_time(runs: SqlRunRepository, 
 async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_still_indexed(
     runs: SqlRunRepository, catalogue: SqlRunCatalogue, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_activity_index, "_MAX_TEXTS", 3)
-    monkeypatch.setattr(run_activity_index, "_MAX_EVENTS", 7)
+    monkeypatch.setattr(run_activity_index, "_INDEX", replace(run_activity_index._INDEX, max_texts=3))
+    monkeypatch.setattr(index_batches, "_MAX_EVENTS", 7)
     monkeypatch.setattr(run_catalogue, "INDEX_PATIENCE_S", 0.0)
     for number in range(20):
         await active(runs, f"run-{number}", said(f"word{number:03}"))
@@ -270,7 +270,23 @@ async def test_activity_is_indexed_in_batches_and_found_while_older_runs_are_sti
     await catalogue.update_index()
     assert await catalogue.unindexed() == 0
     assert await found(catalogue, "word017") == ["run-17"]
-    assert store.read_now(run_activity_index._next_batch) == (60, 60, [], False)
+    assert store.read_now(run_activity_index._INDEX._next_batch) == (60, 60, [], False)
+
+
+async def test_what_has_no_place_in_the_index_hides_nothing_behind_it(
+    runs: SqlRunRepository, catalogue: SqlRunCatalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row_of = run_activity_index._INDEX.row_of
+    without_long = replace(
+        run_activity_index._INDEX,
+        max_texts=3,
+        row_of=lambda run, seq, kind: row_of(run, seq, kind) if seq < 2 else None,
+    )
+    monkeypatch.setattr(run_activity_index, "_INDEX", without_long)
+    await active(runs, "long", *(said(f"word{number}") for number in range(9)))
+    await active(runs, "next", said("otters"))
+    assert await found(catalogue, "otters") == ["next"]
+    assert await found(catalogue, "word7") == []
 
 
 async def test_what_a_removed_run_did_is_not_found_any_more(

@@ -6,14 +6,12 @@ Encrypted runs are never indexed.
 """
 
 import asyncio
-import logging
 import zlib
-from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from agent_fabric.domain.approval_events import ApprovalDecided
-from agent_fabric.domain.errors import RunKeyMissing, StoreFull
+from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import (
     Body,
     ModelAnswered,
@@ -25,7 +23,8 @@ from agent_fabric.domain.events import (
 )
 from agent_fabric.domain.workflow_events import SignalReceived, StepFinished, StepStarted
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
-from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection, marks
+from agent_fabric.infrastructure.persistence.index_batches import EventIndex, IndexedText
+from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 from agent_fabric.infrastructure.persistence.text_search import TextSearch, spaced
 
 MAX_EVENT_CHARS: Final = 4_000
@@ -47,20 +46,6 @@ _KINDS: Final = tuple(
         RunCompleted,
     )
 )
-_MAX_TEXTS, _MAX_BATCH_CHARS = 400, 200_000
-"""Written in one transaction: other writes wait for it."""
-_MAX_EVENTS: Final = 20_000
-"""Events looked through in one read. Progress is kept at least this often."""
-
-_log = logging.getLogger(__name__)
-
-
-class _Batch(NamedTuple):
-    before: int
-    upto: int
-    texts: list[tuple[int, int, str]]
-    """Row of the index, run, and text."""
-    rest: bool
 
 
 class RunActivityIndex:
@@ -72,7 +57,7 @@ class RunActivityIndex:
 
     async def unindexed(self) -> int:
         """Return how many events have not been looked at."""
-        return await self._database.read(_unindexed)
+        return await self._database.read(_INDEX.unindexed)
 
     async def catch_up(self, *, patience_s: float | None = None) -> None:
         """Index what was appended since the last time; after `patience_s`, the rest is indexed in the background.
@@ -82,21 +67,10 @@ class RunActivityIndex:
         """
         task = self._catching_up
         if task is None or task.done():
-            task = self._catching_up = asyncio.create_task(self._index())
+            task = self._catching_up = asyncio.create_task(_INDEX.catch_up(self._database))
         await asyncio.wait([task], timeout=patience_s)
         if task.done():
             task.result()
-
-    async def _index(self) -> None:
-        search = self._database.dialect.text_search
-        batch = await self._database.read(_next_batch)
-        while batch.texts or batch.rest:
-            try:
-                await self._database.write(partial(_write_batch, batch=batch, search=search))
-            except StoreFull as problem:  # what is indexed can still be searched
-                _log.warning("Runs are searched with an old index: %s", problem.message)
-                return
-            batch = await self._database.read(_next_batch)
 
 
 def activity_text(connection: SqlConnection, run: int, seq: int) -> str:
@@ -113,40 +87,12 @@ def forget_activity(connection: SqlConnection, run: int) -> None:
     )
 
 
-def _unindexed(connection: SqlConnection) -> int:
-    query = "SELECT (SELECT coalesce(max(position), 0) FROM events) - position FROM run_activity_progress"
-    return int(connection.execute(query).fetchone()[0])
+def _row_of(run: int, seq: int, _: str) -> int | None:
+    return (run << SEQ_BITS) + seq if seq >> SEQ_BITS == 0 else None
 
 
-def _next_batch(connection: SqlConnection) -> _Batch:
-    before = int(connection.execute("SELECT position FROM run_activity_progress").fetchone()[0])
-    newest = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
-    upto = min(before + _MAX_EVENTS, newest)
-    query = (
-        "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"  # noqa: S608 - only marks
-        f" AND kind IN ({marks(_KINDS)})"
-        " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run_keys.run = events.run) ORDER BY position LIMIT ?"
-    )
-    rows: list[tuple[Any, ...]] = connection.execute(query, (before, upto, *_KINDS, _MAX_TEXTS)).fetchall()
-    texts: list[tuple[int, int, str]] = []
-    chars = 0
-    for position, run, seq, kind, version, payload in rows:
-        if seq >> SEQ_BITS == 0:
-            text = _text_of(connection, run, seq, kind, version, payload)
-            texts.append(((run << SEQ_BITS) + seq, run, text))
-            chars += len(text)
-        if chars >= _MAX_BATCH_CHARS or len(texts) == _MAX_TEXTS:
-            return _Batch(before, position, texts, rest=True)
-    return _Batch(before, upto, texts, rest=upto < newest)
-
-
-def _write_batch(connection: SqlConnection, batch: _Batch, search: TextSearch) -> None:
-    query = "UPDATE run_activity_progress SET position = ? WHERE position = ? RETURNING 1"
-    if not connection.execute(query, (batch.upto, batch.before)).fetchall():
-        return  # another process was faster
-    connection.executemany(
-        search.put_activity, [(row, search.indexed(text), run) for row, run, text in batch.texts if text]
-    )
+def _put(connection: SqlConnection, search: TextSearch, texts: Sequence[IndexedText]) -> None:
+    connection.executemany(search.put_activity, [(row, search.indexed(text), run) for row, run, text in texts])
 
 
 def _text_of(
@@ -207,3 +153,14 @@ def _strings(value: Any) -> Iterator[str]:
                 yield from _strings(each)
         case _:
             return
+
+
+_INDEX: Final = EventIndex(
+    progress="run_activity_progress",
+    kinds=_KINDS,
+    max_texts=400,
+    max_chars=200_000,
+    row_of=_row_of,
+    text_of=_text_of,
+    put=_put,
+)

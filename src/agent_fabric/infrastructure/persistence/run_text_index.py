@@ -5,16 +5,16 @@ what was appended since the last one, so writing a log costs nothing more. Encry
 """
 
 import asyncio
-import logging
 import re
 import zlib
-from functools import partial
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from agent_fabric.domain.errors import RunKeyMissing, StoreFull
+from agent_fabric.domain.errors import RunKeyMissing
 from agent_fabric.domain.events import RunCompleted, RunCreated, RunFailed
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader
+from agent_fabric.infrastructure.persistence.index_batches import EventIndex, IndexedText
 from agent_fabric.infrastructure.persistence.run_activity_index import SEQ_BITS
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 from agent_fabric.infrastructure.persistence.text_search import TRIGRAM, TextSearch
@@ -25,29 +25,10 @@ MAX_WORDS: Final = 32
 """How many words of a query count."""
 
 _KINDS: Final = (RunCreated.kind, RunCompleted.kind, RunFailed.kind)
-_MAX_TEXTS, _MAX_BATCH_CHARS = 100, 100_000
-"""Written in one transaction: other writes wait for it."""
-_MAX_EVENTS: Final = 20_000
-"""Events looked through in one read. Progress is kept at least this often."""
 _WORD = re.compile(r"\w+")
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 _WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
 """Text of languages that do not put spaces between words."""
-
-_log = logging.getLogger(__name__)
-
-
-class _Batch(NamedTuple):
-    """What is to be indexed next."""
-
-    before: int
-    """Position of the last event that is indexed."""
-    upto: int
-    """And once this batch is."""
-    texts: list[tuple[int, int, str]]
-    """Row of the index, run, and text."""
-    rest: bool
-    """Whether there is more."""
 
 
 class RunTextIndex:
@@ -63,37 +44,8 @@ class RunTextIndex:
         Raises:
             StoreUnavailable: the store cannot be read or written.
         """
-        search = self._database.dialect.text_search
         async with self._catching_up:
-            batch = await self._database.read(_next_batch)
-            while batch.texts or batch.rest:
-                try:
-                    await self._database.write(partial(_write_batch, batch=batch, search=search))
-                except StoreFull as problem:  # what is indexed can still be searched
-                    _log.warning("Runs are searched with an old index: %s", problem.message)
-                    return
-                batch = await self._database.read(_next_batch)
-
-
-def _next_batch(connection: SqlConnection) -> _Batch:
-    before = int(connection.execute("SELECT position FROM run_text_progress").fetchone()[0])
-    newest = int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
-    upto = min(before + _MAX_EVENTS, newest)
-    query = (
-        "SELECT position, run, seq, kind, version, payload FROM events WHERE position > ? AND position <= ?"
-        " AND kind IN (?, ?, ?)"
-        " AND NOT EXISTS (SELECT 1 FROM run_keys WHERE run_keys.run = events.run) ORDER BY position LIMIT ?"
-    )
-    rows: list[tuple[Any, ...]] = connection.execute(query, (before, upto, *_KINDS, _MAX_TEXTS)).fetchall()
-    texts: list[tuple[int, int, str]] = []
-    chars = 0
-    for position, run, seq, kind, version, payload in rows:
-        text = _text_of(connection, run, seq, kind, version, payload)
-        texts.append((2 * run + (kind != RunCreated.kind), run, text))
-        chars += len(text)
-        if chars >= _MAX_BATCH_CHARS or len(texts) == _MAX_TEXTS:
-            return _Batch(before, position, texts, rest=True)
-    return _Batch(before, upto, texts, rest=upto < newest)
+            await _INDEX.catch_up(self._database)
 
 
 def _text_of(connection: SqlConnection, run: int, seq: int, kind: str, version: int, payload: bytes) -> str:
@@ -117,14 +69,13 @@ def _plain(text: str) -> str:
     return text.lower().encode("utf-8", "replace").decode().replace("\0", " ")
 
 
-def _write_batch(connection: SqlConnection, batch: _Batch, search: TextSearch) -> None:
-    query = "UPDATE run_text_progress SET position = ? WHERE position = ? RETURNING 1"
-    if not connection.execute(query, (batch.upto, batch.before)).fetchall():
-        return  # another process was faster
-    connection.executemany(
-        search.put_text,
-        [(row, text, f" {' '.join(_short_words(text))} ", run) for row, run, text in batch.texts if text],
-    )
+def _row_of(run: int, _: int, kind: str) -> int:
+    return 2 * run + (kind != RunCreated.kind)
+
+
+def _put(connection: SqlConnection, search: TextSearch, texts: Sequence[IndexedText]) -> None:
+    rows = [(row, text, f" {' '.join(_short_words(text))} ", run) for row, run, text in texts]
+    connection.executemany(search.put_text, rows)
 
 
 def _short_words(text: str) -> list[str]:
@@ -133,6 +84,17 @@ def _short_words(text: str) -> list[str]:
     for part in _WITHOUT_SPACES.findall(text):
         found.update(part, map("".join, pairwise(part)))
     return sorted(found)
+
+
+_INDEX: Final = EventIndex(
+    progress="run_text_progress",
+    kinds=_KINDS,
+    max_texts=100,
+    max_chars=100_000,
+    row_of=_row_of,
+    text_of=_text_of,
+    put=_put,
+)
 
 
 def forget_text(connection: SqlConnection, run: int) -> None:
