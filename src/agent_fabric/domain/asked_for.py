@@ -22,23 +22,29 @@ class AskedFor(StrEnum):
 
 _SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?")
 _POLITE = re.compile(
-    r"(?:(?:please|now|then|also|next|finally|first|just|hi|hello|ok|so|and|but|"
+    r"\A(?:(?:please|now|then|also|next|finally|first|just|hi|hello|ok|so|and|but|"
     r"(?:can|could|would|will)\s+you|(?:i|we)(?:'d like| would like| want| need)\s+you\s+to|"
     r"(?:i|we)\s+(?:want|need)\s+to|let's|go\s+ahead\s+and|your\s+task\s+is\s+to|you\s+(?:should|must)),?\s+)+",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
-    r"(?:in|inside|within|from|for|with|using|under|if|when|after|before)\s[^,]{1,80},\s+", re.IGNORECASE
+    r"\A(?:in|inside|within|from|for|with|using|under|if|when|after|before)\s[^,]{1,80},\s+", re.IGNORECASE
 )
 """What may stand before the verb: "In app.py, rename …"."""
 
 _CHANGING = names(
-    "append apply change comment commit convert copy correct delete edit extend fix implement insert install merge "
-    "migrate modify move patch port prepend refactor remove rename reorder replace restructure rewrite simplify split "
-    "swap uncomment undo update upgrade"
+    "adapt adjust append apply bump change clean comment commit configure convert copy correct delete disable "
+    "downgrade drop edit enable extend fix handle implement inline insert install introduce merge migrate "
+    "modernise modernize modify move overhaul patch polish port prepend refactor reformat remove rename reorder "
+    "reorganise reorganize repair replace reset restore restructure revert rework rewrite simplify split strip "
+    "support swap switch tidy tweak uncomment undo unify update upgrade wrap"
 )
 """What leaves things different, whatever it is done to."""
-_MAKING = names("add build create draft generate make produce put save set store write")
+_MAKING = names(
+    "add build create decrease draft enhance extract format generalise generalize generate improve increase lower "
+    "make optimise optimize produce put reduce resolve revise save set shorten solve sort store transform "
+    "translate turn use write"
+)
 """What makes a file or a part of one, or only an answer: that depends on what is made."""
 _THING = re.compile(
     r"\b(?:files?|folders?|director(?:y|ies)|scripts?|programs?|functions?|class(?:es)?|modules?|tests?|methods?|"

@@ -52,7 +52,11 @@ class Deeds:
         if not self.proven_by_others:
             return self.compared
         left = self.compared.without(self.proven_by_others)
-        return left if any(can_be_run(path) or decides_tests(path) for path in left.paths) else replace(left, tests=())
+        return (
+            left
+            if any(can_be_run(path) or decides_tests(path) for path in left.paths)
+            else replace(left, tests=(), test_functions=0)
+        )
 
     @property
     def nothing_changed(self) -> bool:
@@ -110,7 +114,9 @@ def _only_boasts(payload: Mapping[str, Any], deeds: Deeds) -> bool:
 _SAID_DONE = re.compile(
     r"\b(?:fixed|corrected|changed|updated|modified|edited|implemented|refactored|renamed|rewrote|rewritten|added|created|"
     r"removed|deleted|solved|resolved|repaired|behoben|korrigiert|geändert|angepasst|umbenannt|hinzugefügt|repariert|erstellt|"
-    r"corrigée?|modifiée?|ajoutée?|réparée?|corregid[oa]|arreglad[oa]|modificad[oa]|añadid[oa]|corrett[oa]|modificat[oa])\b",
+    r"corrigée?|modifiée?|ajoutée?|réparée?|corregid[oa]|arreglad[oa]|modificad[oa]|añadid[oa]|corrett[oa]|modificat[oa])\b"
+    r"|\bnow\s+(?:correctly\s+|properly\s+)?(?:accept|add|allow|give|handle|pass(?:e)?|print|raise|return|run|show|support|use|"
+    r"work)s?\b|\bno\s+longer\b",
     re.IGNORECASE,
 )
 """Words with which something is said to be different now, in the languages that tasks are often written in."""
@@ -124,6 +130,9 @@ def untested(deeds: Deeds) -> Sequence[str]:
     ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
     chosen = [_selection(run, deeds.workspace) for run in ran] or [selected_by(deeds.proof.command)]
     executed = frozenset[str]().union(*(selection.of(tests) for selection in chosen))
+    known = sum(run.tests.ran + run.left_out.skipped for run in ran if run.tests is not None)
+    if ran and known < deeds.to_prove.test_functions:
+        return tests  # settings, a plugin or a script have left some out
     return tuple(test for test in tests if test not in executed)
 
 
@@ -143,6 +152,8 @@ def _selection(run: CommandRun, workspace: str) -> Selection:
     """Return the tests of the workspace that a command executes."""
     command = run.proof.command or find_test_command(run.command)
     selection = selected_by(command, options=options_for_pytest(run.command))
+    if run.left_out.deselected:
+        selection = replace(selection, partly=True)
     return selection.within(folder_of(run.command, command, workspace), workspace)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agent_fabric.domain.test_counts import TestCount
+from agent_fabric.domain.test_counts import NONE_LEFT_OUT, LeftOut, TestCount
 
 
 class ProofKind(StrEnum):
@@ -60,6 +60,8 @@ class CommandRun:
     """The tests that were executed, if a runner has said so; also those of a command that failed."""
     proof: Proof = NO_PROOF
     """What it has shown."""
+    left_out: LeftOut = NONE_LEFT_OUT
+    """The tests that were not executed, if a runner has said so."""
     framed: bool = False
     """What a runner said about its tests stands in all that it prints."""
 

@@ -7,7 +7,7 @@ that nobody calls does. So the runner's own words are read.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 _MAX_CHARS: Final = 200_000
 """Of an output, from its end: summaries stand there."""
@@ -35,6 +35,32 @@ def count_told_in(output: str) -> TestCount | None:
     text = _COLOURS.sub("", output[-_MAX_CHARS:])
     told = [count for read in _READERS if (count := read(text)) is not None]
     return sum(told[1:], told[0]) if told else None
+
+
+class LeftOut(NamedTuple):
+    """Tests that a runner of Python knows of and has not executed."""
+
+    skipped: int = 0
+    """Also those that are expected to fail."""
+    deselected: int = 0
+    """Left out because of an option, wherever that stands."""
+
+
+NONE_LEFT_OUT: Final = LeftOut()
+
+
+def left_out_in(output: str) -> LeftOut:
+    """Return what a runner says that it has left out."""
+    text = _COLOURS.sub("", output[-_MAX_CHARS:])
+    skipped = deselected = 0
+    for found in _PYTEST.finditer(text):
+        told = {word: int(number) for number, word in _pairs(found[1])}
+        skipped += told.get("skipped", 0) + told.get("xfailed", 0)
+        deselected += told.get("deselected", 0)
+    for found in _UNITTEST.finditer(text):
+        notes = dict(re.findall(r"(\w[\w ]*)=(\d+)", found[2] or ""))
+        skipped += sum(int(notes.get(each, 0)) for each in ("skipped", "expected failures"))
+    return LeftOut(skipped, deselected)
 
 
 def _count(passed: int, failed: int) -> TestCount:

@@ -48,6 +48,19 @@ def covers(path: str, text: str, changed: Iterable[str]) -> bool:
     return False
 
 
+def program_names(paths: Iterable[str]) -> frozenset[str]:
+    """Return the words by which tests may name the programs among some files: their own names and those of folders."""
+    programs = [path for path in paths if _PROGRAM.search(path) and not is_test_file(path)]
+    parts = (part for path in programs for part in splitext(path)[0].split("/"))
+    return frozenset(part for part in parts if part not in {"", "__init__", "conftest"})
+
+
+def names_any(text: str, names: frozenset[str]) -> bool:
+    """Tell whether a file of tests names a program. Where there are none, it may test anything."""
+    words = frozenset(re.findall(r"\w+", text))
+    return not names or not words.isdisjoint(names) or any(name in text for name in names if not name.isidentifier())
+
+
 def how_to_run(files: Sequence[str]) -> str:
     """Return the command that runs files of tests, as far as their names tell."""
     first = files[0]

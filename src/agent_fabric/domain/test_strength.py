@@ -67,6 +67,18 @@ def strength_of(path: str, text: str) -> TestStrength:
     return TestStrength(sum(_TEST.match(line) is not None for line in lines), checks, left_out)
 
 
+def replaces_any(text: str, modules: frozenset[str]) -> bool:
+    """Tell whether settings of tests put something in the place of a function of one of these modules."""
+    named = "|".join(map(re.escape, sorted(modules)))
+    replacing = (
+        rf"\b(?:{named})(?:\.\w+)+\s*=\s*(?:lambda\b|\w+\s*(?:#.*)?$)|\bsetattr\(\s*[\"']?(?:{named})\b"
+        rf"|\bpatch(?:\.object|\.multiple)?\(\s*[\"']?(?:{named})\b|\bsys\.modules\[[\"'](?:{named})\b"
+    )
+    constant = re.compile(r"=\s*(?:True|False|None|\d+)\s*(?:#.*)?$")
+    lines = (_COMMENT.sub("", line) for line in text.splitlines())
+    return bool(named) and any(re.search(replacing, line) and not constant.search(line) for line in lines)
+
+
 def lost_between(before: Iterable[TestStrength], after: Iterable[TestStrength]) -> tuple[str, ...]:
     """Say in words what tests check less than before; nothing: they do not."""
     was, is_ = sum(before, TestStrength()), sum(after, TestStrength())

@@ -25,6 +25,8 @@ class WorkspaceCompared:
     """Changed paths that are not listed."""
     tests: tuple[str, ...] = ()
     """Files with tests that use what was changed, or that were changed themselves."""
+    test_functions: int = 0
+    """Tests in those of them that are in Python: so many have to be executed at least; 0: not known."""
     weakened: tuple[str, ...] = ()
     """What the changed tests check less than before, in words; empty: nothing."""
     idle_tests: tuple[str, ...] = ()

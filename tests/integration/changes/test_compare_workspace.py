@@ -92,7 +92,7 @@ async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(proj
     for kept in layout.changes_of(run_id).glob("*.z"):
         kept.unlink()
     assert at_any_time(await other(run_id, str(own))) == WorkspaceCompared(
-        created=("test_it.py",), tests=("test_it.py",), idle_tests=("test_it.py",)
+        created=("test_it.py",), tests=("test_it.py",), test_functions=1, idle_tests=("test_it.py",)
     )
 
 

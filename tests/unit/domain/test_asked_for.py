@@ -28,6 +28,10 @@ CHANGES = (
     "The test in test_calc.py fails.",
     "Refactoring of calc.py into smaller functions",
     "The build is broken",
+    "Adjust add in calc.py so that it returns the sum",
+    "Support negative numbers in calc.py",
+    "Improve the function add",
+    "Clean up calc.py",
 )
 ANSWERS = (
     "How many lines does notes.txt have?",
@@ -60,6 +64,9 @@ UNCLEAR = (
     "fix whatever is broken",
     "Add 3 and 4",
     "update me on the state of the project",
+    "Solve 3x + 2 = 5",
+    "Translate good morning",
+    "Resolve localhost to an address",
 )
 
 

@@ -1,6 +1,7 @@
 """What a result says, held against what the run has done."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from agent_fabric.domain.claims import (
     weakened,
 )
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind
-from agent_fabric.domain.test_counts import TestCount
+from agent_fabric.domain.test_counts import LeftOut, TestCount
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 TESTED = Proof(kind=ProofKind.TESTS, command="pytest", seq=9, tests=TestCount(ran=1, passed=1, failed=0))
@@ -299,6 +300,33 @@ TESTED_BY = WorkspaceCompared(modified=("calc.py", "io.py"), tests=("test_calc.p
 def test_all_tests_of_the_change_want_to_be_run(commands: list[str], left: tuple[str, ...]) -> None:
     runs = [ran(command, seq) for seq, command in enumerate(commands, start=7)]
     assert untested(deeds(TESTED_BY, commands=runs, proof=runs[-1].proof)) == left
+
+
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("cd tests && pytest", ("test_calc.py",)),
+        ("cd /tmp/copy && pytest", ("test_calc.py", "tests/test_io.py")),
+        ("cd /home/me/project && pytest", ()),
+        ("PYTEST_ADDOPTS='-k zero' pytest", ("test_calc.py", "tests/test_io.py")),
+    ],
+)
+def test_it_counts_where_and_with_what_tests_are_executed(line: str, left: tuple[str, ...]) -> None:
+    run = replace(ran("pytest", 7), command=line)
+    done = replace(deeds(TESTED_BY, commands=[run], proof=run.proof), workspace="/home/me/project")
+    assert untested(done) == left
+
+
+def test_tests_that_a_runner_says_it_has_left_out_are_not_executed() -> None:
+    run = replace(ran("make test", 7), left_out=LeftOut(deselected=1))
+    assert untested(deeds(TESTED_BY, commands=[run], proof=run.proof)) == TESTED_BY.tests
+
+
+@pytest.mark.parametrize(("functions", "skipped", "left"), [(3, 0, False), (4, 0, True), (4, 1, False), (0, 0, False)])
+def test_no_fewer_tests_are_executed_than_there_are(functions: int, skipped: int, left: bool) -> None:
+    run = replace(ran("make test", 7), left_out=LeftOut(skipped=skipped))
+    found = replace(TESTED_BY, test_functions=functions)
+    assert untested(deeds(found, commands=[run], proof=run.proof)) == (found.tests if left else ())
 
 
 def test_tests_before_the_last_change_do_not_count() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.test_counts import TestCount, count_told_in
+from agent_fabric.domain.test_counts import LeftOut, TestCount, count_told_in, left_out_in
 
 SAID = {
     "pytest -q": ("..   [100%]\n2 passed in 0.01s\n", (2, 2, 0)),
@@ -58,6 +58,20 @@ SAID = {
     "bun": (" 3 pass\n 0 fail\n 3 expect() calls\n", (3, 3, 0)),
     "two runners": ("2 passed in 0.01s\nRan 3 tests in 0.001s\n\nOK\n", (5, 5, 0)),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "left_out"),
+    [
+        ("3 passed, 2 skipped, 1 xfailed, 4 deselected, 1 warning in 0.01s\n", LeftOut(skipped=3, deselected=4)),
+        ("===== 1 passed, 1 deselected in 0.01s =====\n", LeftOut(deselected=1)),
+        ("Ran 5 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\n", LeftOut(skipped=3)),
+        ("Ran 5 tests in 0.001s\n\nOK\n", LeftOut()),
+        ("3 deselected\n", LeftOut()),
+    ],
+)
+def test_a_runner_tells_how_many_it_has_left_out(text: str, left_out: LeftOut) -> None:
+    assert left_out_in(text) == left_out
 
 
 @pytest.mark.parametrize("runner", SAID)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.test_files import covers, how_to_run, is_test_file, may_test
+from agent_fabric.domain.test_files import covers, how_to_run, is_test_file, may_test, names_any, program_names
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,20 @@ def test_a_test_of_something_else_is_not(path: str, text: str, changed: str) -> 
 )
 def test_how_tests_are_run(files: list[str], command: str) -> None:
     assert how_to_run(files) == command
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("from calc import add\n", True),
+        ("import pkg\n", True),
+        ("subprocess.run(['./my-tool.sh'])\n", True),
+        ("assert 1 + 2 == 3\n", False),
+        ("recalculate()\n", False),
+    ],
+)
+def test_a_test_that_names_nothing_of_the_workspace_tests_nothing_of_it(text: str, named: bool) -> None:
+    names = program_names(["calc.py", "pkg/__init__.py", "my-tool.sh", "test_new.py", "conftest.py", "notes.md"])
+    assert names == {"calc", "pkg", "my-tool"}
+    assert names_any(text, names) is named
+    assert names_any(text, program_names(["notes.md", "test_new.py"]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.test_strength import TestStrength, lost_between, strength_of
+from agent_fabric.domain.test_strength import TestStrength, lost_between, replaces_any, strength_of
 
 CASE = """\
 import unittest
@@ -177,3 +177,28 @@ def test_what_is_no_python_is_counted_by_its_lines() -> None:
     assert strength_of("test_calc.py", "def test_add():\n    assert add(1, 2) == 3\n  print 'old'\n") == TestStrength(
         1, 1, 0
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "replaces"),
+    [
+        ("import calc\n\ncalc.add = lambda a, b: a + b\n", True),
+        ("import calc\n\ncalc.add = right\n", True),
+        ("import pkg.calc\n\npkg.calc.add = right  # better\n", True),
+        ("setattr(calc, 'add', right)\n", True),
+        ("    monkeypatch.setattr('calc.add', right)\n", True),
+        ("    with patch('calc.add', right):\n", True),
+        ("    mock.patch.object(calc, 'add').start()\n", True),
+        ("sys.modules['calc'] = fake\n", True),
+        ("# calc.add = right\n", False),
+        ("calc.DEBUG = True\n", False),
+        ("calc.LIMIT = 3  # enough\n", False),
+        ("calc.NAME = 'x'\n", False),
+        ("other.add = right\n", False),
+        ("result = calc.add == right\n", False),
+        ("sys.path.insert(0, '.')\n", False),
+    ],
+)
+def test_settings_may_replace_what_is_tested(text: str, replaces: bool) -> None:
+    assert replaces_any(text, frozenset({"calc"})) is replaces
+    assert not replaces_any(text, frozenset())

@@ -12,8 +12,15 @@ from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnap
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.program_files import can_be_run
-from agent_fabric.domain.test_files import covers, is_test_file, may_test, tested_name
-from agent_fabric.domain.test_strength import TestStrength, decides_tests, lost_between, strength_of
+from agent_fabric.domain.test_files import covers, is_test_file, may_test, names_any, program_names, tested_name
+from agent_fabric.domain.test_strength import (
+    TestStrength,
+    decides_tests,
+    is_test_setup,
+    lost_between,
+    replaces_any,
+    strength_of,
+)
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200
@@ -55,33 +62,56 @@ _Content = Callable[[str, Entry], bytes | None]
 
 def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content) -> WorkspaceCompared:
     shown = changes[:MAX_LISTED]
-    weakened, idle = _strength(changes, content)
+    weakened, idle = _strength(changes, now, content)
+    tests = _tests_of(changes, now, content)
     return WorkspaceCompared(
         created=tuple(_path(change) for change in shown if change.before is None),
         modified=tuple(_path(change) for change in shown if change.before is not None and change.after is not None),
         deleted=tuple(_path(change) for change in shown if change.after is None),
         more=len(changes) - len(shown),
-        tests=tuple(_tests_of(changes, now, content)),
+        tests=tuple(tests),
+        test_functions=sum(_functions(path, now, content) for path in tests),
         weakened=weakened,
         idle_tests=idle,
         touched_at=max((_written(change) for change in changes), default=0.0),
     )
 
 
-def _strength(changes: Sequence[FileChange], content: _Content) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _functions(path: str, now: FolderSnapshot, content: _Content) -> int:
+    """Return how many tests a file in Python has."""
+    text = _text(path, now.entries.get(path), content) if path.endswith(".py") else None
+    return strength_of(path, text).tests if text else 0
+
+
+def _strength(
+    changes: Sequence[FileChange], now: FolderSnapshot, content: _Content
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say what the changed tests check less than before, and which of them check nothing."""
     before: list[TestStrength] = []
     after: list[TestStrength] = []
     idle: list[str] = []
+    programs = program_names(path for path, entry in now.entries.items() if entry.kind is EntryKind.FILE)
     for change in [each for each in changes if decides_tests(each.path)][:MAX_TEST_FILES]:
         was, is_ = (_text(change.path, entry, content) for entry in (change.before, change.after))
         if was is None or is_ is None:
             continue  # what cannot be read is not judged
         before.append(strength_of(change.path, was))
         after.append(strength_of(change.path, is_))
-        if change.after is not None and is_test_file(change.path) and not after[-1].checks:
+        if (
+            change.after is not None
+            and is_test_file(change.path)
+            and not (after[-1].checks and names_any(is_, programs))
+        ):
             idle.append(change.path)
-    return lost_between(before, after), tuple(idle)
+    replaced = tuple(f"{path} replaces what they test" for path in _replacing(changes, content))
+    return (*lost_between(before, after), *replaced), tuple(idle)
+
+
+def _replacing(changes: Sequence[FileChange], content: _Content) -> list[str]:
+    """Return the changed settings of tests that put something in the place of what was changed."""
+    programs = frozenset(splitext(basename(change.path))[0] for change in changes if can_be_run(change.path))
+    setups = [change for change in changes if is_test_setup(change.path)][:MAX_TEST_FILES]
+    return [each.path for each in setups if replaces_any(_text(each.path, each.after, content) or "", programs)]
 
 
 def _text(path: str, entry: Entry | None, content: _Content) -> str | None:

@@ -6,6 +6,7 @@ from agent_fabric.domain.events import ToolReturned
 from agent_fabric.domain.proof_scope import bears_on, is_framed, own_recipes, replaced_runners
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
+from agent_fabric.domain.test_counts import NONE_LEFT_OUT, left_out_in
 from agent_fabric.domain.test_files import is_test_file
 from agent_fabric.domain.test_strength import decides_tests
 from agent_fabric.domain.tools import Effect
@@ -64,6 +65,7 @@ def note_deed(lane: Lane, body: ToolReturned, seq: int, at: float) -> None:
         return
     if spec.command_argument:
         command = str(lane.began_with.get(spec.command_argument, ""))
+        printed = f"{body.result.get('stdout') or ''}\n{body.result.get('stderr') or ''}"
         lane.commands.append(
             CommandRun(
                 command,
@@ -72,7 +74,8 @@ def note_deed(lane: Lane, body: ToolReturned, seq: int, at: float) -> None:
                 at=at,
                 tests=body.tests,
                 proof=proof_from(body, ProofKind.PROGRAM, seq) if body.proved else NO_PROOF,
-                framed=is_framed(f"{body.result.get('stdout') or ''}\n{body.result.get('stderr') or ''}"),
+                left_out=left_out_in(printed) if body.tests is not None else NONE_LEFT_OUT,
+                framed=is_framed(printed),
             )
         )
     known_place = spec.command_argument or spec.path_arguments or spec.url_argument or spec.sends_to
