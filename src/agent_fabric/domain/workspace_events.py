@@ -30,7 +30,7 @@ class WorkspaceCompared:
     weakened: tuple[str, ...] = ()
     """What the changed tests check less than before, in words; empty: nothing."""
     idle_tests: tuple[str, ...] = ()
-    """Changed files with tests in which nothing is checked."""
+    """Changed files with tests in which nothing is checked, or nothing of the workspace."""
     touched_at: float = 0.0
     """When a changed program or test was last written, in seconds since 1970; 0: not known."""
     known: bool = True
