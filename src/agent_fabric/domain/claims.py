@@ -16,7 +16,7 @@ from agent_fabric.domain.commands.names import names
 from agent_fabric.domain.evidence import acts_elsewhere, assess, find_test_command, git_actions
 from agent_fabric.domain.named_files import files_to_change
 from agent_fabric.domain.packs import CHANGED, CHECKED, texts_under
-from agent_fabric.domain.program_files import can_be_run
+from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
 from agent_fabric.domain.test_files import is_test_file
 from agent_fabric.domain.test_selection import Selection, options_for_pytest, selected_by
@@ -93,7 +93,7 @@ def false_claims(payload: Mapping[str, Any], deeds: Deeds) -> Sequence[FalseClai
         return (FalseClaim("", NOTHING_CHANGED),)  # whatever else is said follows from that
     checks = (_about_files, _about_commands, _about_repository, _about_tests)
     found = [claim for check in checks for claim in check(payload, deeds)]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found or _about_programs(deeds)))
 
 
 def _only_boasts(payload: Mapping[str, Any], deeds: Deeds) -> bool:
@@ -129,7 +129,10 @@ def untested(deeds: Deeds) -> Sequence[str]:
         return tests
     ran = [run for run in deeds.since_change if run.proof.kind is ProofKind.TESTS]
     chosen = [_selection(run, deeds.workspace) for run in ran] or [selected_by(deeds.proof.command)]
-    executed = frozenset[str]().union(*(selection.of(tests) for selection in chosen))
+    beyond = frozenset(deeds.compared.beyond_unittest)
+    executed = frozenset[str]().union(
+        *(each.of(tests) - beyond if each.discovers else each.of(tests) for each in chosen)
+    )
     known = sum(run.tests.ran + run.left_out.skipped for run in ran if run.tests is not None)
     if ran and known < deeds.to_prove.test_functions:
         return tests  # settings, a plugin or a script have left some out
@@ -232,6 +235,26 @@ def left_out(deeds: Deeds) -> Sequence[str]:
     if not compared.known or compared.more or deeds.elsewhere:
         return ()
     return [path for path in files_to_change(deeds.prompt) if not _is_changed(path, compared)]
+
+
+_PUT_RIGHT = re.compile(
+    rf"\b(?:bugs?|fix|correct|repair|debug|refactor|rewrite|implement|speed\s+up|optimi[sz]e)\b[^.\n]{{0,80}}?{_PATH}",
+    re.IGNORECASE,
+)
+
+
+def _about_programs(deeds: Deeds) -> Iterator[FalseClaim]:
+    """Notice that a program was to be put right, and only texts are different."""
+    compared = deeds.compared
+    if not compared.known or compared.more or not compared.paths or deeds.elsewhere:
+        return
+    if asked_for(deeds.prompt) is not AskedFor.CHANGE or not all(map(is_plain_text, compared.paths)):
+        return
+    named = [match["path"] for match in _PUT_RIGHT.finditer(deeds.prompt)]
+    if any(_is_changed(path, compared) for path in named):
+        return
+    for path in dict.fromkeys(filter(can_be_run, named)):
+        yield FalseClaim(f"{path} was to be changed", "it is as it was, and only texts are different")
 
 
 def _plain(text: str) -> str:

@@ -151,7 +151,7 @@ def _proven_by(invocation: Invocation, depth: int) -> Assessment | None:
     """Say what the success of one command proves, which may be that of a command inside of it."""
     if depth > MAX_NESTING:
         raise UnparsableCommand(f"more than {MAX_NESTING} commands start each other")
-    if not invocation.words or invocation.dynamic:
+    if not invocation.words or invocation.dynamic or _switches_off_assertions(invocation):
         return None
     if inner := wrapped(invocation):
         pipefail = "pipefail" in invocation.words or invocation.name == "eval"
@@ -175,9 +175,16 @@ def _changes_behind(invocations: Sequence[Invocation], proof: int) -> bool:
     return False
 
 
+def _switches_off_assertions(invocation: Invocation) -> bool:
+    """Tell whether Python is told in its environment to leave out every `assert`."""
+    set_by_words = (word.partition("=")[::2] for word in invocation.words if "=" in word)
+    return any(name == "PYTHONOPTIMIZE" and value for name, value in (*invocation.assignments, *set_by_words))
+
+
 def _may_end_early(invocation: Invocation) -> bool:
-    """Tell whether the line may end with status 0, or stop executing, before what follows has run."""
-    return any(
+    """Tell whether the line may end with status 0, or stop executing or checking, before what follows has run."""
+    exports = invocation.name in {"export", "declare", "typeset"}
+    return (exports and _switches_off_assertions(invocation)) or any(
         inner.name in {"exit", "return", "trap", "alias", "logout"}
         or (inner.name == "exec" and len(inner.words) > 1)
         or (inner.name == "set" and not all(_HARMLESS_SET.fullmatch(word) for word in inner.words[1:]))
@@ -192,10 +199,13 @@ _HARMLESS_SET = re.compile(r"-[eEuxvo]+|pipefail|errexit|nounset|xtrace|verbose"
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]*")
 _ONLY_TELLS = names(
     "--version -V --help -h --dry-run --collect-only --co --fixtures --markers --setup-plan --exit-zero --if-present "
-    "--ignore-errors --just-print --question --touch --listTests --no-run"
+    "--ignore-errors --just-print --question --touch --listTests --no-run --setup-only --fixtures-per-test --cache-show"
 )
 """Options with which a program tells something instead of doing its work, or succeeds whatever it finds."""
 _NAMES_RUNNER = re.compile(r"\b(?:pytest|unittest|doctest)\b")
+
+_WITHOUT_ASSERTIONS = re.compile(r"-[bBdEIPqRsSuvx]*O+[bBdEIPqRsSuvx]*[mc]?")
+"""With `-O`, Python leaves out every `assert`."""
 
 _ALWAYS = names(
     "bandit clang clang++ cc ctest eslint flake8 g++ gcc gmake javac jest just make mocha mypy ninja nox pylint "
@@ -319,7 +329,7 @@ def _is_python_run(arguments: Sequence[str], redirects: Sequence[Redirect]) -> b
         rest = arguments[at + 1 :]
         if word in {"-W", "-X"} or (at and arguments[at - 1] in {"-W", "-X"}):
             continue
-        if word in {"-V", "-VV", "-h", "-?"} or word.startswith("--"):
+        if word in {"-V", "-VV", "-h", "-?"} or word.startswith("--") or _WITHOUT_ASSERTIONS.fullmatch(word):
             return False
         if word in {"-c", "-"}:
             break

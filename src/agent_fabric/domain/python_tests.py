@@ -23,28 +23,34 @@ class PythonTests(NamedTuple):
     """Functions that a runner calls."""
     checks: int
     """Checks that are reached and can fail."""
+    in_cases: int
+    """Those of the tests that are methods of a class with a base: unittest executes no others."""
 
 
 def read_tests(text: str) -> PythonTests | None:
     """Return what a file of tests has; None: it is no Python."""
     try:
         module = ast.parse(text)
-        return PythonTests(len(set(_tests_in(module.body))), sum(1 for _ in _checks_in(module.body)))
+        tests = dict(_tests_in(module.body))
+        return PythonTests(len(tests), sum(1 for _ in _checks_in(module.body)), sum(tests.values()))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _tests_in(body: Sequence[ast.stmt], within: str = "") -> Iterator[str]:
-    """Yield the names of tests. One that stands inside of a condition may not be there when it runs."""
+def _tests_in(body: Sequence[ast.stmt], within: str = "", *, in_case: bool = False) -> Iterator[tuple[str, bool]]:
+    """Yield the names of tests, and whether they stand in a class with a base.
+
+    One that stands inside of a condition may not be there when it runs.
+    """
     gone = {
         name.id for each in body if isinstance(each, ast.Delete) for name in each.targets if isinstance(name, ast.Name)
     }
     for each in body:
         if isinstance(each, _FUNCTIONS) and each.name.startswith("test") and each.name not in gone:
             if not any("fixture" in ast.unparse(mark) for mark in each.decorator_list):
-                yield f"{within}.{each.name}"
+                yield f"{within}.{each.name}", in_case
         elif isinstance(each, ast.ClassDef) and each.name not in gone and _is_collected(each):
-            yield from _tests_in(each.body, f"{within}.{each.name}")
+            yield from _tests_in(each.body, f"{within}.{each.name}", in_case=bool(each.bases))
 
 
 def _is_collected(case: ast.ClassDef) -> bool:

@@ -40,6 +40,8 @@ class Selection:
     """Files, folders or patterns; none: all that the runner finds."""
     partly: bool = False
     """Of them only those with some name or mark."""
+    discovers: bool = False
+    """It is left to unittest to find them, from the workspace on."""
 
     def has(self, test: str) -> bool:
         """Tell whether all tests of a file are among them."""
@@ -64,7 +66,7 @@ class Selection:
         if folder == ELSEWHERE:
             return replace(self, partly=True)  # whatever it executes there, it is not what is here
         if not self.files:
-            return self if folder == "." else replace(self, files=(folder,))
+            return self if folder == "." else replace(self, files=(folder,), discovers=False)
         files = tuple(inside(join(folder, file), workspace) for file in self.files)
         return replace(self, files=files, partly=self.partly or ELSEWHERE in files)
 
@@ -121,7 +123,7 @@ def _folder_option(words: Sequence[str]) -> str:
 
 def _passed_on(words: Sequence[str]) -> Selection:
     """Return what a program that starts a runner tells it: behind `--`, or in a variable."""
-    passed = [*words[words.index("--") + 1 :]] if "--" in words else []
+    passed = [*words[words.index("--") + 1 :]] if "--" in words else [word for word in words if is_test_file(word)]
     for match in filter(None, map(_PASSED_ON.fullmatch, words)):
         passed += match[1].split()
     tests = [
@@ -148,13 +150,14 @@ def _by_unittest(given: Sequence[str]) -> Selection:
     if named[:1] == ["discover"]:
         start = values.get("-s") or values.get("--start-directory") or next(iter(named[1:]), "")
         pattern = values.get("-p") or values.get("--pattern") or next(iter(named[2:]), "")
-        return Selection(files=tuple(filter(None, [pattern or start])), partly=partly)
+        chosen = tuple(filter(None, [pattern or start]))
+        return Selection(files=chosen, partly=partly, discovers=normpath(start or ".") == "." and not pattern)
     files = []
     for name in named:
         module, inner = _module_of(name)
         partly = partly or inner
         files.append(module)
-    return Selection(files=tuple(files), partly=partly)
+    return Selection(files=tuple(files), partly=partly, discovers=not files)
 
 
 def _apart(word: str) -> tuple[str, ...]:

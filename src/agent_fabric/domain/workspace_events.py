@@ -27,6 +27,9 @@ class WorkspaceCompared:
     """Files with tests that use what was changed, or that were changed themselves."""
     test_functions: int = 0
     """Tests in those of them that are in Python: so many have to be executed at least; 0: not known."""
+    beyond_unittest: tuple[str, ...] = ()
+    """Those of them that `python3 -m unittest` does not execute by itself: functions, or in a folder without
+    `__init__.py`."""
     weakened: tuple[str, ...] = ()
     """What the changed tests check less than before, in words; empty: nothing."""
     idle_tests: tuple[str, ...] = ()

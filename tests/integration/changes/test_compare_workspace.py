@@ -92,8 +92,39 @@ async def test_a_run_with_a_workspace_of_its_own_has_made_all_that_is_in_it(proj
     for kept in layout.changes_of(run_id).glob("*.z"):
         kept.unlink()
     assert at_any_time(await other(run_id, str(own))) == WorkspaceCompared(
-        created=("test_it.py",), tests=("test_it.py",), test_functions=1, idle_tests=("test_it.py",)
+        created=("test_it.py",),
+        tests=("test_it.py",),
+        test_functions=1,
+        beyond_unittest=("test_it.py",),
+        idle_tests=("test_it.py",),
     )
+
+
+async def test_what_unittest_does_not_find_by_itself_is_told(project: Project) -> None:
+    case = "from calc import add\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        assert add(1, 2)\n"
+    (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    for name in ("test_a.py", "pkg/test_b.py", "checks/test_c.py"):
+        (project.folder / name).parent.mkdir(exist_ok=True)
+        (project.folder / name).write_text(case)
+    (project.folder / "pkg/__init__.py").write_text("")
+    (project.folder / "test_d.py").write_text("from calc import add\n\n\ndef test_d():\n    assert add(1, 2)\n")
+    async with project.run() as run_id:
+        (project.folder / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+        found = await comparison(project)(run_id, str(project.folder))
+    assert found.tests == ("checks/test_c.py", "pkg/test_b.py", "test_a.py", "test_d.py")
+    assert found.test_functions == 4
+    assert found.beyond_unittest == ("checks/test_c.py", "test_d.py")
+
+
+async def test_a_test_that_names_no_program_and_settings_that_replace_one_are_told(project: Project) -> None:
+    (project.folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    async with project.run() as run_id:
+        (project.folder / "calc.py").write_text("def add(a, b):\n    return a * b\n")
+        (project.folder / "test_new.py").write_text("def test_it():\n    assert 1 + 2 == 3\n")
+        (project.folder / "conftest.py").write_text("import calc\n\ncalc.add = lambda a, b: a + b\n")
+        found = await comparison(project)(run_id, str(project.folder))
+    assert found.idle_tests == ("test_new.py",)
+    assert found.weakened == ("conftest.py replaces what they test",)
 
 
 async def test_what_was_put_into_a_workspace_before_the_run_is_not_the_run_s(project: Project) -> None:

@@ -159,7 +159,39 @@ def test_a_part_of_a_program_is_not_changed_by_a_note() -> None:
     summary = "I fixed the bug in calc.py."
     assert said(deeds(note), summary=summary) == ["calc.py is said to have changed, but it is as it was"]
     assert said(deeds(WorkspaceCompared(modified=("util.py",))), summary=summary) == []
-    assert said(deeds(note), summary="I fixed the failure in test_calc.py.") == []
+    as_it_was = "calc.py was to be changed, but it is as it was, and only texts are different"
+    assert said(deeds(note), summary="I fixed the failure in test_calc.py.") == [as_it_was]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "changed", "told"),
+    [
+        ("Fix the bug in calc.py", ("notes.md",), True),
+        ("There is a bug in `src/calc.py`. Correct it.", ("notes.md",), True),
+        ("Fix the bug in calc.py", ("notes.md", "data.json"), False),
+        ("Fix the bug in calc.py and tell about it in notes.md", ("notes.md",), True),
+        ("Fix the typo in README.md", ("README.md",), False),
+        ("Add a section about calc.py to README.md", ("README.md",), False),
+        ("Update the documentation of calc.py", ("README.md",), False),
+        ("Explain the bug in calc.py in notes.md", ("notes.md",), False),
+    ],
+)
+def test_a_program_is_not_put_right_by_a_text(prompt: str, changed: tuple[str, ...], told: bool) -> None:
+    found = said(deeds(WorkspaceCompared(created=changed), prompt=prompt))
+    assert any("only texts are different" in claim for claim in found) is told
+
+
+def test_functions_are_not_found_by_unittest() -> None:
+    compared = replace(TESTED_BY, beyond_unittest=("tests/test_io.py",))
+    for command, left in {
+        "python3 -m unittest": ("tests/test_io.py",),
+        "python3 -m unittest discover -v": ("tests/test_io.py",),
+        "python3 -m unittest discover -s .": ("tests/test_io.py",),
+        "python3 -m unittest test_calc tests.test_io": (),
+        "python3 -m pytest": (),
+    }.items():
+        run = ran(command, 7)
+        assert untested(deeds(compared, commands=[run], proof=run.proof)) == left, command
 
 
 def test_of_very_many_changes_no_file_is_missed() -> None:

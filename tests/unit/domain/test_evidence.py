@@ -301,3 +301,25 @@ def test_tests_that_failed_are_known_by_their_command(command: str, tests: str) 
     failed = count_failed_tests(command, "1 failed, 2 passed in 0.1s")
     assert failed == (TestCount(ran=3, passed=2, failed=1) if tests else None)
     assert count_failed_tests(command, WORDS) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 -O -m pytest",
+        "python3 -OO -m unittest",
+        "python3 -BO -m pytest",
+        "python3 -Om pytest",
+        "PYTHONOPTIMIZE=1 pytest",
+        "env PYTHONOPTIMIZE=1 pytest",
+        "export PYTHONOPTIMIZE=1; pytest",
+        "export PYTHONOPTIMIZE=1 && make test",
+    ],
+)
+def test_without_assertions_nothing_is_shown(command: str) -> None:
+    assert not assess(command).proves
+
+
+@pytest.mark.parametrize("command", ["python3 -B -m pytest", "PYTHONOPTIMIZE= pytest", "export A=1; pytest"])
+def test_with_assertions_it_is(command: str) -> None:
+    assert assess(command).kind is ProofKind.TESTS

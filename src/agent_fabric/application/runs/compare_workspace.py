@@ -12,6 +12,7 @@ from agent_fabric.domain.changes import Entry, EntryKind, FileChange, FolderSnap
 from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.program_files import can_be_run
+from agent_fabric.domain.python_tests import PythonTests, read_tests
 from agent_fabric.domain.test_files import covers, is_test_file, may_test, names_any, program_names, tested_name
 from agent_fabric.domain.test_strength import (
     TestStrength,
@@ -64,23 +65,34 @@ def _told(changes: Sequence[FileChange], now: FolderSnapshot, content: _Content)
     shown = changes[:MAX_LISTED]
     weakened, idle = _strength(changes, now, content)
     tests = _tests_of(changes, now, content)
+    python_tests = {path: found for path in tests if (found := _python_tests(path, now, content)) is not None}
     return WorkspaceCompared(
         created=tuple(_path(change) for change in shown if change.before is None),
         modified=tuple(_path(change) for change in shown if change.before is not None and change.after is not None),
         deleted=tuple(_path(change) for change in shown if change.after is None),
         more=len(changes) - len(shown),
         tests=tuple(tests),
-        test_functions=sum(_functions(path, now, content) for path in tests),
+        test_functions=sum(found.tests for found in python_tests.values()),
+        beyond_unittest=tuple(
+            path
+            for path, found in python_tests.items()
+            if found.tests and not (found.in_cases and _is_in_packages(path, now))
+        ),
         weakened=weakened,
         idle_tests=idle,
         touched_at=max((_written(change) for change in changes), default=0.0),
     )
 
 
-def _functions(path: str, now: FolderSnapshot, content: _Content) -> int:
-    """Return how many tests a file in Python has."""
+def _python_tests(path: str, now: FolderSnapshot, content: _Content) -> PythonTests | None:
     text = _text(path, now.entries.get(path), content) if path.endswith(".py") else None
-    return strength_of(path, text).tests if text else 0
+    return read_tests(text) if text else None
+
+
+def _is_in_packages(path: str, now: FolderSnapshot) -> bool:
+    """Tell whether every folder that a file lies in is a package of Python."""
+    parts = path.split("/")[:-1]
+    return all("/".join([*parts[:depth], "__init__.py"]) in now.entries for depth in range(1, len(parts) + 1))
 
 
 def _strength(
