@@ -33,6 +33,7 @@ _FAMILIES = (
     names(".js .ts .jsx .tsx .mjs .cjs .mts .cts"),
     names(".java .kt .scala"),
 )
+_SEARCH_PATH = re.compile(r"(?<![\w$])(?:PATH|PYTHONPATH|NODE_PATH|BASH_ENV)=")
 _FRAME = re.compile(
     r"^=+ test session starts =+$|\[100%\]|^-{70}\nRan \d+ tests? in |^running \d+ tests?$|^Test Suites:"
     r"|^ok\s+\t|^\?\s+\t|^(?:#|ℹ) tests \d+$|^> Task :",
@@ -61,6 +62,11 @@ def own_recipes(command: str, compared: WorkspaceCompared) -> tuple[str, ...]:
         return ()
     deciding = _RECIPES.get(name) or tuple(normpath(word) for word in words if not word.startswith("-"))
     return tuple(path for path in compared.paths if path in deciding)
+
+
+def chooses_programs(line: str) -> bool:
+    """Tell whether a command line says where programs are looked for, so that a runner may be any program."""
+    return _SEARCH_PATH.search(line) is not None
 
 
 def bears_on(line: str, command: str, compared: WorkspaceCompared) -> bool:

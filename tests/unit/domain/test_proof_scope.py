@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_fabric.domain.proof_scope import bears_on, is_framed, own_recipes, replaced_runners
+from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_framed, own_recipes, replaced_runners
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 CHANGED = WorkspaceCompared(modified=("src/calc.py",), created=("notes.md",))
@@ -98,3 +98,18 @@ def test_who_wrote_what_a_command_prints(command: str, recipe: str) -> None:
 )
 def test_a_runner_prints_more_than_its_summary(output: str, framed: bool) -> None:
     assert is_framed(output) is framed
+
+
+@pytest.mark.parametrize(
+    ("line", "chooses"),
+    [
+        ("PATH=/tmp/bin:$PATH pytest", True),
+        ("export PATH=bin:$PATH && pytest", True),
+        ("PYTHONPATH=. pytest", True),
+        ("pytest", False),
+        ("echo $PATH && pytest", False),
+        ("MYPATH=x pytest", False),
+    ],
+)
+def test_who_says_where_programs_are_looked_for_may_run_any(line: str, chooses: bool) -> None:
+    assert chooses_programs(line) is chooses

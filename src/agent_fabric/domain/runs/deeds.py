@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from agent_fabric.domain.events import ToolReturned
-from agent_fabric.domain.proof_scope import bears_on, is_framed, own_recipes, replaced_runners
+from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_framed, own_recipes, replaced_runners
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.test_counts import NONE_LEFT_OUT, left_out_in
@@ -40,7 +40,7 @@ def judged(run: CommandRun, compared: WorkspaceCompared) -> Proof:
         return NO_PROOF
     if proof.kind is not ProofKind.TESTS:
         return proof
-    spoke_itself = not run.framed and own_recipes(proof.command, compared)
+    spoke_itself = not run.framed and (own_recipes(proof.command, compared) or chooses_programs(run.command))
     if spoke_itself or replaced_runners(compared) or _checks_nothing(compared):
         return replace(proof, kind=ProofKind.PROGRAM, tests=None)
     own = bool(compared.tests) and set(compared.tests) <= set(compared.paths)

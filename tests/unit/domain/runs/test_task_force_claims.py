@@ -106,7 +106,10 @@ def test_the_file_of_another_specialist_is_no_work_of_a_lane_that_says_it_has_do
 
 def test_who_says_nothing_of_a_change_may_leave_it_to_the_others() -> None:
     work = [*wrote(WRITER, "notes.md"), *ran_tests(BUILDER, "pytest test_other.py")]
-    assert doubts(BUILDER, work, NOTES, summary="The tests of other.py pass; nothing was to be changed.") == ()
+    looked = "The tests of other.py pass; nothing was to be changed."
+    assert doubts(BUILDER, work, NOTES, prompt="Write notes.md about other.py", summary=looked) == ()
+    (doubt,) = doubts(BUILDER, work, NOTES, prompt="Fix calc.py", summary=looked)
+    assert doubt == "calc.py was to be changed, but it is as it was, and only texts are different"
 
 
 def test_alone_it_is_not_enough_to_say_nothing() -> None:
