@@ -57,6 +57,8 @@ _NO_CHANGE = re.compile(
     r"(?:make\s+(?:sure|sense|a\s+(?:list|guess))|add\s+up|add\s+[\d(]|update\s+(?:me|us)|change\s+nothing)\b",
     re.IGNORECASE,
 )
+_IF_SO = re.compile(r"\s*(?:and\s+)?if\s+(?:so|yes|not|any|needed|necessary|possible),?\s", re.IGNORECASE)
+"""It depends on what comes out before whether anything is to be changed."""
 _IF_ANY = re.compile(
     r"\w+\s+(?:what|whatever|any|anything|everything)\b|[^,]*\bif\s+(?:needed|necessary|any|there|you|it|something)\b",
     re.IGNORECASE,
@@ -125,6 +127,8 @@ def asked_elsewhere(prompt: str) -> bool:
 
 
 def _wanted_by(sentence: str) -> AskedFor:
+    if _IF_SO.match(sentence):
+        return AskedFor.UNCLEAR
     text = _ASIDE.sub("", _POLITE.sub("", sentence.strip(" \t-*•\"'`"), count=1), count=1)
     text = _POLITE.sub("", text, count=1) if _POLITE.match(text) else text
     if _QUESTION.match(text):

@@ -65,6 +65,8 @@ UNCLEAR = (
     "Add 3 and 4",
     "update me on the state of the project",
     "Solve 3x + 2 = 5",
+    "If so, write them to errors.txt.",
+    "If necessary, fix calc.py",
     "Translate good morning",
     "Resolve localhost to an address",
 )
