@@ -7,13 +7,14 @@ import asyncio
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus, follow_approvals
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, LogCondition
+from agent_fabric.application.ports.bus import BusMessage, OutboxRow
 from agent_fabric.application.ports.clock import Clock, IdSource
 from agent_fabric.application.ports.embeddings import FoundRun, RunText, Vector
 from agent_fabric.application.ports.encryption import Cipher, KeySealer
@@ -61,6 +62,7 @@ class MemoryStorage:
         self.api_keys = MemoryKeys(acts=self.acts)
         self.idempotency = MemoryIdempotency(self._clock, ids or CountingIds())
         self.deliveries = MemoryDeliveries()
+        self.outbox = MemoryOutbox(self._clock, self.runs)
         self.trials = MemoryTrials()
         self.evals = MemoryEvals(self.trials, self._clock)
         self.chain = MemoryChain(self.runs, self.acts)
@@ -82,6 +84,8 @@ class MemoryStorage:
             self.queue.wake_at[run_id] = following.wake_at
         if following.seal:
             self.chain.seal(run_id)
+        if following.announce_from is not None:
+            self.outbox.note(run_id, following.announce_from, self.runs.logs[run_id][-1])
 
 
 class NoMirrors:
@@ -315,6 +319,41 @@ class NoEncryption:
 
     async def reseal(self, keyring: KeySealer) -> int:
         return 0
+
+
+@dataclass(slots=True)
+class MemoryOutbox:
+    """Outbox that forgets."""
+
+    clock: Clock
+    runs: MemoryRuns
+    noted: dict[RunId, OutboxRow] = field(default_factory=dict)
+    kept: dict[str, tuple[BusMessage, float]] = field(default_factory=dict)
+
+    def note(self, run_id: RunId, from_seq: int, last: Event) -> None:
+        """Note that the bus is to be told of events."""
+        row = self.noted.get(run_id, OutboxRow(run_id, from_seq, last.seq, last.ts))
+        self.noted[run_id] = row._replace(upto_seq=last.seq)
+
+    def put(self, message: BusMessage) -> None:
+        self.kept.setdefault(message.message_id, (message, self.clock.now()))
+
+    async def messages(self, *, limit: int) -> Sequence[tuple[BusMessage, float]]:
+        return list(self.kept.values())[:limit]
+
+    async def remove(self, message_ids: Collection[str]) -> None:
+        for message_id in message_ids:
+            self.kept.pop(message_id, None)
+
+    async def rows(self, *, limit: int) -> Sequence[OutboxRow]:
+        return [row for run_id, row in self.noted.items() if run_id in self.runs.logs][:limit]
+
+    async def settle(self, row: OutboxRow) -> None:
+        now = self.noted.get(row.run_id)
+        if now is not None and now.upto_seq == row.upto_seq:
+            del self.noted[row.run_id]
+        elif now is not None:
+            self.noted[row.run_id] = now._replace(from_seq=max(now.from_seq, row.upto_seq + 1))
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.approvals import Answer, ApprovalCard, ApprovalStatus
+from agent_fabric.application.ports.bus import BusMessage, OutboxRow
 from agent_fabric.application.ports.idempotency import KeptAnswer
 from agent_fabric.application.ports.identity import ApiKeyRepository, EndedLogins, UserRepository
 from agent_fabric.application.ports.limits import Limiter
@@ -23,6 +24,7 @@ from agent_fabric.domain.events import RunCancelled, RunFailed, RunInterrupted, 
 from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.ownership import EVERYTHING, Viewer, Visibility
 from agent_fabric.domain.runs.task import RunStatus
+from agent_fabric.domain.workflow_events import StepStarted
 from agent_fabric.infrastructure.limits.window_limiter import CounterStorage, WindowLimiter
 from agent_fabric.testing.fakes import FrozenClock
 from contract.evals_contract import EvalContract
@@ -34,6 +36,7 @@ from contract.run_repository_contract import (
     NOBODY,
     OTHER,
     RUN,
+    WORKFLOW,
     RunRepositoryContract,
     completed,
     log,
@@ -424,6 +427,60 @@ class DeliveryContract:
         assert await storage.deliveries.note("gitlab", "1")
 
 
+class OutboxContract:
+    async def test_what_becomes_of_a_workflow_is_noted_with_its_events_until_it_is_settled(
+        self, storage: Storage
+    ) -> None:
+        held = await storage.runs.create(RUN, log(replace(run_created(), workflow=WORKFLOW)))
+        await held.append(log(_step("a", "wait"), first=1))
+        assert await storage.outbox.rows(limit=9) == [OutboxRow(RUN, 0, 0, 1_000.5)]
+        await held.append(log(_step("b", "invoke-agent"), completed(RUN), first=2))
+        (row,) = await storage.outbox.rows(limit=9)
+        assert row == OutboxRow(RUN, 0, 3, 1_000.5)
+        assert await storage.outbox.rows(limit=0) == []
+        await storage.outbox.settle(row)
+        await storage.outbox.settle(row)
+        assert await storage.outbox.rows(limit=9) == []
+
+    async def test_what_is_appended_after_a_row_was_read_stays_in_the_outbox(self, storage: Storage) -> None:
+        held = await storage.runs.create(RUN, log(replace(run_created(), workflow=WORKFLOW)))
+        (row,) = await storage.outbox.rows(limit=9)
+        await held.append(log(completed(RUN), first=1))
+        await storage.outbox.settle(row)
+        (rest,) = await storage.outbox.rows(limit=9)
+        assert (rest.from_seq, rest.upto_seq) == (1, 1)
+
+    async def test_other_systems_are_not_told_of_single_tasks(self, storage: Storage) -> None:
+        await settled(storage, RUN)
+        assert await storage.outbox.rows(limit=9) == []
+
+    async def test_a_run_that_is_deleted_leaves_nothing_in_the_outbox(self, storage: Storage) -> None:
+        held = await storage.runs.create(RUN, log(replace(run_created(), workflow=WORKFLOW), completed(RUN)))
+        await held.release()
+        await storage.retention.remove(RUN, by="ada", reason="old")
+        assert await storage.outbox.rows(limit=9) == []
+
+    async def test_messages_of_no_run_are_kept_in_order_until_they_are_removed(
+        self, storage: Storage, clock: FrozenClock
+    ) -> None:
+        first, second = (BusMessage(f"id-{number}", "agent33.alert.x", {"ü": [number]}) for number in (1, 2))
+        storage.outbox.put(first)
+        storage.outbox.put(first)
+        clock.time += 1
+        storage.outbox.put(second)
+        async with asyncio.timeout(10):
+            while len(kept := await storage.outbox.messages(limit=9)) < 2:
+                await asyncio.sleep(0.01)
+        assert [message for message, _ in kept] == [first, second]
+        assert kept[1][1] - kept[0][1] == 1
+        await storage.outbox.remove(["id-1", "nobody"])
+        assert [message for message, _ in await storage.outbox.messages(limit=9)] == [second]
+
+
+def _step(step_id: str, action: str) -> StepStarted:
+    return StepStarted(step_id=step_id, action=action, attempt=1, inputs={})
+
+
 class RetentionContract:
     async def test_settled_runs_are_named_oldest_first_and_removed(self, storage: Storage) -> None:
         await settled(storage, RUN)
@@ -562,6 +619,7 @@ class TablesContract(
     ApprovalContract,
     IdempotencyContract,
     DeliveryContract,
+    OutboxContract,
     EvalContract,
     RetentionContract,
     AuditContract,

@@ -32,6 +32,7 @@ from agent_fabric.bootstrap.local import LocalFabric, build_local
 from agent_fabric.bootstrap.models import LazyModels
 from agent_fabric.bootstrap.observers import Observers, build_observers
 from agent_fabric.bootstrap.operations import Operations, Watchers
+from agent_fabric.bootstrap.outgoing import OutgoingMessages
 from agent_fabric.bootstrap.records import Records
 from agent_fabric.bootstrap.secrets import Secrets
 from agent_fabric.bootstrap.shared_runs import HINT, PROBLEM, is_to_be_said
@@ -46,8 +47,6 @@ from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
-from agent_fabric.infrastructure.bus.in_process import InProcessBus
-from agent_fabric.infrastructure.bus.run_messages import RunMessages
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
 from agent_fabric.infrastructure.llm import openai_compatible  # noqa: F401 - now, not during the first request
@@ -89,7 +88,9 @@ class ServerFabric:
     """Finds a run for a caller; what the caller may not see does not exist."""
     observers: Observers
     bus: Bus
-    """Where others hear what becomes of workflows."""
+    """Where parts of the server hear what becomes of workflows."""
+    outgoing: OutgoingMessages
+    """Where other systems hear of it."""
     wake_ups: WakeUps
     """Hints between servers and workers."""
     agents: AgentFolder
@@ -222,6 +223,7 @@ class ServerFabric:
         await self.evals.jobs.aclose()
         await self.limits.aclose()
         await self.operations.aclose()
+        await self.outgoing.aclose()
         await self.wake_ups.aclose()
         self.identity.close()
         await self._local.aclose()
@@ -237,10 +239,10 @@ def build_server(
         StoreUnavailable: the store cannot be opened.
     """
     config = loaded.config
-    bus = InProcessBus()
-    watchers = Watchers(config, bus)
+    outgoing = OutgoingMessages(config.nats)
+    watchers = Watchers(config, outgoing.bus)
     wake_ups = open_wake_ups(config.nats)
-    watching = (*readers, RunMessages(bus), watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups))
+    watching = (*readers, outgoing, watchers.metrics, watchers.alerts, *log_pokes(config.nats, wake_ups))
     observers = build_observers(config, watching, log_to_stderr=log_to_stderr)
     local = build_local(
         root,
@@ -253,6 +255,7 @@ def build_server(
         wake_ups=wake_ups,
     )
     storage = local.records.storage
+    outgoing.open(storage)
     observers.redact_runs(storage.encryption.driven)
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
@@ -285,7 +288,8 @@ def build_server(
         catalogue=storage.catalogue,
         find=FindRun(storage.catalogue, storage.acts, SystemClock()),
         observers=observers,
-        bus=bus,
+        bus=outgoing.bus,
+        outgoing=outgoing,
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
@@ -295,7 +299,7 @@ def build_server(
         ),
         limits=limits,
         repeats=storage.idempotency,
-        webhooks=build_webhooks(root, config, local, dispatch, bus, limits),
+        webhooks=build_webhooks(root, config, local, dispatch, outgoing.bus, limits),
         _local=local,
         _leads=leads,
     )

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 OURS: Final = frozenset(
-    ("AUDIT_KEY", "ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN", "FABRIC_STORE", "FABRIC_STORE__URL")
+    (
+        *("AUDIT_KEY", "ENCRYPTION_KEY", "JWT_SECRET", "API_KEY_PEPPER", "VAULT_TOKEN"),
+        *("FABRIC_STORE", "FABRIC_STORE__URL", "FABRIC_NATS", "FABRIC_NATS__URL", "FABRIC_REDIS", "FABRIC_REDIS__URL"),
+    )
 )
 """What opens agent-fabric itself, or other secrets."""
 CREDENTIALS: Final = frozenset(("FABRIC_TOKEN", "FABRIC_API_KEY"))

@@ -1,5 +1,6 @@
 """Two servers that share runs and wake each other over a real NATS."""
 
+import json
 import statistics
 import time
 from collections.abc import AsyncIterator
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.infrastructure.nats.bus import JetStreamBus
 from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
 from agent_fabric.testing.scripted_model import Script, Slow
+from contract.durable_bus_contract import Inboxes
 from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, Served, data_of, served
 from own_services import OwnService, free_port, run_nats
@@ -70,3 +73,32 @@ async def test_the_doctor_says_that_nats_is_there(tmp_path: Path) -> None:
             findings = (await server.client.get("/api/v1/doctor")).json()["findings"]
             (finding,) = [each for each in findings if each["about"] == "nats"]
             assert finding["level"] == "ok"
+
+
+@pytest.mark.slow
+@pytest.mark.proves("A33-090", "A33-091", "A33-092")
+async def test_another_system_hears_of_every_workflow_whatever_was_gone_meanwhile(tmp_path: Path) -> None:
+    step = {"id": "greet", "action": "run-command", "command": "echo hello"}
+    hello = {"name": "hello", "version": "1.0.0", "steps": [step]}
+    (tmp_path / "workflow-definitions").mkdir()
+    (tmp_path / "workflow-definitions" / "hello.json").write_text(json.dumps(hello))
+
+    async def execute(server: Served) -> str:
+        answer = await server.client.post("/api/v1/workflows/hello/execute", json={})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["_meta"]["run_id"])
+
+    with run_nats() as nats:
+        async with served(tmp_path, also={"nats": {"url": nats.url}}) as server:
+            runs = [await execute(server)]
+            nats.kill()
+            runs.append(await execute(server))
+        nats.start()
+        async with served(tmp_path, also={"nats": {"url": nats.url}}) as server:
+            runs.append(await execute(server))
+            inboxes, elsewhere = Inboxes(), JetStreamBus(nats.url)
+            elsewhere.attend("billing", "agent33.workflow.*", inboxes.subscriber("billing"))
+            await inboxes.wait_for("billing", 6)
+            await elsewhere.aclose()
+    heard = {(told.subject.rpartition(".")[2], told.payload["run_id"]) for told in inboxes.taken["billing"]}
+    assert heard == {(what, run_id) for what in ("started", "completed") for run_id in runs}

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.approvals import ApprovalRepository
     from agent_fabric.application.ports.audit import ActLog, AuditChain, LogInspector, RetentionStore
     from agent_fabric.application.ports.backup import StoreCopies
+    from agent_fabric.application.ports.bus import Outbox
     from agent_fabric.application.ports.cluster import Cluster
     from agent_fabric.application.ports.embeddings import RunVectors
     from agent_fabric.application.ports.encryption import RunEncryption
@@ -107,6 +108,11 @@ class Storage(Protocol):
     @property
     def deliveries(self) -> "DeliveryStore":
         """Webhook deliveries."""
+        ...
+
+    @property
+    def outbox(self) -> "Outbox":
+        """What the bus has not been told of yet."""
         ...
 
     @property

@@ -19,6 +19,7 @@ from agent_fabric.domain.events import (
     RunWaited,
 )
 from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.announcements import is_announced
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.workflow_events import StepFinished, StepRetried, StepStatus
 from agent_fabric.domain.workflows.child_run_ids import child_run_id
@@ -64,6 +65,8 @@ class Consequences:
     """Whether the rest of the inbox will never be read."""
     seal: bool = False
     """Whether the audit chain gets an entry."""
+    announce_from: int | None = None
+    """The first event that other systems are told of; None: they are told of none."""
 
 
 NO_CONSEQUENCES: Final = Consequences()
@@ -77,8 +80,9 @@ def has_consequences(kind: str) -> bool:
 def consequences(run_id: RunId, created: RunCreated | None, events: Sequence[Event]) -> Consequences:
     """Decide what follows from events; `created` is what the run began with, if that is not among them."""
     found = [event for event in events if event.body.kind in _WITH_CONSEQUENCES]
+    announced = _first_announced(created, events)
     if not found:
-        return NO_CONSEQUENCES
+        return NO_CONSEQUENCES if announced is None else Consequences(announce_from=announced)
     if isinstance(found[0].body, RunCreated):
         created = found[0].body
     status, wake_at = None, None
@@ -107,4 +111,13 @@ def consequences(run_id: RunId, created: RunCreated | None, events: Sequence[Eve
         cancel_approvals=settled,
         empty_inbox=settled,
         seal=status is not None or isinstance(found[0].body, RunCreated),
+        announce_from=announced,
     )
+
+
+def _first_announced(created: RunCreated | None, events: Sequence[Event]) -> int | None:
+    if created is None and events and isinstance(events[0].body, RunCreated):
+        created = events[0].body
+    if created is None or created.workflow is None:
+        return None
+    return next((event.seq for event in events if is_announced(event, of_workflow=True)), None)

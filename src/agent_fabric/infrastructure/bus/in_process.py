@@ -1,10 +1,13 @@
 """A bus within one process."""
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from agent_fabric.application.ports.bus import Handler
+from agent_fabric.application.ports.bus import BusMessage, Handler, Subscriber
+
+MAX_TRIES: Final = 5
+"""How often a subscriber gets a message that it cannot take; then the message is given up, for that one."""
 
 _log = logging.getLogger(__name__)
 
@@ -18,7 +21,7 @@ class InProcessBus:
     def publish(self, subject: str, message: Mapping[str, Any]) -> None:
         parts = tuple(subject.split("."))
         for pattern, handler in tuple(self._listeners.values()):
-            if not _fits(pattern, parts):
+            if not fits(pattern, parts):
                 continue
             try:
                 handler(subject, message)
@@ -35,7 +38,52 @@ class InProcessBus:
         return end
 
 
-def _fits(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+class InProcessDurableBus:
+    """DurableBus for one process: whoever attends does so from its start, and while it is gone the outbox keeps all.
+
+    What a subscriber could not take is delivered again, to that one alone.
+    """
+
+    def __init__(self) -> None:
+        self._attending: dict[str, tuple[tuple[str, ...], Subscriber]] = {}
+        self._tries: dict[str, dict[str, int]] = {}
+        """Of messages that were not taken by all, by id: how often each name has been tried; 0: it has taken it."""
+
+    async def deliver(self, messages: Sequence[BusMessage]) -> bool:
+        return all([await self._deliver(message) for message in messages])
+
+    def attend(self, name: str, pattern: str, subscriber: Subscriber) -> Callable[[], None]:
+        self._attending[name] = (tuple(pattern.split(".")), subscriber)
+
+        def end() -> None:
+            if self._attending.get(name, (None, None))[1] is subscriber:
+                del self._attending[name]
+
+        return end
+
+    async def aclose(self) -> None:
+        self._attending.clear()
+
+    async def _deliver(self, message: BusMessage) -> bool:
+        tries = self._tries.pop(message.message_id, {})
+        parts = tuple(message.subject.split("."))
+        for name, (pattern, subscriber) in tuple(self._attending.items()):
+            if not fits(pattern, parts) or tries.get(name) == 0:
+                continue
+            try:
+                await subscriber(message)
+                tries[name] = 0
+            except Exception:  # noqa: BLE001 - a subscriber is anybody's code
+                tries[name] = tries.get(name, 0) + 1
+                _log.exception("Subscriber %s could not take %s", name, message.message_id)
+        if any(0 < tried < MAX_TRIES for tried in tries.values()):
+            self._tries[message.message_id] = tries
+            return False
+        return True
+
+
+def fits(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    """Tell whether a subject fits a pattern, both in their parts."""
     if pattern[-1:] == (">",):
-        return len(parts) >= len(pattern) and _fits(pattern[:-1], parts[: len(pattern) - 1])
+        return len(parts) >= len(pattern) and fits(pattern[:-1], parts[: len(pattern) - 1])
     return len(pattern) == len(parts) and all(want in ("*", part) for want, part in zip(pattern, parts, strict=True))

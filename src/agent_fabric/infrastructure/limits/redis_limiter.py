@@ -118,6 +118,7 @@ class RedisLimiter:
         self._in_flight: list[_Hit] = []
         self._exchanging: asyncio.Task[None] | None = None
         self._away = False
+        self._closed = False
 
     def __len__(self) -> int:
         """Tell how many keys are kept in memory."""
@@ -133,6 +134,7 @@ class RedisLimiter:
 
     async def aclose(self) -> None:
         """Finish the exchange under way and close the connection."""
+        self._closed = True
         if self._exchanging is not None:
             if self._away:
                 self._exchanging.cancel()
@@ -158,7 +160,7 @@ class RedisLimiter:
     async def _exchange_all(self) -> None:
         """Count what waits, in one round trip after another. While Redis is gone, try again and again."""
         try:
-            while self._waiting or self._away:
+            while self._waiting or (self._away and not self._closed):
                 if self._away:
                     await asyncio.sleep(RETRY_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
                     self._waiting = self._unshared()

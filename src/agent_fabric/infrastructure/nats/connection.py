@@ -5,10 +5,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from nats.aio.client import Client
-from nats.errors import Error
+from nats.errors import ConnectionClosedError, Error
 
 from agent_fabric.config.passwords_in_urls import hide_passwords
 
@@ -20,6 +20,7 @@ PING_S: Final = 5
 """A connection that is cut without a word is noticed after two of them."""
 CLOSE_TIMEOUT_S: Final = 1.0
 
+T = TypeVar("T")
 Use = Callable[[Client], Awaitable[None]]
 """What is done with each connection; it may take as long as the connection lasts."""
 
@@ -41,6 +42,7 @@ class NatsConnection:
         self._without = without
         self._uses: list[Use] = []
         self._keeping: asyncio.Task[None] | None = None
+        self._closing = False
         self._warned = False
         self.client: Client | None = None
         """The connection, while there is one."""
@@ -61,16 +63,18 @@ class NatsConnection:
         if self.client is not None:
             with suppress(Error, OSError, TimeoutError):
                 await self.client.flush(timeout=1)
+        self._closing = True  # the client swallows some cancellations
         self._keeping.cancel()
         await asyncio.wait([self._keeping])
 
     async def _keep(self) -> None:
-        while True:
+        while not self._closing:
             lost: asyncio.Event = asyncio.Event()
             client = await self._connect(lost)
             if client is not None:
                 await self._be_connected(client, lost)
-            await asyncio.sleep(RETRY_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+            if not self._closing:
+                await asyncio.sleep(RETRY_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
     async def _connect(self, lost: asyncio.Event) -> Client | None:
         client = Client()
@@ -122,6 +126,21 @@ class NatsConnection:
         if not self._warned:
             self._warned = True
             _log.warning("NATS at %s cannot be reached (%s): %s", self._url, hide_passwords(problem), self._without)
+
+
+async def unless_lost(reply: Awaitable[T]) -> T:
+    """Wait for a reply. A connection that is lost meanwhile cancels it, and nobody else; that is an error like others.
+
+    Raises:
+        ConnectionClosedError: the connection was lost.
+    """
+    try:
+        return await reply
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionClosedError from None
 
 
 async def _ignore(_: Exception) -> None:

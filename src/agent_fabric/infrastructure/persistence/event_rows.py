@@ -163,6 +163,15 @@ def empty_inbox(connection: SqlConnection, number: int) -> None:
     connection.execute("DELETE FROM inbox WHERE run = ?", (number,))
 
 
+def note_in_outbox(connection: SqlConnection, number: int, from_seq: int, upto_seq: int, at: float) -> None:
+    """Note that the bus is to be told of events; in their transaction."""
+    connection.execute(
+        "INSERT INTO outbox (run, from_seq, upto_seq, noted_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (run) DO UPDATE SET upto_seq = excluded.upto_seq",
+        (number, from_seq, upto_seq, at),
+    )
+
+
 def holder_of(connection: SqlConnection, number: int) -> str:
     """Say who drives a run."""
     row = connection.execute("SELECT holder, since FROM drivers WHERE run = ?", (number,)).fetchone()

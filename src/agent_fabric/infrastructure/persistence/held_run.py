@@ -26,6 +26,7 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     empty_inbox,
     forget_driver,
     load_events,
+    note_in_outbox,
     note_status,
     notify_parent,
 )
@@ -201,6 +202,8 @@ class SqlHeldRun:
             cancel_approvals(connection, number, following.approvals)
         if following.empty_inbox:
             empty_inbox(connection, number)
+        if following.announce_from is not None:
+            note_in_outbox(connection, number, following.announce_from, last.seq, last.ts)
         if following.seal:
             self._chain.seal(connection, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
 

@@ -95,6 +95,7 @@ class SqlRetentionStore:
         for table, column in (
             ("events", "run"),
             ("inbox", "run"),
+            ("outbox", "run"),
             ("drivers", "run"),
             ("run_vectors", "run"),
             ("pending_approvals", "run"),

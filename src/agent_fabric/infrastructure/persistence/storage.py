@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.idempotency import SqlIdempotencyStore
     from agent_fabric.infrastructure.persistence.key_fingerprints import SqlKeyFingerprints
     from agent_fabric.infrastructure.persistence.log_inspector import SqlLogInspector
+    from agent_fabric.infrastructure.persistence.outbox import SqlOutbox
     from agent_fabric.infrastructure.persistence.rate_limits import SqlCounters
     from agent_fabric.infrastructure.persistence.retention import SqlRetentionStore
     from agent_fabric.infrastructure.persistence.run_queue import SqlRunQueue
@@ -195,6 +196,7 @@ class _SqlStorage:
     api_keys: "SqlApiKeyRepository" = _lazy("api_keys.SqlApiKeyRepository", "_store _chain")
     idempotency: "SqlIdempotencyStore" = _lazy("idempotency.SqlIdempotencyStore", "_store _clock _ids")
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
+    outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")

@@ -120,6 +120,7 @@ async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> Async
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
         asyncio.create_task(fabric.wake_answered_runs()),
+        asyncio.create_task(fabric.outgoing.relay()),
         asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
         asyncio.create_task(fabric.log_missing_prerequisites()),
         asyncio.create_task(fabric.log_shared_runs()),

@@ -1,0 +1,77 @@
+"""Joins what tells other systems of runs and alerts: the outbox, the relay and the bus."""
+
+from collections.abc import Sequence
+
+from agent_fabric.application.bus.relay_outbox import RelayOutbox
+from agent_fabric.application.ports.bus import Bus, DurableBus
+from agent_fabric.application.ports.events import EventsOnly
+from agent_fabric.application.ports.storage import Storage
+from agent_fabric.config.schema.services import NatsConfig
+from agent_fabric.domain.errors import MissingExtra
+from agent_fabric.domain.events import Event
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.announcements import is_announced
+from agent_fabric.infrastructure.bus.in_process import InProcessBus, InProcessDurableBus
+from agent_fabric.infrastructure.bus.outbox_bus import OutboxBus
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+from agent_fabric.infrastructure.wake_ups.hinted_pause import HintedPause
+from agent_fabric.infrastructure.wake_ups.in_process import InProcessWakeUps
+
+_NOTED = "outbox"
+
+
+class OutgoingMessages(EventsOnly):
+    """EventSink that sees to it that what this process notes in the outbox is relayed at once."""
+
+    def __init__(self, nats: NatsConfig) -> None:
+        self.durable: DurableBus = _open_durable_bus(nats)
+        """Where other systems hear of everything at least once."""
+        self._here = InProcessBus()
+        self._hints = InProcessWakeUps()
+        self._relay: RelayOutbox | None = None
+        self._outbox = OutboxBus(self._here, RandomIds(), self._hint)
+
+    @property
+    def bus(self) -> Bus:
+        """Where parts of this server publish, and listen."""
+        return self._outbox
+
+    def open(self, storage: Storage) -> None:
+        """Learn where the outbox is."""
+        self._outbox.outbox = storage.outbox
+        self._relay = RelayOutbox(
+            outbox=storage.outbox,
+            reader=storage.reader,
+            bus=self.durable,
+            here=self._here,
+            clock=SystemClock(),
+            is_discreet=lambda run_id: storage.encryption.cipher_of(run_id) is not None,
+            pause=HintedPause(self._hints, _NOTED),
+        )
+
+    def publish(self, run_id: RunId, events: Sequence[Event]) -> None:
+        if self._relay is not None and any(is_announced(event, of_workflow=True) for event in events):
+            self._relay.own(run_id)
+            self._hint()
+
+    async def relay(self) -> None:
+        """Relay until cancelled."""
+        assert self._relay is not None, "the store is open"
+        await self._relay()
+
+    async def aclose(self) -> None:
+        """Close the bus. What it was not told of stays in the outbox."""
+        await self.durable.aclose()
+
+    def _hint(self) -> None:
+        self._hints.poke(_NOTED, {})
+
+
+def _open_durable_bus(nats: NatsConfig) -> DurableBus:
+    if nats.url is None:
+        return InProcessDurableBus()
+    try:
+        from agent_fabric.infrastructure.nats.bus import JetStreamBus  # noqa: PLC0415 - half a second
+    except ModuleNotFoundError:
+        raise MissingExtra("cluster", needed_for="`nats.url`") from None
+    return JetStreamBus(nats.url, replicas=nats.replicas)
