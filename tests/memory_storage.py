@@ -75,6 +75,9 @@ class MemoryStorage:
     def counters(self) -> MemoryCounters:
         return self._counters
 
+    def look_into_inboxes(self) -> None:
+        """Rows are seen at once."""
+
     def close(self) -> None:
         """Nothing is open."""
 

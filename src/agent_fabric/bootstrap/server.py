@@ -210,6 +210,10 @@ class ServerFabric:
         except FabricError as problem:
             _log.warning("Commands in this folder cannot find the server: %s", problem.message)
 
+    def listen_to_hints(self) -> None:
+        """Take up at once what other servers hint at: a cancellation, an answer, a signal. Needs an event loop."""
+        self.wake_ups.listen(INBOX, lambda _: self.records.storage.look_into_inboxes())
+
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
         self.evals.jobs.stop()

@@ -1,5 +1,6 @@
 """Two servers that share runs and wake each other over a real NATS."""
 
+import asyncio
 import json
 import statistics
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_fabric.domain.ids import RunId
 from agent_fabric.infrastructure.nats.bus import JetStreamBus
 from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
 from agent_fabric.testing.scripted_model import Script, Slow
@@ -54,6 +56,23 @@ async def test_a_reader_elsewhere_has_each_event_at_once_and_without_nats_at_the
             nats.kill()
             lags = await lags_at(other, one)
             assert statistics.median(lags) < 0.5, lags
+
+
+@pytest.mark.slow
+async def test_a_cancellation_at_another_server_reaches_the_driver_at_once(tmp_path: Path) -> None:
+    with run_nats() as nats:
+        async with two_servers(tmp_path, nats) as (one, other):
+            took = []
+            for _ in range(5):
+                stream = await one.start()
+                await until(partial(one.fabric.dispatch.__contains__, RunId(stream.run_id)), "a driver")
+                await asyncio.sleep(0.3)
+                begin = time.time()
+                assert (await other.client.post(f"/runs/{stream.run_id}/cancel")).status_code == 200
+                told = [data_of(frame) for frame in await stream.frames()]
+                (cancelled,) = [event for event in told if event["kind"] == "run_cancelled"]
+                took.append(cancelled["ts"] - begin)
+            assert statistics.median(took) < 0.3, took
 
 
 async def test_a_server_starts_and_works_without_nats_and_says_so(tmp_path: Path) -> None:

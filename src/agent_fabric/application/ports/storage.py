@@ -30,6 +30,10 @@ class Storage(Protocol):
         """Runs and their logs."""
         ...
 
+    def look_into_inboxes(self) -> None:
+        """Look for new rows in the inboxes of the runs that are driven here, and not at the next poll."""
+        ...
+
     @property
     def mirrors(self) -> "LogMirrors":
         """Copies of the logs for people and scripts."""

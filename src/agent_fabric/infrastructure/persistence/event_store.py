@@ -56,6 +56,10 @@ class SqlRunRepository:
         self.encrypted: set[RunId] = set()
         """Those of them that are encrypted."""
 
+    def look_into_inboxes(self) -> None:
+        """Look for new rows of the runs that are driven here, and not at the next poll."""
+        self._inbox.look()
+
     async def create(self, run_id: RunId, events: Sequence[Event]) -> HeldRun:
         created = events[0].body if events else None
         encrypted = isinstance(created, RunCreated) and created.encrypted

@@ -18,6 +18,8 @@ from agent_fabric.infrastructure.persistence.sealing import is_sealed, sealed_js
 from agent_fabric.infrastructure.persistence.sql import Database, SqlConnection
 
 POLL_S = 0.25
+HINT_GAP_S = 0.01
+"""Hints that come within this time are one."""
 _OURS = frozenset({CANCEL, CHILD})
 """Rows of these kinds may be in the clear in an encrypted run's inbox: runs that belong to it write them, and they say
 no more than that something has ended."""
@@ -43,6 +45,7 @@ class Inbox:
         self._ciphers: dict[int, Cipher] = {}
         """Of the runs that are encrypted."""
         self._polling: asyncio.Task[None] | None = None
+        self._hinted = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "fabric-inbox")
         """Its own, not the loop's: long reads may fill that one. And one that lasts: starting a thread for each poll
         would make the event loop wait for it."""
@@ -54,8 +57,13 @@ class Inbox:
         if cipher is not None:
             self._ciphers[run] = cipher
         if self._polling is None or self._polling.done():
+            self._hinted = asyncio.Event()  # of the event loop that runs now
             self._polling = asyncio.create_task(self._poll())
         return future
+
+    def look(self) -> None:
+        """Look at once, and not at the next poll: there may be new rows."""
+        self._hinted.set()
 
     def fail(self, problem: Exception) -> None:
         """Let everybody who waits for rows get a problem instead; may be called on any thread."""
@@ -85,9 +93,17 @@ class Inbox:
         while self._waiting:
             with suppress(StoreUnavailable):  # the next poll may work, and drivers must not go deaf
                 await self._deliver()
-            await asyncio.sleep(POLL_S)
+            await self._pause()
             with suppress(StoreUnavailable):
                 await self._beat()
+
+    async def _pause(self) -> None:
+        """Wait for the next poll, or for a hint."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S):
+                await self._hinted.wait()
+                await asyncio.sleep(HINT_GAP_S)
+        self._hinted.clear()
 
     async def _deliver(self) -> None:
         waiting = {run: future for run, future in self._waiting.items() if not future.done()}

@@ -226,6 +226,9 @@ class _SqlStorage:
     def runs(self) -> SqlRunRepository:
         return SqlRunRepository(self._store, self._clock, self._followers, self._chain)
 
+    def look_into_inboxes(self) -> None:
+        self.runs.look_into_inboxes()
+
     @property
     def mirrors(self) -> SqlRunRepository:
         return self.runs

@@ -116,6 +116,7 @@ def create_app(
 async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> AsyncIterator[None]:
     unfinished = await fabric.records.storage.queue.unfinished()
     fabric.dispatch.expect(unfinished)
+    fabric.listen_to_hints()
     tasks = [
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
