@@ -18,9 +18,8 @@ from agent_fabric.domain.named_files import files_to_change
 from agent_fabric.domain.packs import CHANGED, CHECKED, texts_under
 from agent_fabric.domain.program_files import can_be_run, is_plain_text
 from agent_fabric.domain.proofs import CommandRun, Proof, ProofKind
-from agent_fabric.domain.test_files import is_test_file
+from agent_fabric.domain.test_files import decides_tests, is_test_file
 from agent_fabric.domain.test_selection import Selection, options_for_pytest, selected_by
-from agent_fabric.domain.test_strength import decides_tests
 from agent_fabric.domain.working_folders import folder_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 

@@ -9,6 +9,7 @@ _TEST_FILE = re.compile(
     r"|[^/]*[._-](?:test|spec)\.[cm]?[jt]sx?"
     r"|[^/]*_test\.go|[^/]*_(?:spec|test)\.rb|[^/]*Tests?\.(?:java|kt|php|cs|scala)|test_[^/]*\.(?:rb|php|c|cpp)"
 )
+_SETUP = re.compile(r"conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|(?:jest|vitest)\.config\.\w+|\.mocharc\.\w+")
 _FOLDERS = frozenset({"test", "tests", "spec", "__tests__"})
 _PROGRAM = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|rb|java|kt|php|cs|c|cc|cpp|h|hpp|scala|sh)$")
 _IMPORTING = re.compile(r"\b(?:import|from|require|require_relative|include|use|using|mod|load|source|run|open)\b")
@@ -18,6 +19,16 @@ _TESTED = re.compile(r"^(?:test_)?(?P<stem>.+?)(?:_test|_spec|Tests?|[._-](?:tes
 def is_test_file(path: str) -> bool:
     """Tell whether a file's name is one that test runners look for."""
     return _TEST_FILE.fullmatch(basename(path)) is not None
+
+
+def decides_tests(path: str) -> bool:
+    """Tell whether a file holds tests, or says which of them are executed and how."""
+    return is_test_file(path) or is_test_setup(path)
+
+
+def is_test_setup(path: str) -> bool:
+    """Tell whether a file says which tests are executed, and how."""
+    return _SETUP.fullmatch(basename(path)) is not None
 
 
 def may_test(path: str) -> bool:

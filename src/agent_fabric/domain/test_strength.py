@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from posixpath import basename
 
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.python_tests import read_tests
@@ -26,7 +25,6 @@ _LEFT_OUT = re.compile(
     r"|#\[ignore|collect_ignore|pytest_(?:collection|runtest|ignore|pycollect)|deselect|--ignore|testPathIgnore|addopts"
     r"|norecursedirs|python_files|-k\b|\bload_tests\b|\bSkipTest\b|importorskip|__test__\s*="
 )
-_SETUP = re.compile(r"conftest\.py|pytest\.ini|tox\.ini|setup\.cfg|(?:jest|vitest)\.config\.\w+|\.mocharc\.\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +41,6 @@ class TestStrength:
     def __add__(self, other: "TestStrength") -> "TestStrength":
         """Return both together."""
         return TestStrength(self.tests + other.tests, self.checks + other.checks, self.left_out + other.left_out)
-
-
-def decides_tests(path: str) -> bool:
-    """Tell whether a file holds tests, or says which of them are executed and how."""
-    return is_test_file(path) or is_test_setup(path)
-
-
-def is_test_setup(path: str) -> bool:
-    """Tell whether a file says which tests are executed, and how."""
-    return _SETUP.fullmatch(basename(path)) is not None
 
 
 def strength_of(path: str, text: str) -> TestStrength:

@@ -13,15 +13,17 @@ from agent_fabric.domain.errors import FabricError
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.python_tests import PythonTests, read_tests
-from agent_fabric.domain.test_files import covers, is_test_file, may_test, names_any, program_names, tested_name
-from agent_fabric.domain.test_strength import (
-    TestStrength,
+from agent_fabric.domain.test_files import (
+    covers,
     decides_tests,
+    is_test_file,
     is_test_setup,
-    lost_between,
-    replaces_any,
-    strength_of,
+    may_test,
+    names_any,
+    program_names,
+    tested_name,
 )
+from agent_fabric.domain.test_strength import TestStrength, lost_between, replaces_any, strength_of
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
 MAX_LISTED = 200

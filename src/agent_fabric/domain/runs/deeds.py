@@ -7,8 +7,7 @@ from agent_fabric.domain.proof_scope import bears_on, chooses_programs, is_frame
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, ProofKind, strongest
 from agent_fabric.domain.runs.state import Lane
 from agent_fabric.domain.test_counts import NONE_LEFT_OUT, left_out_in
-from agent_fabric.domain.test_files import is_test_file
-from agent_fabric.domain.test_strength import decides_tests
+from agent_fabric.domain.test_files import decides_tests, is_test_file
 from agent_fabric.domain.tools import Effect
 from agent_fabric.domain.workspace_events import WorkspaceCompared
 
