@@ -299,15 +299,15 @@ class MemoryLocks:
 
     held: set[str] = field(default_factory=set)
 
-    def acquire(self, name: str) -> bool:
+    async def acquire(self, name: str) -> bool:
         free = name not in self.held
         self.held.add(name)
         return free
 
-    def release(self, name: str) -> None:
+    async def release(self, name: str) -> None:
         self.held.discard(name)
 
-    def is_held(self, name: str) -> bool:
+    async def is_held(self, name: str) -> bool:
         return name in self.held
 
 

@@ -120,8 +120,8 @@ class EvalContract:
         assert await storage.evals.status(ONE) is RunStatus.CANCELLED
 
     async def test_a_lock_by_name_shows_whether_it_is_held(self, storage: Storage) -> None:
-        assert not storage.agent_locks.is_held("eval:x")
-        assert storage.agent_locks.acquire("eval:x")
-        assert storage.agent_locks.is_held("eval:x")
-        storage.agent_locks.release("eval:x")
-        assert not storage.agent_locks.is_held("eval:x")
+        assert not await storage.agent_locks.is_held("eval:x")
+        assert await storage.agent_locks.acquire("eval:x")
+        assert await storage.agent_locks.is_held("eval:x")
+        await storage.agent_locks.release("eval:x")
+        assert not await storage.agent_locks.is_held("eval:x")

@@ -553,13 +553,13 @@ class LeaseContract:
 
     async def test_a_named_lock_is_held_once(self, storage: Storage) -> None:
         locks = storage.agent_locks
-        assert locks.acquire("writer é")
-        assert not locks.acquire("writer é")
-        assert locks.acquire("reader")
-        locks.release("writer é")
-        assert locks.acquire("writer é")
-        locks.release("writer é")
-        locks.release("reader")
+        assert await locks.acquire("writer é")
+        assert not await locks.acquire("writer é")
+        assert await locks.acquire("reader")
+        await locks.release("writer é")
+        assert await locks.acquire("writer é")
+        await locks.release("writer é")
+        await locks.release("reader")
 
 
 class FingerprintContract:

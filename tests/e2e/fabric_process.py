@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.bootstrap.local import LocalFabric, build_local
+from agent_fabric.config.folders import base_folder
 from agent_fabric.config.loader import read_config
 from agent_fabric.config.store_address import URL_VARIABLE
 from agent_fabric.domain.runs.task import Budget, Profile, RunResult, RunStatus
@@ -188,6 +189,10 @@ class Fabric:
         key = (self.home or self.folder) / ".local" / "share" / "agent-fabric" / "audit.key"
         key.parent.mkdir(parents=True, exist_ok=True)
         key.write_bytes(audit_key(os.environ).value)
+        if os.environ.get(URL_VARIABLE):  # processes of one database have the same keys
+            own = base_folder(os.environ, "XDG_DATA_HOME", ".local", "share")
+            for other in [] if own is None else own.glob("*.key*"):
+                (key.parent / other.name).write_bytes(other.read_bytes())
         return self
 
     async def start(self, *arguments: str) -> "Started":

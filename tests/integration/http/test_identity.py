@@ -162,7 +162,7 @@ async def test_tokens_that_were_tampered_with_are_refused(tmp_path: Path) -> Non
 @pytest.mark.proves("A33-012")
 async def test_tokens_with_our_signature_that_are_not_meant_for_us_are_refused(tmp_path: Path) -> None:
     async with with_token(tmp_path) as (server, _):
-        secret = jwt_secret(tmp_path / ".fabric", os.environ)
+        secret = jwt_secret(tmp_path / ".fabric", os.environ, shared=bool(server.fabric.config.store.url))
         now = time.time()
         good = {"sub": "ada", "scopes": ["runs:read"], "iat": now, "exp": now + 60}
         good |= {"iss": "agent-fabric", "aud": "agent-fabric"}

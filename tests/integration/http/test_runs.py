@@ -388,6 +388,7 @@ async def test_two_hundred_runs_at_once_all_complete(tmp_path: Path) -> None:
     assert len({answer.json()["_meta"]["run_id"] for answer in answers}) == 200
 
 
+@pytest.mark.sqlite
 async def test_when_the_server_stops_those_who_wait_are_told_which_run_to_look_for(tmp_path: Path) -> None:
     async with served(tmp_path, max_running=1) as server:
         waiting = asyncio.create_task(server.client.post("/run", json=task("hang")))
@@ -406,6 +407,7 @@ async def test_when_the_server_stops_those_who_wait_are_told_which_run_to_look_f
             assert run["status"] == "interrupted", "nobody drives it for now"
 
 
+@pytest.mark.sqlite
 async def test_a_run_that_waits_to_be_taken_up_is_listed_and_counted_as_what_it_is_shown_as(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         process, left = await server.elsewhere("hang")
@@ -548,6 +550,7 @@ async def test_heads_are_answered_without_a_body(tmp_path: Path, path: str) -> N
         assert (answer.status_code, answer.content) == (200, b"")
 
 
+@pytest.mark.sqlite
 async def test_a_store_that_is_deleted_under_the_server_takes_no_runs(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         (tmp_path / ".fabric").rename(tmp_path / "gone")

@@ -139,6 +139,7 @@ async def test_no_route_without_an_id_shows_a_private_run_of_another(tmp_path: P
         }
 
 
+@pytest.mark.sqlite
 async def test_a_simulated_policy_tells_nothing_about_private_runs_of_others(tmp_path: Path) -> None:
     rules = {"text": "rules: [{id: none, verdict: block, tools: [shell]}]", "file": "rules.yaml"}
     for visibility, counted in (("private", 0), ("team", 1)):

@@ -189,3 +189,20 @@ async def test_a_cut_ends_the_drive_before_anybody_can_take_over(
         proxy.lost.clear()
         far.close()
         near.close()
+
+
+async def test_a_lock_by_name_is_held_once_in_the_cluster_and_ends_with_its_process(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    both = await asyncio.gather(*(each.agent_locks.acquire("writer") for each in pair for _ in range(3)))
+    assert sum(both) == 1
+    holder, waiting = (one, other) if any(both[:3]) else (other, one)
+    assert await waiting.agent_locks.is_held("writer")
+    await waiting.agent_locks.release("writer")
+    assert not await waiting.agent_locks.acquire("writer"), "only its holder releases it"
+    await holder.agent_locks.release("writer")
+    assert not await waiting.agent_locks.is_held("writer")
+    assert await waiting.agent_locks.acquire("writer")
+    stop_renewing(waiting)
+    async with asyncio.timeout(3 * TTL_S):
+        while not await holder.agent_locks.acquire("writer"):
+            await asyncio.sleep(0.05)

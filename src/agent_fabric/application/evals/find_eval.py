@@ -32,7 +32,7 @@ class FindEval:
             EvalNotFound: there is none, or more than one.
         """
         found = await self.evals.find(name, viewer=viewer)
-        return replace(found, status=self._standing(found.eval_id, found.status))
+        return replace(found, status=await self._standing(found.eval_id, found.status))
 
     async def newest(self, *, viewer: Viewer = EVERYTHING, owner: str = "") -> Eval:
         """Return the evaluation that was started last.
@@ -52,9 +52,9 @@ class FindEval:
     async def list(self, *, limit: int, viewer: Viewer = EVERYTHING, owner: str = "") -> Sequence[EvalRecord]:
         """Return the newest ones, newest first."""
         found = await self.evals.list(limit=limit, viewer=viewer, owner=owner)
-        return [replace(each, status=self._standing(each.eval_id, each.status)) for each in found]
+        return [replace(each, status=await self._standing(each.eval_id, each.status)) for each in found]
 
-    def _standing(self, eval_id: EvalId, status: RunStatus) -> RunStatus:
-        if status is not RunStatus.RUNNING or self.locks.is_held(lock_of(eval_id)):
+    async def _standing(self, eval_id: EvalId, status: RunStatus) -> RunStatus:
+        if status is not RunStatus.RUNNING or await self.locks.is_held(lock_of(eval_id)):
             return status
         return RunStatus.INTERRUPTED

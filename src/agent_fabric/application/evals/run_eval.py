@@ -37,7 +37,7 @@ class RunEval:
             StoreFull, StoreUnavailable, ServerStopping: it can be resumed later.
         """
         eval_id, lock = evaluation.eval_id, lock_of(evaluation.eval_id)
-        if not self.locks.acquire(lock):
+        if not await self.locks.acquire(lock):
             raise EvalHeld(
                 f"Another process works on evaluation {eval_id}",
                 hint=f"See how far it is: fabric eval show {eval_id}. It can be ended: fabric eval cancel {eval_id}",
@@ -49,7 +49,7 @@ class RunEval:
                 await asyncio.shield(self.evals.mark(eval_id, RunStatus.INTERRUPTED))
             raise
         finally:
-            self.locks.release(lock)
+            await self.locks.release(lock)
 
     async def _settle(self, evaluation: Eval, on_outcome: OnOutcome) -> RunStatus:
         if not await self.evals.mark(evaluation.eval_id, RunStatus.RUNNING):

@@ -21,7 +21,7 @@ class RunEvals:
     run: RunEval
     _under_way: dict[EvalId, asyncio.Task[RunStatus]] = field(default_factory=dict)
 
-    def start(self, evaluation: Eval) -> None:
+    async def start(self, evaluation: Eval) -> None:
         """Begin with an evaluation, or go on with it; one that is under way here goes on.
 
         Raises:
@@ -30,7 +30,10 @@ class RunEvals:
         eval_id = evaluation.eval_id
         if eval_id in self._under_way:
             return
-        if self.run.locks.is_held(lock_of(eval_id)):
+        is_held = await self.run.locks.is_held(lock_of(eval_id))
+        if eval_id in self._under_way:  # meanwhile
+            return
+        if is_held:
             raise EvalHeld(f"Another process works on evaluation {eval_id}", hint="See how far it is, or cancel it.")
         task = asyncio.create_task(self.run(evaluation), name=f"eval {eval_id}")
         self._under_way[eval_id] = task
@@ -39,9 +42,9 @@ class RunEvals:
     async def resume_unfinished(self) -> None:
         """Go on with what an earlier server, or a process that died, left unfinished."""
         for each in await self.run.evals.list(limit=-1):
-            if each.status is RunStatus.RUNNING and not self.run.locks.is_held(lock_of(each.eval_id)):
+            if each.status is RunStatus.RUNNING and not await self.run.locks.is_held(lock_of(each.eval_id)):
                 try:
-                    self.start(await self.run.evals.find(each.eval_id))
+                    await self.start(await self.run.evals.find(each.eval_id))
                 except FabricError as problem:
                     _log.warning("Evaluation %s was not resumed: %s", each.eval_id, problem.message)
 

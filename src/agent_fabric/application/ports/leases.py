@@ -27,14 +27,14 @@ class RunLeases(Protocol):
 class NamedLocks(Protocol):
     """Mutual exclusion by name, between tasks and processes. A lock ends with the process that holds it."""
 
-    def acquire(self, name: str) -> bool:
-        """Acquire a lock without waiting; False if it is held, also by this process."""
+    async def acquire(self, name: str) -> bool:
+        """Acquire a lock without waiting for it; False if it is held, also by this process."""
         ...
 
-    def release(self, name: str) -> None:
+    async def release(self, name: str) -> None:
         """Release a lock that this process holds."""
         ...
 
-    def is_held(self, name: str) -> bool:
+    async def is_held(self, name: str) -> bool:
         """Tell whether a process holds a lock, this one included."""
         ...

@@ -20,7 +20,7 @@ class OneAtATime(WrappedPack):
 
     async def aopen(self) -> None:
         """Wait for the turn, then open the pack."""
-        while not self._locks.acquire(self._name):  # noqa: ASYNC110 - the other run may be in another process
+        while not await self._locks.acquire(self._name):  # noqa: ASYNC110 - the other run may be in another process
             await asyncio.sleep(_LOOK_AGAIN_S)
         self._held = True
         await super().aopen()
@@ -32,4 +32,4 @@ class OneAtATime(WrappedPack):
         finally:
             if self._held:
                 self._held = False
-                self._locks.release(self._name)
+                await self._locks.release(self._name)

@@ -72,13 +72,13 @@ class FileLocks:
 
     locks: RunLocks
 
-    def acquire(self, name: str) -> bool:
+    async def acquire(self, name: str) -> bool:
         return self.locks.acquire(_number(name))
 
-    def release(self, name: str) -> None:
+    async def release(self, name: str) -> None:
         self.locks.release(_number(name))
 
-    def is_held(self, name: str) -> bool:
+    async def is_held(self, name: str) -> bool:
         return not self.locks.is_free(_number(name))
 
 

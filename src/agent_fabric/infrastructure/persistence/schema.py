@@ -254,5 +254,11 @@ MIGRATIONS: tuple[str, ...] = (
         put_at   REAL NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE named_locks (
+        name   TEXT NOT NULL PRIMARY KEY,
+        holder TEXT NOT NULL
+    ) STRICT;
+    """,
 )
 """Each entry lifts the file by one version. Never changed after a release, only added to."""

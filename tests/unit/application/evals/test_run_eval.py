@@ -84,7 +84,7 @@ async def test_everything_is_tried_once_and_never_more_at_once_than_wanted() -> 
 
 async def test_a_second_process_is_refused_and_the_lock_stays_with_the_first() -> None:
     here = await world()
-    here.locks.acquire(f"eval:{ONE}")
+    await here.locks.acquire(f"eval:{ONE}")
     with pytest.raises(EvalHeld):
         await here.use_case()(started())
     assert here.locks.held

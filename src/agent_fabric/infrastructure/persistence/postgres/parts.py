@@ -9,8 +9,8 @@ from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.postgres.cluster import PostgresCluster, PostgresServerRole
 from agent_fabric.infrastructure.persistence.postgres.copies import PostgresCopies
 from agent_fabric.infrastructure.persistence.postgres.gauge import PostgresGauge
+from agent_fabric.infrastructure.persistence.postgres.named_locks import PostgresLocks
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
-from agent_fabric.infrastructure.persistence.run_leases import FileLocks
 from agent_fabric.infrastructure.persistence.run_locks import RunLocks
 from agent_fabric.infrastructure.persistence.sealing import RunKeys
 
@@ -37,8 +37,8 @@ class PostgresParts:
         self.cluster = PostgresCluster(self.database)
 
     @cached_property
-    def agent_locks(self) -> FileLocks:
-        return FileLocks(RunLocks(self._folder / "agent-locks"))
+    def agent_locks(self) -> PostgresLocks:
+        return PostgresLocks(self.database)
 
     @cached_property
     def gauge(self) -> PostgresGauge:

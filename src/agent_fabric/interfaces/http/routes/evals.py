@@ -59,7 +59,7 @@ def _add_starting(app: FastAPI, fabric: ServerFabric) -> None:
         definition = await _within_limits(fabric, by, definition_from(plain))
         visibility = None if wish.visibility is None else Visibility(wish.visibility)
         started = await fabric.evals.evals.start(definition, by=by, visibility=visibility)
-        fabric.evals.jobs.start(started)
+        await fabric.evals.jobs.start(started)
         return await _shown(fabric, started, status=202)
 
 
@@ -150,7 +150,7 @@ def _add_changing(app: FastAPI, fabric: ServerFabric) -> None:
         found = await find(name, viewer=Viewer.of(by))
         if wish.retry_failed:
             await jobs.run.trials.retry_failed(found.eval_id)
-        jobs.start(found)
+        await jobs.start(found)
         return await _shown(fabric, found, status=202)
 
     @app.post(
