@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import sys
 import time
 import uuid
@@ -192,7 +193,7 @@ class Fabric:
         if os.environ.get(URL_VARIABLE):  # processes of one database have the same keys
             own = base_folder(os.environ, "XDG_DATA_HOME", ".local", "share")
             for other in [] if own is None else own.glob("*.key*"):
-                (key.parent / other.name).write_bytes(other.read_bytes())
+                shutil.copy2(other, key.parent)
         return self
 
     async def start(self, *arguments: str) -> "Started":

@@ -178,6 +178,7 @@ async def test_a_bug_of_ours_is_a_problem_without_a_traceback(tmp_path: Path, ca
     assert "GET /runs failed" in caplog.text
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("AF-036", "C31")
 async def test_status_tells_where_a_run_stands_whoever_drives_it(tmp_path: Path) -> None:
     async with served(
