@@ -8,7 +8,7 @@ import pytest
 from integration.http.served import served
 from own_services import free_port, run_redis
 
-pytestmark = pytest.mark.proves("A33-123")
+pytestmark = pytest.mark.proves("A33-123", "SC-8", "SC-10")
 
 
 def counting_at(url: str) -> dict[str, object]:

@@ -20,6 +20,7 @@ from e2e.fabric_process import until
 from integration.http.served import DONE, LOOK, Served, data_of, served
 from own_services import OwnService, free_port, run_nats
 
+pytestmark = pytest.mark.proves("SC-8", "SC-10")
 TURNS = Script(turns=(*(Slow(LOOK, 0.2) for _ in range(12)), DONE))
 
 

@@ -16,7 +16,7 @@ from agent_fabric.testing.fakes import FrozenClock
 from contract.limiter_contract import THREE_A_MINUTE, LimiterContract
 from own_services import OwnService, free_port, run_redis
 
-pytestmark = pytest.mark.proves("A33-123")
+pytestmark = pytest.mark.proves("A33-123", "SC-8", "SC-10", "SC-13")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,8 @@ from agent_fabric.infrastructure.nats.wake_ups import NatsWakeUps
 from contract.wake_ups_contract import PATIENCE_S, Ear, Pair, WakeUpsContract
 from own_services import OwnService, free_port, run_nats
 
+pytestmark = pytest.mark.proves("SC-4", "SC-8", "SC-13")
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[OwnService]:

@@ -11,6 +11,7 @@ from agent_fabric.config.problems import ConfigProblem
 from agent_fabric.config.secret_references import secrets_named_in
 from agent_fabric.config.show import show_config, show_origins
 
+pytestmark = pytest.mark.proves("SC-1")
 BOTH = {
     "FABRIC_NATS__URL": "nats://fabric:n%40ts-1@a:4222,tls://tok-2@b",
     "FABRIC_REDIS__URL": "rediss://:red-3@cache:6380/1",

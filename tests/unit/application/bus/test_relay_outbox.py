@@ -13,7 +13,7 @@ from contract.durable_bus_contract import Inboxes
 from contract.run_repository_contract import OTHER, RUN, WORKFLOW, completed, log, run_created
 from memory_storage import MemoryStorage
 
-pytestmark = pytest.mark.proves("A33-090", "A33-091", "A33-092")
+pytestmark = pytest.mark.proves("A33-090", "A33-091", "A33-092", "SC-12")
 CREATED = log(replace(run_created(), workflow=WORKFLOW))
 
 

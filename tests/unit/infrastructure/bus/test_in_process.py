@@ -7,7 +7,7 @@ import pytest
 from agent_fabric.infrastructure.bus.in_process import MAX_TRIES, InProcessBus, InProcessDurableBus
 from contract.durable_bus_contract import DurableBusContract, Inboxes, message
 
-pytestmark = pytest.mark.proves("A33-090", "A33-092")
+pytestmark = pytest.mark.proves("A33-090", "A33-092", "SC-13")
 
 
 def test_patterns_are_those_of_nats_and_a_listener_that_fails_disturbs_nobody() -> None:
