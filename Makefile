@@ -34,8 +34,8 @@ SLOW_SUITES := $(patsubst %/,%,$(sort $(dir $(wildcard tests/integration/*/test_
 .PHONY: suites on-postgres $(QUICK_SUITES) $(SLOW_SUITES)
 
 # What runs a second time, with the store in PostgreSQL.
-ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,acts idempotency identity limits operations runs search \
-	secrets whose_run workflows)
+ON_POSTGRES := $(patsubst %,tests/integration/http/test_%.py,idempotency identity limits operations runs search secrets \
+	workflows)
 
 # How many parts run at the same time: while some wait for servers and models, others compute.
 JOBS ?= 3

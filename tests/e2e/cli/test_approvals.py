@@ -43,6 +43,7 @@ def kinds(fabric: Fabric) -> list[str]:
     return [line["kind"] for line in read_lines(run_dir)]
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("C17", "AF-125", "FC-034", "FC-037", "FC-068")
 async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_how_to_answer(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:
@@ -65,6 +66,7 @@ async def test_without_a_terminal_the_run_waits_with_exit_code_three_and_says_ho
         assert "waiting" in (await fabric("logs", "list")).out
 
 
+@pytest.mark.sqlite
 @pytest.mark.proves("WA-6", "WA-11")
 async def test_a_changed_or_broken_row_is_listed_as_damaged_with_the_words_of_the_log(tmp_path: Path) -> None:
     async with waiting_fabric(tmp_path) as fabric:

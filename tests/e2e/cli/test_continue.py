@@ -111,6 +111,7 @@ async def test_private_stays_private_and_encrypted_stays_encrypted(tmp_path: Pat
         assert [run["visibility"] for run in shared] == ["team"], "its owner may say otherwise"
 
 
+@pytest.mark.sqlite
 async def test_a_run_that_has_not_ended_cannot_be_followed_up(tmp_path: Path) -> None:
     async with ScriptedModel(SCRIPT) as model:
         fabric = Fabric(tmp_path, settings(model.base_url))

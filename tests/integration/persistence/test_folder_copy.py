@@ -105,6 +105,7 @@ def rows_of(cluster: Cluster, url: str, name: str) -> list[str]:
     return sorted(map(repr, cluster.execute(f"SELECT * FROM {name}", url)))
 
 
+@pytest.mark.proves("SC-1")
 async def test_every_row_arrives_and_every_hash_is_recomputed(
     folder: Folder, cluster: Cluster, database_url: str
 ) -> None:
@@ -233,6 +234,7 @@ open_upkeep(StoreAddress(sys.argv[2]), audit_key=KEY).copy_from(Path(sys.argv[1]
 """
 
 
+@pytest.mark.proves("SC-1")
 async def test_a_copy_that_is_killed_leaves_nothing_and_starts_over(
     folder: Folder, cluster: Cluster, database_url: str
 ) -> None:

@@ -12,6 +12,7 @@ from contract.storage_contract import StorageContract
 from integration.persistence.postgres_storage import open_tables
 
 
+@pytest.mark.proves("SC-13")
 class TestPostgresTables(StorageContract):
     @pytest.fixture
     async def storage(self, database_url: str, tmp_path: Path, clock: FrozenClock) -> AsyncIterator[Storage]:
@@ -20,6 +21,7 @@ class TestPostgresTables(StorageContract):
         tables.close()
 
 
+@pytest.mark.proves("SC-4", "SC-13")
 class TestTablesBehindPgbouncer(StorageContract):
     @pytest.fixture
     async def storage(

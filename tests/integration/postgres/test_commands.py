@@ -34,6 +34,7 @@ def command(model: ScriptedModel, folder: Path, **environment: str) -> Fabric:
     return Fabric(folder, settings(model.base_url), environment)
 
 
+@pytest.mark.proves("SC-1")
 async def test_a_run_is_in_the_database_and_nowhere_else(
     model: ScriptedModel, tmp_path: Path, store_cluster: Cluster, store_database: str
 ) -> None:
@@ -54,12 +55,14 @@ async def test_a_run_is_in_the_database_and_nowhere_else(
     assert status.json["path"].startswith("PostgreSQL at 127.0.0.1:")
 
 
+@pytest.mark.proves("SC-1")
 async def test_two_folders_share_runs(model: ScriptedModel, tmp_path: Path) -> None:
     here, there = command(model, tmp_path / "a", **KEYS), command(model, tmp_path / "b", **KEYS)
     done = await here("run", "paint the shed", "--json")
     assert done.json["_meta"]["run_id"] in (await there("logs", "list")).out
 
 
+@pytest.mark.proves("SC-1")
 async def test_without_tables_everything_says_what_to_do(
     model: ScriptedModel, tmp_path: Path, store_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +109,7 @@ async def test_backups_are_made_by_the_programs_of_the_server(model: ScriptedMod
     assert not list(tmp_path.glob("*.tar.gz"))
 
 
+@pytest.mark.proves("SC-1")
 async def test_a_folder_moves_into_the_database(
     model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_database: str
 ) -> None:
@@ -128,6 +132,7 @@ async def test_a_folder_moves_into_the_database(
     assert (again.code, "is not empty" in again.err) == (2, True)
 
 
+@pytest.mark.proves("SC-3")
 async def test_a_process_with_other_keys_is_refused_and_told_which(model: ScriptedModel, tmp_path: Path) -> None:
     here = command(model, tmp_path / "a", **KEYS)
     assert (await here("run", "do it")).code == 0
@@ -160,6 +165,7 @@ async def test_a_process_with_other_keys_is_refused_and_told_which(model: Script
     assert "are not those" in (await here("serve", "--port", "0")).err
 
 
+@pytest.mark.proves("SC-3")
 async def test_a_server_with_another_signing_key_refuses_to_start(model: ScriptedModel, tmp_path: Path) -> None:
     here = command(model, tmp_path / "a", **KEYS)
     assert (await here("users", "add", "ada", "--role", "admin", "--password-stdin")).code != 99
