@@ -13,6 +13,7 @@ from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
+from agent_fabric.application.ports.cluster import Introduction, Role
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -120,10 +121,12 @@ def build_local(  # noqa: PLR0913 - each is a part that only some callers join
     patience_s: float = math.inf,
     asks_here: bool = False,
     wake_ups: "WakeUps | None" = None,
+    role: Role = Role.PROCESS,
 ) -> LocalFabric:
     """Join the parts; for `left_out` and `origins` see `Loaded`, for the next three `DriveRun`."""
     address = configured_address(config.store, os.environ)
-    records = replace(open_records(root, address), wake_ups=wake_ups)
+    said = _introduction(config, role)
+    records = replace(open_records(root, address, introduction=said), wake_ups=wake_ups)
     if address.is_remote:
         from agent_fabric.bootstrap.cluster_keys import require_driver_keys  # noqa: PLC0415 - most stores are files
 
@@ -291,6 +294,20 @@ def _commands_reach(config: FabricConfig) -> str:
     if config.shell.network != "allowlist":
         return ""
     return ", ".join((*config.egress.allow_domains, *config.egress.allow_hosts)[:_MAX_NAMED_HOSTS])
+
+
+def _introduction(config: FabricConfig, role: Role) -> Introduction:
+    """Say to the others that share the store what this process is."""
+    slots = 1 if role is Role.PROCESS else config.server.max_running
+    cluster = config.cluster
+    return Introduction(
+        name=cluster.name,
+        role=role,
+        home=cluster.home,
+        slots=slots,
+        version=__version__,
+        lease_ttl_s=cluster.lease_ttl_s,
+    )
 
 
 def _untrusted_files(config: FabricConfig, files: ExposedFiles, run_id: RunId, workspace: str) -> str:

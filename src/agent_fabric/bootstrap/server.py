@@ -1,25 +1,28 @@
 """Joins everything for a server: many runs at once, any number of readers."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRuns
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.cluster import Role
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
-from agent_fabric.application.ports.wake_ups import INBOX, WakeUps
+from agent_fabric.application.ports.wake_ups import CLAIM, INBOX, WakeUps
 from agent_fabric.application.runs.cancel_run import CancelRun
+from agent_fabric.application.runs.claim_runs import ClaimRuns
 from agent_fabric.application.runs.continue_run import ContinueRun
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.execute_task import ExecuteTask
 from agent_fabric.application.runs.find_run import FindRun
+from agent_fabric.application.runs.follow_run import FollowRun
 from agent_fabric.application.runs.new_task import task_from
 from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
@@ -82,6 +85,8 @@ class ServerFabric:
     dispatch: DispatchRuns
     recover_runs: RecoverRuns
     wake_answered_runs: WakeAnsweredRuns
+    claim_runs: ClaimRuns | None
+    """Takes up runs without a driver all the time; None: the store is a file, or this is only a door."""
     reader: RunReader
     catalogue: RunListing
     find: FindRun
@@ -137,6 +142,11 @@ class ServerFabric:
     def sandbox_level(self) -> str:
         """How strong the box around tools is."""
         return self.execute_task.sandbox_level
+
+    @property
+    def drives(self) -> bool:
+        """Whether runs are driven here, and not only taken on."""
+        return self.dispatch.elsewhere is None
 
     def require_store(self) -> None:
         """Check that what is written now will be found again.
@@ -214,6 +224,17 @@ class ServerFabric:
         """Take up at once what other servers hint at: a cancellation, an answer, a signal. Needs an event loop."""
         self.wake_ups.listen(INBOX, lambda _: self.records.storage.look_into_inboxes())
 
+    async def left_at_start(self) -> Sequence[RunId]:
+        """Return the runs that an earlier server left; several processes find them by claiming instead."""
+        cluster = self.records.storage.cluster
+        return await self.records.storage.queue.unfinished() if cluster is None else ()
+
+    def driving(self) -> "list[Coroutine[Any, Any, None]]":
+        """Return what takes up runs for as long as this process lives."""
+        if not self.drives:
+            return []
+        return [self.wake_answered_runs(), *([self.claim_runs()] if self.claim_runs is not None else [])]
+
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
         self.evals.jobs.stop()
@@ -235,9 +256,16 @@ class ServerFabric:
 
 
 def build_server(
-    root: Path, loaded: Loaded, *, readers: Sequence[EventSink] = (), log_to_stderr: bool = False
+    root: Path,
+    loaded: Loaded,
+    *,
+    readers: Sequence[EventSink] = (),
+    log_to_stderr: bool = False,
+    role: Role = Role.SERVER,
 ) -> ServerFabric:
     """Join the parts. Runs that are stopped with the server are left for its successor.
+
+    A worker has no doors, a door drives nothing: both need a store that processes share.
 
     Raises:
         StoreUnavailable: the store cannot be opened.
@@ -257,12 +285,14 @@ def build_server(
         marks_interruption=False,
         patience_s=PATIENCE_S,
         wake_ups=wake_ups,
+        role=role,
     )
     storage = local.records.storage
     outgoing.open(storage)
     observers.redact_runs(storage.encryption.driven)
+    follow = FollowRun(storage.runs, storage.reader) if role is Role.DOOR else None
     dispatch = DispatchRuns(
-        local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued
+        local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued, follow
     )
     storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine
@@ -288,6 +318,7 @@ def build_server(
         wake_answered_runs=WakeAnsweredRuns(
             storage.queue, dispatch, resume_unfinished_runs, SystemClock(), HintedPause(wake_ups, INBOX)
         ),
+        claim_runs=_claiming(local, dispatch, config, wake_ups) if role is not Role.DOOR else None,
         reader=storage.reader,
         catalogue=storage.catalogue,
         find=FindRun(storage.catalogue, storage.acts, SystemClock()),
@@ -306,4 +337,21 @@ def build_server(
         webhooks=build_webhooks(root, config, local, dispatch, outgoing.bus, limits),
         _local=local,
         _leads=leads,
+    )
+
+
+def _claiming(local: LocalFabric, dispatch: DispatchRuns, config: FabricConfig, wake_ups: WakeUps) -> ClaimRuns | None:
+    """Return what takes up runs, where several processes share the store."""
+    storage = local.records.storage
+    cluster = storage.cluster
+    if cluster is None:
+        return None
+    return ClaimRuns(
+        storage.queue,
+        dispatch,
+        local.resume_run,
+        SystemClock(),
+        config.cluster.sweep_s,
+        HintedPause(wake_ups, CLAIM),
+        lambda: cluster.drains,
     )

@@ -33,7 +33,7 @@ class Drive:
     """A run that is being driven or waits for its turn."""
 
     run_id: RunId
-    outcome: "asyncio.Task[RunResult]"
+    outcome: "asyncio.Future[RunResult]"
     """Belongs to the dispatcher: whoever waits for it must not cancel it. It is cancelled when the server stops."""
     queued: bool
     """Whether it still waits."""
@@ -49,12 +49,16 @@ class DispatchRuns:
     cancel_run: CancelRun
     max_running: int
     max_queued: int
+    elsewhere: Callable[[RunId], Awaitable[RunResult]] | None = None
+    """Waits for a run that other processes drive; then this one only creates runs and leaves them to those."""
     running: int = 0
     """How many are being driven."""
     _line: "deque[_Place]" = field(default_factory=deque)
     _arriving: int = 0
     """Let in, but not created yet."""
     _drives: dict[RunId, Drive] = field(default_factory=dict)
+    _followed: dict[RunId, Drive] = field(default_factory=dict)
+    """Runs that other processes drive, and whose outcome somebody here waits for."""
     _expected: set[RunId] = field(default_factory=set)
     _taking: "dict[RunId, asyncio.Task[Drive | RunResult]]" = field(default_factory=dict)
     """Existing runs that are being taken at this moment."""
@@ -73,7 +77,9 @@ class DispatchRuns:
             taken = await take()
         finally:
             self._arriving -= 1
-        return taken if isinstance(taken, RunResult) else self._start(taken, self._line_up())
+        if isinstance(taken, RunResult):
+            return taken
+        return self._start(taken, self._line_up()) if self.elsewhere is None else await self._hand_over(taken)
 
     async def resume(self, run_id: RunId, take: Take) -> Drive | RunResult:
         """Take and drive a run that exists; all who ask for it share one drive.
@@ -108,8 +114,8 @@ class DispatchRuns:
         self._expected.update(run_ids)
 
     def find(self, run_id: RunId) -> Drive | None:
-        """Return a run's drive, if it is one of ours."""
-        return self._drives.get(run_id)
+        """Return a run's drive, if it is one of ours or somebody here waits for it."""
+        return self._drives.get(run_id) or self._followed.get(run_id)
 
     def __contains__(self, run_id: object) -> bool:
         """Tell whether a run is being driven here, or will be."""
@@ -133,6 +139,11 @@ class DispatchRuns:
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     @property
+    def room(self) -> int:
+        """How many more could be driven at once."""
+        return 0 if self._stopping or self._line or self.elsewhere else self.max_running - self.running
+
+    @property
     def stopping(self) -> bool:
         """Whether nothing is taken on any more."""
         return self._stopping
@@ -142,7 +153,7 @@ class DispatchRuns:
         if self._stopping:
             return
         self._stopping = True
-        under_way = [drive.outcome for drive in self._drives.values()]
+        under_way = [drive.outcome for drive in (*self._drives.values(), *self._followed.values())]
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await asyncio.sleep(0)  # a task that is cancelled before its first step could not clean up
@@ -227,6 +238,16 @@ class DispatchRuns:
         outcome.add_done_callback(lambda _: self._ended(drive))
         since = asyncio.get_running_loop().time()
         drive = self._drives[run_id] = Drive(run_id, outcome, queued=place is not None, since=since)
+        return drive
+
+    async def _hand_over(self, taken: ClaimedRun) -> Drive:
+        """Leave a run that was created or taken here to the processes that drive."""
+        assert self.elsewhere is not None
+        run_id = taken.held.run_id
+        await taken.held.release()
+        outcome = asyncio.ensure_future(self.elsewhere(run_id))
+        outcome.add_done_callback(lambda _: self._followed.pop(run_id, None))
+        drive = self._followed[run_id] = Drive(run_id, outcome, queued=False)
         return drive
 
     async def _see_through(self, taken: ClaimedRun, place: _Place | None) -> RunResult:

@@ -9,7 +9,7 @@ from agent_fabric.application.ports.events import LogMirrors
 from agent_fabric.application.ports.runs import RunListing
 from agent_fabric.application.runs.dispatch_runs import DispatchRuns
 from agent_fabric.application.runs.resume_run import ResumeRun
-from agent_fabric.domain.errors import FabricError, ServerStopping
+from agent_fabric.domain.errors import FabricError, RunHeld, ServerStopping
 from agent_fabric.domain.ids import RunId
 
 _log = logging.getLogger(__name__)
@@ -30,6 +30,8 @@ class ResumeUnfinishedRuns:
                 await self.dispatch.when_free(run_id, partial(self.resume_run.take, run_id, by="server"))
             except ServerStopping:
                 break
+            except RunHeld:
+                left.append(run_id)  # another process was faster
             except FabricError as problem:
                 _log.warning("Run %s was not resumed: %s", run_id, problem.message)
                 left.append(run_id)

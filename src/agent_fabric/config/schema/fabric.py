@@ -13,6 +13,7 @@ from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
 from agent_fabric.config.schema.cli import CliConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
+from agent_fabric.config.schema.cluster import ClusterConfig
 from agent_fabric.config.schema.egress import EgressConfig
 from agent_fabric.config.schema.embedded import EmbeddedConfig
 from agent_fabric.config.schema.encryption import DEFAULT as ENCRYPTION
@@ -82,6 +83,8 @@ class FabricConfig(Settings):
     """Address, TLS, and the number of concurrent runs of `fabric serve`."""
     store: StoreConfig = StoreConfig()
     """Where runs and everything about them are stored."""
+    cluster: ClusterConfig = ClusterConfig()
+    """Servers and workers that share a store."""
     cli: CliConfig = CliConfig()
     """How the command line works."""
     secrets: SecretsConfig = SecretsConfig()

@@ -31,13 +31,13 @@ class SqlRunQueue:
         return [RunId(str(run_id)) for _, run_id, parent in free if parent not in numbers][:limit]
 
     async def due(self) -> Sequence[RunId]:
-        now = self._clock.now()
+        now, free = self._clock.now(), self._database.leases.free or Condition("1 = 1", ())
         query = (
-            "SELECT DISTINCT run_id FROM runs WHERE status = ? AND (number IN (SELECT run FROM inbox) OR "
-            "number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?) OR "
-            "wake_at <= ?)"
+            f"SELECT DISTINCT run_id FROM runs WHERE status = ? AND {free.sql}"  # noqa: S608 - ours
+            " AND (number IN (SELECT run FROM inbox) OR number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?)"
+            " OR wake_at <= ?)"
         )
-        values = (RunStatus.WAITING, now, now)
+        values = (RunStatus.WAITING, *free.values, now, now)
         return await self._database.read(
             lambda connection: [RunId(str(run_id)) for (run_id,) in connection.execute(query, values)]
         )

@@ -27,6 +27,8 @@ COMMANDS = {
     "undo": "Revert what a run changed.",
     "files": "List and download the files of a run.",
     "serve": "Serve runs over HTTP.",
+    "worker": "Drive runs that servers have taken on.",
+    "cluster": "Look after servers and workers that share a store: status, drain.",
     "login": "Log in to a server.",
     "logout": "Log out of a server.",
     "whoami": "Show who you are.",

@@ -30,6 +30,9 @@ def serve(
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")] = None,
     max_running: Annotated[int | None, typer.Option(min=1, max=10_000, help="Runs driven at the same time.")] = None,
+    no_drive: Annotated[
+        bool, typer.Option("--no-drive", help="Only take tasks on; workers of the same store drive them.")
+    ] = False,
     workspace: Workspace = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as one JSON object.")] = False,
 ) -> int:
@@ -38,7 +41,8 @@ def serve(
     Unfinished runs are resumed at the start. Runs in progress at the end are resumed by the next server.
     """
     try:
-        _serve({"host": host, "port": port, "max_running": max_running}, workspace, as_json=as_json)
+        options = {"host": host, "port": port, "max_running": max_running}
+        _serve(options, workspace, drives=not no_drive, as_json=as_json)
     except (ConfigProblem, FabricError) as problem:
         if not as_json:
             raise
@@ -48,9 +52,15 @@ def serve(
     return COMPLETED
 
 
-def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool) -> None:
+def _serve(options: Mapping[str, object], workspace: Workspace, *, drives: bool, as_json: bool) -> None:
     root = fabric_root(workspace)
     loaded = configuration(root, {"server": {key: value for key, value in options.items() if value is not None}})
+
+    if not drives and not loaded.config.store.url:
+        raise ConfigError(
+            "`--no-drive` needs workers that share the store, and `store.url` is not set",
+            hint="Set `store.url` to a PostgreSQL database and start `fabric worker`, or leave --no-drive out.",
+        )
 
     def tell(url: str) -> None:
         text = json.dumps({"url": url, "pid": os.getpid()}) if as_json else f"fabric serve: {url} ({root})"
@@ -65,4 +75,4 @@ def _serve(options: Mapping[str, object], workspace: Workspace, *, as_json: bool
         print_warning("Passwords and keys travel in clear text: set `server.tls`, or put a proxy with TLS in front.")
     if loaded.config.policy.profile == "open":
         print_warning(OPEN_BANNER)
-    listen(root, loaded, on_listening=tell)
+    listen(root, loaded, on_listening=tell, drives=drives)

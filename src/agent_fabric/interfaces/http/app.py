@@ -114,13 +114,13 @@ def create_app(
 
 @asynccontextmanager
 async def _lifespan(fabric: ServerFabric, live: LiveRuns, mcp: McpDoor) -> AsyncIterator[None]:
-    unfinished = await fabric.records.storage.queue.unfinished()
+    unfinished = await fabric.left_at_start()
     fabric.dispatch.expect(unfinished)
     fabric.listen_to_hints()
     tasks = [
         asyncio.create_task(watch(fabric, live)),
         asyncio.create_task(fabric.recover_runs(unfinished)),
-        asyncio.create_task(fabric.wake_answered_runs()),
+        *(asyncio.create_task(duty) for duty in fabric.driving()),
         asyncio.create_task(fabric.outgoing.relay()),
         asyncio.create_task(fabric.evals.jobs.resume_unfinished()),
         asyncio.create_task(fabric.log_missing_prerequisites()),

@@ -19,6 +19,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from agent_fabric.application.ports.cluster import Role
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.server import ServerConfig
@@ -39,8 +40,10 @@ STOPPED = 0
 KILLED = 130
 
 
-def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) -> None:
+def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None], drives: bool = True) -> None:
     """Serve until SIGTERM or SIGINT; `on_listening` gets the address as soon as there is one to connect to.
+
+    Unless it `drives`, runs are left to the workers that share the store.
 
     Raises:
         ConfigError: the address cannot be listened on, others could reach it and no user or API key exists, or a
@@ -53,7 +56,8 @@ def serve(root: Path, loaded: Loaded, *, on_listening: Callable[[str], None]) ->
     with open_listener(loaded.config.server.host, loaded.config.server.port) as listener:
         host, port = listener.getsockname()[:2]
         live = LiveRuns()
-        fabric = build_server(root, loaded, readers=(live,), log_to_stderr=True)
+        role = Role.SERVER if drives else Role.DOOR
+        fabric = build_server(root, loaded, readers=(live,), log_to_stderr=True, role=role)
         try:
             if not is_loopback(settings.host):
                 asyncio.run(_require_accounts(fabric))

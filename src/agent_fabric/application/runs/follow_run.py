@@ -1,0 +1,40 @@
+"""Waits for the outcome of a run that another process drives."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agent_fabric.application.ports.runs import RunReader, RunRepository
+from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.errors import StoreUnavailable
+from agent_fabric.domain.ids import RunId
+from agent_fabric.domain.runs.state import result_of
+from agent_fabric.domain.runs.task import RunResult, RunStatus
+
+LOOK_EVERY_S: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRun:
+    """Use case: be there when a run settles or waits, without driving it."""
+
+    runs: RunRepository
+    reader: RunReader
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def __call__(self, run_id: RunId) -> RunResult:
+        """Return how the run stands as soon as it does not move: settled, waiting, or left without anybody to drive it.
+
+        Raises:
+            RunNotFound: there is no such run.
+        """
+        while await self._moves(run_id):
+            await self.pause(LOOK_EVERY_S)
+        return result_of(await fold_log(run_id, await self.runs.read(run_id)))
+
+    async def _moves(self, run_id: RunId) -> bool:
+        try:
+            return await self.reader.status(run_id) is RunStatus.RUNNING
+        except StoreUnavailable:
+            return True  # the next look may work, and the run goes on all the same

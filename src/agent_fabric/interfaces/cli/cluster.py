@@ -1,0 +1,98 @@
+"""`fabric cluster`: the servers and workers that share a database."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from agent_fabric.application.ports.cluster import Cluster, ClusterStatus, Member
+from agent_fabric.bootstrap.records import open_records
+from agent_fabric.domain.errors import ConfigError
+from agent_fabric.interfaces.cli.invocation import new_app
+from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.output import plain, print_json
+
+T = TypeVar("T")
+
+app = new_app("Look after servers and workers that share a store.")
+
+
+@app.command()
+def status(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
+    found = _ask(workspace, lambda cluster: cluster.status())
+    if as_json:
+        print_json({"now": found.now, "workers": [_shown(each) for each in found.members], **_left(found)})
+    else:
+        _print(found)
+    return FAILED if found.undrivable else COMPLETED
+
+
+@app.command()
+def drain(
+    worker: Annotated[str, typer.Argument(help="Id of the worker, or how it begins.")],
+    workspace: Workspace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Let a worker take nothing on any more, and hand over what it drives. It ends when that is done."""
+    require_a_person()
+    member = _ask(workspace, lambda cluster: cluster.drain(worker))
+    if as_json:
+        print_json(_shown(member))
+    else:
+        line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
+        sys.stdout.write(f"{plain(line)}\n")
+    return COMPLETED
+
+
+def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+    async def within(cluster: Cluster) -> T:
+        return await ask(cluster)
+
+    with open_records(fabric_root(workspace)) as records:
+        cluster = records.storage.cluster
+        if cluster is None:
+            raise ConfigError(
+                "The store is a file of this machine, which other machines do not share",
+                hint="`store.url` names a PostgreSQL database that several machines share.",
+            )
+        return asyncio.run(within(cluster))
+
+
+def _shown(member: Member) -> dict[str, Any]:
+    shown = asdict(member)
+    return {"id": shown.pop("worker_id"), **shown}
+
+
+def _left(found: ClusterStatus) -> dict[str, Any]:
+    return {
+        "queued": found.queued,
+        "waiting": found.waiting,
+        "undrivable": [asdict(each) for each in found.undrivable],
+    }
+
+
+def _print(found: ClusterStatus) -> None:
+    lines = [_line(each, found.now) for each in found.members] or ["No process is there."]
+    lines.append(f"{_runs(found.queued)} queued, {found.waiting} waiting for a person, a time or a signal")
+    lines += [
+        f"Nobody can drive {_runs(each.runs)} of {each.home or 'no home'}: start `fabric worker` there, "
+        "or set `cluster.home` to it"
+        for each in found.undrivable
+    ]
+    sys.stdout.write("".join(f"{plain(line)}\n" for line in lines))
+
+
+def _line(member: Member, now: float) -> str:
+    left = member.lease_until - now
+    lease = f"lease {left:.0f} s" if member.state != "gone" else f"lapsed {-left:.0f} s ago"
+    what = f"{member.role:<7}  {member.state:<8}  {member.running} of {member.slots} runs  {lease}"
+    return f"{member.worker_id[:8]}  {what}  {member.name}  {member.home}  {member.version}".rstrip()
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
