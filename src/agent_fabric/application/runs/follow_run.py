@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agent_fabric.application.ports.runs import RunReader, RunRepository
@@ -29,12 +29,13 @@ class FollowRun:
         Raises:
             RunNotFound: there is no such run.
         """
-        while await self._moves(run_id):
+        while (status := await self._status(run_id)) is RunStatus.RUNNING:
             await self.pause(LOOK_EVERY_S)
-        return result_of(await fold_log(run_id, await self.runs.read(run_id)))
+        result = result_of(await fold_log(run_id, await self.runs.read(run_id)))
+        return replace(result, status=status) if status is RunStatus.INTERRUPTED else result
 
-    async def _moves(self, run_id: RunId) -> bool:
+    async def _status(self, run_id: RunId) -> RunStatus:
         try:
-            return await self.reader.status(run_id) is RunStatus.RUNNING
+            return await self.reader.status(run_id)
         except StoreUnavailable:
-            return True  # the next look may work, and the run goes on all the same
+            return RunStatus.RUNNING  # the next look may work, and the run goes on all the same

@@ -34,7 +34,8 @@ class SqlRunQueue:
         now, free = self._clock.now(), self._database.leases.free or Condition("1 = 1", ())
         query = (
             f"SELECT DISTINCT run_id FROM runs WHERE status = ? AND {free.sql}"  # noqa: S608 - ours
-            " AND (number IN (SELECT run FROM inbox) OR number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?)"
+            " AND (number IN (SELECT run FROM inbox) OR"
+            " number IN (SELECT run FROM pending_approvals WHERE status = 'pending' AND expires_at <= ?)"
             " OR wake_at <= ?)"
         )
         values = (RunStatus.WAITING, *free.values, now, now)

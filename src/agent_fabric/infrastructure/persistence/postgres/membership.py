@@ -18,6 +18,7 @@ from agent_fabric.application.ports.cluster import Introduction, Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
+from agent_fabric.infrastructure.persistence.postgres.effect_guard import EffectGuard
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
@@ -83,6 +84,7 @@ class Membership:
         self._changed = threading.Event()
         """Wakes the thread that watches the time."""
         self._threads: list[threading.Thread] = []
+        self._guarding = EffectGuard()
         self._renewing: PostgresConnection | None = None
         """What the row is renewed through."""
         self.drains = False
@@ -160,6 +162,7 @@ class Membership:
         for thread in threads:
             thread.join(LEAVE_S)
         self._end_waiting()
+        self._guarding.close()
         if worker_id:
             try:
                 with explained(self._place):
@@ -192,6 +195,7 @@ class Membership:
             finally:
                 connection.close()
         self._id, self._safe_until = worker_id, self._deadline(asked_at)
+        self._guarding.renew(self._safe_until)
         self._changed.set()
         if not self._threads:
             self._threads = [
@@ -219,6 +223,8 @@ class Membership:
                         pending.pop(0)
                     if time.monotonic() >= renew_at and self._id:
                         self._renew_once(connection, self._id)
+                if not self._id and self._role is not Role.PROCESS and goes_on:
+                    assert self.worker_id  # one that takes up runs is back as soon as it can
                 renew_at = time.monotonic() + pause if time.monotonic() >= renew_at else renew_at
             except StoreUnavailable as problem:
                 _log.info("The lease was not renewed: %s", problem.message)
@@ -251,6 +257,7 @@ class Membership:
         with self._guard:
             if self._id == worker_id:
                 self._safe_until = self._deadline(asked_at)
+                self._guarding.renew(self._safe_until)
         self._changed.set()
         self.drains = row[0] == "draining"
         skew = here - float(row[1])
