@@ -290,7 +290,8 @@ def build_server(
     storage = local.records.storage
     outgoing.open(storage)
     observers.redact_runs(storage.encryption.driven)
-    follow = FollowRun(storage.runs, storage.reader) if role is Role.DOOR else None
+    comes_back_s = config.cluster.lease_ttl_s + config.cluster.sweep_s
+    follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s) if role is Role.DOOR else None
     dispatch = DispatchRuns(
         local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued, follow
     )

@@ -15,6 +15,7 @@ import pytest
 from agent_fabric.testing.scripted_model import Call, Finish, Script, ScriptedModel, Slow
 from e2e.fabric_process import PATIENCE_S, Ended, Fabric, Started, settings
 from e2e.server_process import serving
+from postgres_cluster import run_cluster
 
 TTL_S = 3.0
 PROOF = "python3 -m unittest -v test_it.py"
@@ -223,6 +224,30 @@ async def test_a_worker_is_drained_and_what_nobody_can_drive_is_listed(tmp_path:
             once = await fabric("worker", "--once", timeout_s=60)
             assert once.code == 0, once.err
             assert (await shown(door.client, answer.json()["_meta"]["run_id"]))["_meta"]["status"] == "completed"
+
+
+@pytest.mark.proves("SC-7")
+async def test_runs_go_on_by_themselves_when_postgresql_is_back(tmp_path: Path) -> None:
+    with run_cluster() as postgres:
+        async with ScriptedModel(SCRIPT) as model:
+            fabric = await cluster_of(tmp_path, model, postgres.create_database())
+            async with serving(fabric, "--no-drive") as door, working(fabric):
+                task = {"prompt": "[[script=slow]] do it", "pack": "engineering"}
+                answer = asyncio.create_task(door.client.post("/run", json=task))
+                await driver_of(fabric)
+                postgres.stop(signal.SIGQUIT)  # as in a crash
+                refused = await door.client.post("/run", json=task)
+                assert refused.status_code == 503, refused.text
+                await asyncio.sleep(TTL_S + 1.0)
+                postgres.start()
+                result = (await answer).json()["_meta"]
+                assert result["status"] == "completed", result
+                calls = [
+                    event for event in await events_of(door.client, result["run_id"]) if event["kind"] == "tool_call"
+                ]
+                assert len({event["payload"]["call_id"] for event in calls}) == len(calls)
+            verified = await fabric("audit", "verify", "--json")
+            assert verified.code == 0, verified.out + verified.err
 
 
 async def test_without_a_shared_store_there_is_nothing_to_share(tmp_path: Path) -> None:

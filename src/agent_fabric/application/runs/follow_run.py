@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.runs import RunReader, RunRepository
 from agent_fabric.application.runs.fold_log import fold_log
 from agent_fabric.domain.errors import StoreUnavailable
@@ -21,6 +22,9 @@ class FollowRun:
 
     runs: RunRepository
     reader: RunReader
+    clock: Clock
+    patience_s: float
+    """How long a run may be without anybody to drive it: those who do may just be coming back."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def __call__(self, run_id: RunId) -> RunResult:
@@ -29,7 +33,13 @@ class FollowRun:
         Raises:
             RunNotFound: there is no such run.
         """
-        while (status := await self._status(run_id)) is RunStatus.RUNNING:
+        looked_after_at = self.clock.monotonic()
+        while (status := await self._status(run_id)) in (RunStatus.RUNNING, RunStatus.INTERRUPTED):
+            now = self.clock.monotonic()
+            if status is RunStatus.RUNNING:
+                looked_after_at = now
+            elif now - looked_after_at >= self.patience_s:
+                break
             await self.pause(LOOK_EVERY_S)
         result = result_of(await fold_log(run_id, await self.runs.read(run_id)))
         return replace(result, status=status) if status is RunStatus.INTERRUPTED else result
