@@ -37,7 +37,9 @@ class Worker:
                         break
                     await asyncio.sleep(LOOK_S)
                 return
+            self.fabric.listen_to_hints()
             tasks += [asyncio.create_task(duty) for duty in self.fabric.driving()]
+            tasks.append(asyncio.create_task(self.fabric.outgoing.relay()))
             tasks.append(asyncio.create_task(self.fabric.recover_runs(())))
             while not stop.is_set() and not self.cluster.drains:  # noqa: ASYNC110 - a thread learns of the second
                 await asyncio.sleep(LOOK_S)
