@@ -13,7 +13,7 @@ from agent_fabric import __version__
 from agent_fabric.application.approvals.decide_approval import DecideApproval
 from agent_fabric.application.packs.ask_routing_model import AskRoutingModel
 from agent_fabric.application.packs.recruit import RecruitSpecialists
-from agent_fabric.application.ports.cluster import Introduction, Role
+from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.runs.cancel_run import CancelRun
 from agent_fabric.application.runs.drive_run import DriveRun
@@ -37,6 +37,7 @@ from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.specialists import SpecialistConfig
 from agent_fabric.config.secret_references import reference_in, secrets_named_in
+from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.ids import RunId, SpecialistId
 from agent_fabric.domain.labels import WORKSPACE_FILES
 from agent_fabric.domain.ownership import Visibility

@@ -11,7 +11,6 @@ from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRu
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
-from agent_fabric.application.ports.cluster import Role
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
@@ -45,6 +44,7 @@ from agent_fabric.bootstrap.workflows import missing_prerequisites
 from agent_fabric.config.loader import Loaded
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.config.schema.server import ServerConfig
+from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId

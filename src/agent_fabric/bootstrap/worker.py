@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent_fabric.application.ports.cluster import Cluster, Role
+from agent_fabric.application.ports.cluster import Cluster
 from agent_fabric.application.runs.claim_runs import ClaimRuns
 from agent_fabric.bootstrap.server import ServerFabric, build_server
 from agent_fabric.config.loader import Loaded
+from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import ConfigError
 
 LOOK_S = 0.1

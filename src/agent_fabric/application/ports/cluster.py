@@ -2,24 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
-DEFAULT_LEASE_TTL_S: Final = 10.0
-"""How long a process may be away before others take over its runs."""
-
-
-class Role(StrEnum):
-    """What a process does beside what it is asked for."""
-
-    PROCESS = "process"
-    """Nothing: a command."""
-    DOOR = "door"
-    """Takes tasks on for others to drive: `fabric serve --no-drive`."""
-    SERVER = "server"
-    """Takes tasks on, and takes up runs that have no driver."""
-    WORKER = "worker"
-    """Takes up runs that have no driver."""
+from agent_fabric.domain.cluster import DEFAULT_LEASE_TTL_S, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

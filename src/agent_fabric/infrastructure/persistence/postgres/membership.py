@@ -14,13 +14,14 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from agent_fabric.application.ports.cluster import Introduction, Role
+from agent_fabric.application.ports.cluster import Introduction
+from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import LeaseLost, StoreUnavailable
 from agent_fabric.infrastructure.persistence.event_rows import this_process
 from agent_fabric.infrastructure.persistence.postgres.connection import PostgresConnection
-from agent_fabric.infrastructure.persistence.postgres.effect_guard import EffectGuard
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 
 MARGIN: Final = 0.2
 """Share of the time to live after which this process stops by itself, before others take over what it did."""

@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from agent_fabric.infrastructure.persistence.postgres import effect_guard_process
+from agent_fabric.infrastructure.sandbox import effect_guard_process
 
 HAS_PROCESSES = Path("/proc/self/stat").exists()
 """Where the processes below one can be found. Elsewhere a lease that has lapsed ends what this process can end."""

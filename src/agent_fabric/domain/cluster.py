@@ -1,0 +1,20 @@
+"""What processes are to each other that share one store."""
+
+from enum import StrEnum
+from typing import Final
+
+DEFAULT_LEASE_TTL_S: Final = 10.0
+"""How long a process may be away before others take over its runs."""
+
+
+class Role(StrEnum):
+    """What a process does beside what it is asked for."""
+
+    PROCESS = "process"
+    """Nothing: a command."""
+    DOOR = "door"
+    """Takes tasks on for others to drive: `fabric serve --no-drive`."""
+    SERVER = "server"
+    """Takes tasks on, and takes up runs that have no driver."""
+    WORKER = "worker"
+    """Takes up runs that have no driver."""
