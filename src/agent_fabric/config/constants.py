@@ -16,3 +16,5 @@ LLM_DISCOVERY_TIMEOUT_S: Final = 5.0
 
 SHELL_DEFAULT_TIMEOUT_S: Final = 120.0
 """How long a shell command may run unless configured otherwise."""
+DEFAULT_LEASE_TTL_S: Final = 10.0
+"""How long a process may be away before others take over its runs."""

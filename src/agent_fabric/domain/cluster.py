@@ -1,10 +1,6 @@
 """What processes are to each other that share one store."""
 
 from enum import StrEnum
-from typing import Final
-
-DEFAULT_LEASE_TTL_S: Final = 10.0
-"""How long a process may be away before others take over its runs."""
 
 
 class Role(StrEnum):

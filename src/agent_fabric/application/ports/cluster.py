@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_fabric.domain.cluster import DEFAULT_LEASE_TTL_S, Role
+from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S
+from agent_fabric.domain.cluster import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

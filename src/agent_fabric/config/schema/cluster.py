@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
+from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S
 from agent_fabric.config.schema.values import Settings
-from agent_fabric.domain.cluster import DEFAULT_LEASE_TTL_S
 
 
 class ClusterConfig(Settings):
