@@ -48,7 +48,7 @@ from agent_fabric.domain.cluster import Role
 from agent_fabric.domain.errors import FabricError, Unauthenticated
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import RunId
-from agent_fabric.domain.runs.task import Priority, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Priority, RunResult, Task, TaskForceMode
 from agent_fabric.infrastructure.agents.agent_files import AgentFolder
 from agent_fabric.infrastructure.clock import SystemClock
 from agent_fabric.infrastructure.identity.local_token import local_token
@@ -291,9 +291,18 @@ def build_server(
     outgoing.open(storage)
     observers.redact_runs(storage.encryption.driven)
     comes_back_s = config.cluster.lease_ttl_s + config.cluster.sweep_s
-    follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s) if role is Role.DOOR else None
+    follow = FollowRun(storage.runs, storage.reader, SystemClock(), comes_back_s)
+
+    async def leave_to_workers(run_id: RunId) -> RunResult:
+        wake_ups.poke(CLAIM, {"run": run_id})
+        return await follow(run_id)
+
     dispatch = DispatchRuns(
-        local.execute_task.drive, local.cancel_run, config.server.max_running, config.server.max_queued, follow
+        local.execute_task.drive,
+        local.cancel_run,
+        config.server.max_running,
+        config.server.max_queued,
+        leave_to_workers if role is Role.DOOR else None,
     )
     storage.gauge.require_in_place()
     local_token(local.records.layout.root)  # for the programs of this machine

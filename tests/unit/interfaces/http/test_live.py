@@ -32,7 +32,7 @@ def test_a_frame_is_the_line_of_the_run_log_under_its_number() -> None:
         "ts": 1007.0,
         "kind": "run_resumed",
         "step": "",
-        "payload": {"by": "server", "driver": "a test", "root": None},
+        "payload": {"by": "server", "driver": "a test", "root": None, "handed_over": False},
         "seq": 7,
         "run_id": RUN,
     }
