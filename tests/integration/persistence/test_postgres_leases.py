@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from agent_fabric.application.ports.cluster import Introduction
+from agent_fabric.application.ports.runs import Before
 from agent_fabric.domain.errors import DriverConflict, LeaseLost, LogWentBack, RunHeld, StoreUnavailable
+from agent_fabric.domain.events import RunInterrupted
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.clock import SystemClock
@@ -162,6 +164,29 @@ async def test_a_database_that_lost_commits_is_noticed(pair: tuple[Any, Any]) ->
     with pytest.raises(LogWentBack, match="lost commits"):
         await held.append(log(completed(RUN), first=1 + len(NEXT)))
     await held.release()
+    assert await one.reader.status(RUN) is RunStatus.INTERRUPTED  # a person decides
+    assert await one.queue.unfinished() == []
+    body = (await one.reader.newest(RUN)).body
+    assert isinstance(body, RunInterrupted)
+    assert body.reason.startswith("log_went_back: events 1 to 2 are lost")
+
+
+async def test_a_run_whose_driver_died_can_be_told_from_one_that_was_released(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    await one.runs.create(RUN, CREATED)
+    one.close()
+    await other.runs.catch_up()
+    assert (await other.runs.take(RUN)).before is Before.UNKNOWN
+    await (await other.runs.create(RunId("new"), CREATED)).release()
+    assert (await other.runs.take(RunId("new"))).before is Before.NOBODY
+
+
+async def test_processes_that_are_long_gone_are_forgotten(pair: tuple[Any, Any]) -> None:
+    one, other = pair
+    await (await one.runs.create(RUN, CREATED)).release()
+    await one.store.write(lambda connection: connection.execute("UPDATE workers SET state = 'gone', lease_until = 0"))
+    assert other.store.membership.worker_id
+    assert [row[0] for row in _rows(other, "SELECT id FROM workers")] == [other.store.membership.worker_id]
 
 
 async def test_a_cut_ends_the_drive_before_anybody_can_take_over(

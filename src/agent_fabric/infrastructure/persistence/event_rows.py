@@ -17,7 +17,7 @@ from agent_fabric.domain.runs.consequences import ChildCancel
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.json_codec import dump_json
 from agent_fabric.infrastructure.persistence.event_bodies import body_reader, damage_explained
-from agent_fabric.infrastructure.persistence.sql import SqlConnection, storable
+from agent_fabric.infrastructure.persistence.sql import Condition, SqlConnection, storable
 
 
 def chained(
@@ -228,11 +228,17 @@ def forget_driver(connection: SqlConnection, number: int, since: float) -> None:
     connection.execute(query, (number, this_process(), since))
 
 
-def driven_runs(connection: SqlConnection) -> list[tuple[int, RunId, bytes | None]]:
-    """Return the runs that a process drives, or drove when it died, with the keys of those that are encrypted."""
+def driven_runs(connection: SqlConnection, free: Condition | None = None) -> list[tuple[int, RunId, bytes | None]]:
+    """Return the runs that a process drives, or drove when it died, with the keys of those that are encrypted.
+
+    Where processes claim runs (`free`), one that has to go on is left out: its next driver looks after its mirrors, and
+    must be able to tell that the last one died.
+    """
     query = (
         "SELECT drivers.run, runs.run_id, run_keys.key FROM drivers"
         " JOIN runs ON runs.number = drivers.run LEFT JOIN run_keys ON run_keys.run = drivers.run"
     )
-    rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+    if free is not None:
+        query += f" WHERE runs.status <> 'running' AND {free.sql}"
+    rows: list[tuple[Any, ...]] = connection.execute(query, free.values if free is not None else ()).fetchall()
     return [(number, RunId(run_id), key) for number, run_id, key in rows]

@@ -155,7 +155,7 @@ class SqlRunRepository:
 
     async def catch_up(self) -> None:
         """Bring the mirrors of runs up to date whose driver died, or could not write them, before it let go."""
-        for number, run_id, key in await self._store.read(driven_runs):
+        for number, run_id, key in await self._store.read(partial(driven_runs, free=self._store.leases.free)):
             lease = await self._store.leases.acquire(number)
             if lease is not None:
                 try:

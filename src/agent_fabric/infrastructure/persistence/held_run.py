@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -9,9 +10,9 @@ from typing import Any, Protocol
 
 from agent_fabric.application.ports.encryption import Cipher
 from agent_fabric.application.ports.runs import APPROVAL, InboxRow, NewRun
-from agent_fabric.domain.errors import DriverConflict, StoreUnavailable
+from agent_fabric.domain.errors import DriverConflict, LogWentBack, StoreUnavailable
 from agent_fabric.domain.event_versions import version_of
-from agent_fabric.domain.events import Event, RunCreated, SpecialistsRecruited
+from agent_fabric.domain.events import Event, RunCreated, RunInterrupted, SpecialistsRecruited
 from agent_fabric.domain.ids import RunId
 from agent_fabric.domain.runs.consequences import NO_CONSEQUENCES, Consequences, consequences
 from agent_fabric.infrastructure.persistence.approvals import cancel_approvals, note_approvals, reopen_approvals
@@ -25,6 +26,7 @@ from agent_fabric.infrastructure.persistence.event_rows import (
     chained,
     empty_inbox,
     forget_driver,
+    head_of,
     load_events,
     note_in_outbox,
     note_status,
@@ -172,8 +174,23 @@ class SqlHeldRun:
                 f"Another process has appended to run {self.run_id}",
                 hint="Another process drives it. Look with `fabric logs show`; this one stops.",
             ) from None
+        except LogWentBack as problem:
+            await self._interrupt(problem)
+            raise
         self._unsettled = False
         self._store.leases.require_time(self.number)  # what follows from the events must not begin too late
+
+    async def _interrupt(self, problem: LogWentBack) -> None:
+        """Leave the run to a person: what was done after the events that are left stands nowhere any more."""
+
+        def load(connection: SqlConnection) -> tuple[list[Event], bytes]:
+            return load_events(connection, self.number, self._cipher), head_of(connection, self.number)
+
+        left, head = await self._store.read(load)
+        lost = f"{problem.code}: events {len(left)} to {self._next_seq - 1} are lost, and with them what was done then"
+        self.continue_from(len(left), outline_of(left), head)
+        self._unsettled, self.lagging = False, True
+        await self.append([Event(len(left), time.time(), None, "", RunInterrupted(reason=lost))])
 
     def _insert(
         self, connection: SqlConnection, rows: Sequence[tuple[Any, ...]], blobs: Sequence[tuple[bytes, bytes]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_fabric.infrastructure.sandbox import effect_guard_process
 
 HAS_PROCESSES = Path("/proc/self/stat").exists()
-"""Where the processes below one can be found. Elsewhere a lease that has lapsed ends what this process can end."""
+"""Where processes can be found. Elsewhere a lease that has lapsed ends what this process itself can end."""
 
 
 class EffectGuard:

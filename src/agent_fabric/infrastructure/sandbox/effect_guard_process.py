@@ -1,4 +1,4 @@
-"""Ends the processes below its parent when the parent's lease has lapsed. Run as a program, with nothing but Python.
+"""Ends what runs have started below its parent when the parent's lease has lapsed. A program that needs only Python.
 
 The parent writes deadlines to our standard input, one in a line, on the clock that goes on while a machine sleeps. A
 parent that was frozen writes none. Its commands and tool servers would go on while another machine drives its runs.
@@ -9,6 +9,9 @@ import select
 import signal
 import time
 
+VARIABLES = (b"FABRIC_RUN_ID=", b"FABRIC_BOX_OF=")
+LIMIT = b"1000003"
+"""See `marked`, `bubblewrap_build` and `run_processes`, of which nothing is imported here: a test compares them."""
 PASSES = 50
 """How often is looked for processes that were started while others were ended."""
 
@@ -19,27 +22,47 @@ def boot_time() -> float:
 
 
 def below(parent: int) -> list[int]:
-    """Return the living processes below one, without us."""
+    """Return the living processes of runs below one: those that bear a mark of a run, and all below these."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would be imported for this alone
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
-                fields = file.read().rpartition(b")")[2].split()  # the name before may hold anything
-        except OSError:
-            continue  # it has ended
-        if fields[0] != b"Z":
-            children.setdefault(int(fields[1]), []).append(int(name))
-    found, new = list[int](), [parent]
+        if name.isdigit():
+            fields = read(f"/proc/{name}/stat").rpartition(b")")[2].split()  # the name before may hold anything
+            if fields and fields[0] != b"Z":
+                children.setdefault(int(fields[1]), []).append(int(name))
+    inherited = marks_of(parent)
+    found = list[int]()
+    new = [(parent, False)]
     while new:
-        new = [child for each in new for child in children.get(each, ()) if child != os.getpid()]
-        found += new
+        new = [
+            (child, is_of_run or bool(marks_of(child) - inherited))
+            for each, is_of_run in new
+            for child in children.get(each, ())
+        ]
+        found += [pid for pid, is_of_run in new if is_of_run]
     return found
 
 
+def marks_of(pid: int) -> set[bytes]:
+    """Return the marks of runs that a process bears: variables of boxes and commands, the limit of tool servers."""
+    entries = read(f"/proc/{pid}/environ").split(b"\0")
+    found = {each for each in entries if each.startswith(VARIABLES)}
+    for line in read(f"/proc/{pid}/limits").splitlines():
+        if line.startswith(b"Max file locks") and line.split()[4] == LIMIT:
+            found.add(LIMIT)
+    return found
+
+
+def read(path: str) -> bytes:
+    """Return what is in a file; nothing if its process has ended, or is another user's."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - see above
+            return file.read()
+    except OSError:
+        return b""
+
+
 def end_all_below(parent: int) -> None:
-    """End the processes below one, and those that they start meanwhile."""
+    """End the processes of runs below one, and those that they start meanwhile."""
     for _ in range(PASSES):
         living = below(parent)
         if not living:

@@ -33,6 +33,8 @@ RETRY_S: Final = 0.2
 """Pause after a renewal that failed."""
 NOW: Final = "extract(epoch FROM clock_timestamp())"
 """The database's time; not that of the transaction, which may have waited for its turn."""
+KEPT_S: Final = 86_400
+"""How long it can be seen that a process was there."""
 MAX_SKEW_S: Final = 1.0
 """Difference between this machine's clock and the database's that is worth a warning."""
 
@@ -40,6 +42,10 @@ _REAP = f"UPDATE workers SET state = 'gone' WHERE state <> 'gone' AND lease_unti
 _JOIN = (
     "INSERT INTO workers (id, name, role, state, home, slots, version, started_at, lease_until)"  # noqa: S608 - ours
     f" VALUES (?, ?, ?, 'active', ?, ?, ?, {NOW}, {NOW} + ?)"
+)
+_FORGET = (
+    f"DELETE FROM workers WHERE state = 'gone' AND lease_until < {NOW} - {KEPT_S}"  # noqa: S608 - ours
+    " AND NOT EXISTS (SELECT 1 FROM runs WHERE driver = workers.id)"
 )
 _RENEW = (
     f"UPDATE workers SET lease_until = {NOW} + ? WHERE id = ? AND state <> 'gone'"  # noqa: S608 - ours
@@ -181,6 +187,7 @@ class Membership:
         with explained(self._place):
             connection = self._connect()
             try:
+                connection.execute(_FORGET)
                 connection.execute(
                     _JOIN,
                     (

@@ -1,0 +1,65 @@
+"""The guard ends what runs have started when no new deadline comes, and nothing else."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_fabric.infrastructure.run_processes import MARK, mark_process
+from agent_fabric.infrastructure.sandbox import effect_guard_process
+from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX_OF
+from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
+from agent_fabric.infrastructure.sandbox.effect_guard_process import boot_time
+from agent_fabric.infrastructure.sandbox.marked import RUN
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+PATIENCE_S = 10.0
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, which is Linux's")
+
+
+def start(**environ: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(SLEEP, env={**os.environ, **environ})
+
+
+@pytest.mark.proves("SC-6")
+def test_what_a_run_has_started_ends_at_the_deadline_and_nothing_else() -> None:
+    guard = EffectGuard()
+    boxed, command, server, other = start(**{BOX_OF: "r"}), start(**{RUN: "r"}), start(), start()
+    mark_process(server.pid)
+    try:
+        guard.renew(boot_time() + 30.0)
+        guard.renew(boot_time() + 1.0)
+        time.sleep(0.5)
+        assert all(each.poll() is None for each in (boxed, command, server, other))
+        for each in (boxed, command, server):
+            assert each.wait(PATIENCE_S) == -9
+        time.sleep(0.2)
+        assert other.poll() is None
+        late = start(**{RUN: "r"})  # under a new lease
+        guard.renew(boot_time() + 30.0)
+        time.sleep(0.3)
+        assert late.poll() is None
+        late.kill()
+        late.wait()
+    finally:
+        other.kill()
+        other.wait()
+        guard.close()
+
+
+def test_it_ends_with_the_process_that_it_guards() -> None:
+    guard = EffectGuard()
+    guard.renew(boot_time() + 30.0)
+    process = guard._process
+    assert process is not None
+    guard.close()
+    assert process.returncode == 0
+
+
+def test_it_knows_the_marks_of_runs() -> None:
+    assert (f"{RUN}=".encode(), f"{BOX_OF}=".encode()) == effect_guard_process.VARIABLES
+    assert str(MARK).encode() == effect_guard_process.LIMIT
