@@ -45,7 +45,7 @@ PATIENCE_S = 30.0
 COMMANDS = (
     *("run", "agents", "resume", "cancel", "approvals", "diff", "undo", "serve", "audit", "gc", "verify", "doctor"),
     *("logs", "models", "mcp", "policy", "config", "schema", "workflow", "users", "keys", "token", "secrets", "db"),
-    *("login", "logout", "whoami", "files", "eval"),
+    *("login", "logout", "whoami", "files", "eval", "worker", "cluster"),
 )
 SUBCOMMANDS = (
     *("approvals list", "approvals show", "approvals approve", "approvals deny", "approvals done"),
@@ -53,6 +53,7 @@ SUBCOMMANDS = (
     *("workflow list", "workflow validate", "workflow show", "workflow graph", "workflow run", "workflow resume"),
     *("workflow cancel", "workflow signal", "workflow lineage"),
     *("audit list", "audit verify"),
+    *("cluster status", "cluster drain"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
     *("mcp list", "mcp inspect", "mcp trust", "mcp serve"),

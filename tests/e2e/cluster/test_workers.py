@@ -252,7 +252,9 @@ async def test_runs_go_on_by_themselves_when_postgresql_is_back(tmp_path: Path) 
 
 async def test_without_a_shared_store_there_is_nothing_to_share(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
-    for command in (("worker",), ("serve", "--no-drive"), ("cluster", "status")):
+    status = await fabric("cluster", "status")
+    assert (status.code, "which other machines do not share" in status.out) == (0, True), status
+    for command in (("worker",), ("serve", "--no-drive"), ("cluster", "drain", "a")):
         ended = await fabric(*command)
         assert ended.code == 2, ended
         assert "store.url" in ended.err

@@ -236,6 +236,7 @@ PARSED_ONLY: dict[tuple[str, str], str] = {
     ("docs/operate/backup.md", "sudo"): ELSEWHERE,
     ("docs/operate/deploy.md", ""): ELSEWHERE,
     ("docs/operate/encryption.md", "curl …"): "is shortened",
+    ("docs/operate/scale-out.md", ""): "needs a database of one's own; tests/e2e/cluster types the same",
     ("docs/operate/tracing.md", ""): "needs a collector",
     ("docs/operate/upgrade.md", ""): ELSEWHERE,
     ("docs/operate/llama-server.md", "curl"): "needs llama-server",

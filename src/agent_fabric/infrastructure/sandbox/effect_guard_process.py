@@ -12,6 +12,8 @@ import time
 VARIABLES = (b"FABRIC_RUN_ID=", b"FABRIC_BOX_OF=")
 LIMIT = b"1000003"
 """See `marked`, `bubblewrap_build` and `run_processes`, of which nothing is imported here: a test compares them."""
+LOOK_S = 0.5
+"""How often the clock is looked at: a wait does not go on while the machine sleeps, but the lease does."""
 PASSES = 50
 """How often is looked for processes that were started while others were ended."""
 
@@ -82,7 +84,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the parent may take its time to stop, and is guarded until then
     while os.getppid() == parent:
-        left = None if deadline is None else max(0.0, deadline - boot_time())
+        left = None if deadline is None else min(LOOK_S, max(0.0, deadline - boot_time()))
         if select.select([0], [], [], left)[0]:
             data = os.read(0, 4096)
             if not data:

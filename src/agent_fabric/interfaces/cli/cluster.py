@@ -18,6 +18,9 @@ from agent_fabric.interfaces.cli.output import plain, print_json
 
 T = TypeVar("T")
 
+NOT_SHARED = "The store is a file of this machine, which other machines do not share"
+HOW_TO_SHARE = "`store.url` names a PostgreSQL database that several machines share."
+
 app = new_app("Look after servers and workers that share a store.")
 
 
@@ -26,10 +29,13 @@ def status(workspace: Workspace = None, as_json: AsJson = False) -> int:
     """Show who is there, what they drive, and what nobody can drive. Exit code 1 if some runs cannot be driven."""
     found = _ask(workspace, lambda cluster: cluster.status())
     if as_json:
-        print_json({"now": found.now, "workers": [_shown(each) for each in found.members], **_left(found)})
+        members, left = ([], {}) if found is None else ([_shown(each) for each in found.members], _left(found))
+        print_json({"shared": found is not None, "workers": members, **left})
+    elif found is None:
+        sys.stdout.write(f"{NOT_SHARED}.\n{HOW_TO_SHARE}\n")
     else:
         _print(found)
-    return FAILED if found.undrivable else COMPLETED
+    return FAILED if found is not None and found.undrivable else COMPLETED
 
 
 @app.command()
@@ -41,6 +47,8 @@ def drain(
     """Let a worker take nothing on any more, and hand over what it drives. It ends when that is done."""
     require_a_person()
     member = _ask(workspace, lambda cluster: cluster.drain(worker))
+    if member is None:
+        raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
     if as_json:
         print_json(_shown(member))
     else:
@@ -49,18 +57,15 @@ def drain(
     return COMPLETED
 
 
-def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
+    """Ask those who share the store; None: it is shared with nobody."""
+
     async def within(cluster: Cluster) -> T:
         return await ask(cluster)
 
     with open_records(fabric_root(workspace)) as records:
         cluster = records.storage.cluster
-        if cluster is None:
-            raise ConfigError(
-                "The store is a file of this machine, which other machines do not share",
-                hint="`store.url` names a PostgreSQL database that several machines share.",
-            )
-        return asyncio.run(within(cluster))
+        return None if cluster is None else asyncio.run(within(cluster))
 
 
 def _shown(member: Member) -> dict[str, Any]:
@@ -70,6 +75,7 @@ def _shown(member: Member) -> dict[str, Any]:
 
 def _left(found: ClusterStatus) -> dict[str, Any]:
     return {
+        "now": found.now,
         "queued": found.queued,
         "waiting": found.waiting,
         "undrivable": [asdict(each) for each in found.undrivable],

@@ -22,6 +22,7 @@ from agent_fabric.infrastructure.persistence.postgres.connection import Postgres
 from agent_fabric.infrastructure.persistence.postgres.errors import explained
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
+from agent_fabric.infrastructure.sandbox.effect_guard_process import LOOK_S, boot_time
 
 MARGIN: Final = 0.2
 """Share of the time to live after which this process stops by itself, before others take over what it did."""
@@ -280,7 +281,8 @@ class Membership:
             if worker_id and left <= 0:
                 self.lose(worker_id, "it could not renew its lease in time")
                 self._end_waiting()
-            self._changed.wait(left if worker_id and left > 0 else None)
+            # In short pieces: a wait does not go on while the machine sleeps, but the lease does.
+            self._changed.wait(min(left, LOOK_S) if worker_id and left > 0 else None)
             self._changed.clear()
 
     def _end_waiting(self) -> None:
@@ -293,8 +295,3 @@ class Membership:
 def reap(connection: SqlConnection) -> None:
     """Write off the processes whose lease has lapsed; their runs are free."""
     connection.execute(_REAP)
-
-
-def boot_time() -> float:
-    """Return a time that goes on while the machine sleeps, where there is one."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
