@@ -54,9 +54,15 @@ class FixLine:
         if size > len(data):
             raise ValueError(f"{path} has {size} bytes; at most {MAX_BYTES} can be edited by lines")
         try:
-            lines = data.decode().splitlines()
+            text = data.decode()
+            if "\0" in text:
+                raise ValueError(f"{path} is binary, so it cannot be edited")
+            returns = "\r\n" in text and "\n" not in text.replace("\r\n", "")
+            ending = "\r\n" if returns else "\n"
+            # Not splitlines: what else that splits at would become the end of a line.
+            lines = text.removesuffix(ending).split(ending) if text else []
             edited = _replaced(lines, number, new, path)
-            written = "".join(f"{line}\n" for line in edited).encode()
+            written = (ending.join(edited) + (ending if text.endswith(ending) else "")).encode()
         except UnicodeDecodeError:
             raise ValueError(f"{path} is not UTF-8 text") from None
         except UnicodeEncodeError as error:

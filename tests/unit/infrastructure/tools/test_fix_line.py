@@ -36,6 +36,28 @@ async def test_several_lines_may_stand_for_one(workspace: Path) -> None:
     assert "    for price in prices:\n        total += price\n    return" in (workspace / "a.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\r\nb\r\n", b"a\r\nnew\r\n"),
+        (b"a\nb", b"a\nnew"),
+        (b"a\x0cx\nb\n\xe2\x80\xa8c\n", b"a\x0cx\nnew\n\xe2\x80\xa8c\n"),
+        (b"a\r\nb\n", b"a\r\nnew\n"),
+    ],
+    ids=["returns", "no end", "other separators", "mixed"],
+)
+async def test_all_other_bytes_stay(workspace: Path, before: bytes, after: bytes) -> None:
+    (workspace / "a.txt").write_bytes(before)
+    await fix(workspace, 2, "new", "a.txt")
+    assert (workspace / "a.txt").read_bytes() == after
+
+
+async def test_what_is_binary_is_refused(workspace: Path) -> None:
+    (workspace / "a.bin").write_bytes(b"a\0b\nc\n")
+    with pytest.raises(ValueError, match="binary"):
+        await fix(workspace, 2, "new", "a.bin")
+
+
 async def test_a_line_that_breaks_the_program_is_told(workspace: Path) -> None:
     assert "not valid Python" in (await fix(workspace, 3, "return (")).output["broken"]["a.py"]
 
