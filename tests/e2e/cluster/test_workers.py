@@ -250,6 +250,18 @@ async def test_runs_go_on_by_themselves_when_postgresql_is_back(tmp_path: Path) 
             assert verified.code == 0, verified.out + verified.err
 
 
+async def test_without_its_database_a_process_still_stops_when_it_is_told(tmp_path: Path) -> None:
+    with run_cluster() as postgres:
+        async with ScriptedModel(SCRIPT) as model:
+            fabric = await cluster_of(tmp_path, model, postgres.create_database())
+            async with serving(fabric) as server, working(fabric) as worker:
+                postgres.stop(signal.SIGQUIT)
+                worker.signal(signal.SIGTERM)
+                assert (await worker.ended()).code == 0
+                ended = await server.stop()
+                assert ended.code == 0, ended.err
+
+
 async def test_without_a_shared_store_there_is_nothing_to_share(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
     status = await fabric("cluster", "status")

@@ -84,7 +84,7 @@ class PostgresServerRole:
 
     def release_server(self) -> None:
         self._locks.release(SERVER)
-        self._store.membership.take_role(Role.PROCESS)
+        self._store.membership.leave_role()
 
     def is_served(self) -> bool:
         query = f"SELECT 1 FROM workers WHERE id IN {ALIVE} AND role IN (?, ?)"  # noqa: S608 - ours

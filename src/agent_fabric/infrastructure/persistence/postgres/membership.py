@@ -122,13 +122,16 @@ class Membership:
             self._role = role
             if not self._id:
                 self._join()
-                return
-            with explained(self._place):
-                connection = self._connect()
-                try:
-                    connection.execute("UPDATE workers SET role = ? WHERE id = ?", (role, self._id))
-                finally:
-                    connection.close()
+            else:
+                self._execute("UPDATE workers SET role = ? WHERE id = ?", (role, self._id))
+
+    def leave_role(self) -> None:
+        """Take up nothing by itself any more. If the database cannot be told, it finds out when the row lapses."""
+        with self._guard:
+            self._role = Role.PROCESS
+            worker_id = self._id
+        if worker_id:
+            self._try("UPDATE workers SET role = ? WHERE id = ?", (Role.PROCESS, worker_id))
 
     def is_safe(self) -> bool:
         """Tell whether nobody else can have taken our runs."""
@@ -172,37 +175,30 @@ class Membership:
         self._end_waiting()
         self._guarding.close()
         if worker_id:
+            self._try(_LEAVE, (worker_id,))
+
+    def _execute(self, sql: str, values: tuple[object, ...] = ()) -> None:
+        """Run a statement on a connection of its own: the one that renews is another thread's."""
+        with explained(self._place):
+            connection = self._connect()
             try:
-                with explained(self._place):
-                    connection = self._connect()
-                    try:
-                        connection.execute(_LEAVE, (worker_id,))
-                    finally:
-                        connection.close()
-            except StoreUnavailable as problem:  # others wait until the row has lapsed, no more
-                _log.info("%s", problem.message)
+                connection.execute(sql, values)
+            finally:
+                connection.close()
+
+    def _try(self, sql: str, values: tuple[object, ...]) -> None:
+        """Run a statement that is not needed: without it, others wait until the row has lapsed."""
+        try:
+            self._execute(sql, values)
+        except StoreUnavailable as problem:
+            _log.info("%s", problem.message)
 
     def _join(self) -> None:
         worker_id, asked_at = uuid.uuid4().hex, boot_time()
         said = self.introduction
-        with explained(self._place):
-            connection = self._connect()
-            try:
-                connection.execute(_FORGET)
-                connection.execute(
-                    _JOIN,
-                    (
-                        worker_id,
-                        said.name or this_process(),
-                        self._role,
-                        self.home,
-                        said.slots,
-                        said.version,
-                        self.ttl_s,
-                    ),
-                )
-            finally:
-                connection.close()
+        about = (said.name or this_process(), self._role, self.home, said.slots, said.version)
+        self._try(_FORGET, ())
+        self._execute(_JOIN, (worker_id, *about, self.ttl_s))
         self._id, self._safe_until = worker_id, self._deadline(asked_at)
         self._guarding.renew(self._safe_until)
         self._changed.set()
