@@ -1,54 +1,70 @@
 """Tells whether the services answer that several servers share."""
 
+from collections.abc import Awaitable, Callable
+
 from agent_fabric.application.models.check_health import HealthFinding, Level
 from agent_fabric.config.passwords_in_urls import hide_passwords
 from agent_fabric.config.schema.fabric import FabricConfig
 from agent_fabric.domain.errors import MissingExtra
+
+FindProblem = Callable[[str], Awaitable[str]]
+"""Returns why the service at an address cannot be used; empty: it can."""
 
 
 async def service_findings(config: FabricConfig) -> list[HealthFinding]:
     """Return a line for each service that is configured. Without them a task can run all the same."""
     findings = []
     if config.redis.url is not None and config.limits.storage == "redis":
-        findings.append(await _redis_finding(config.redis.url))
+        findings.append(
+            await _finding(
+                "redis",
+                config.redis.url,
+                _redis,
+                needed_for="`limits.storage: redis`",
+                does="counts rates for all servers together",
+                without="cannot be reached ({problem}): each server counts rates by itself",
+                fix="Start Redis, or correct `redis.url`. Servers use it as soon as it answers.",
+            )
+        )
     if config.nats.url is not None:
-        findings.append(await _nats_finding(config.nats.url))
+        findings.append(
+            await _finding(
+                "nats",
+                config.nats.url,
+                _nats,
+                needed_for="`nats.url`",
+                does="wakes other servers and workers",
+                without="cannot be used ({problem}): servers and workers hear each other at their next poll",
+                fix="Start NATS with JetStream (`nats-server -js`), or correct `nats.url`. It is used as soon as it "
+                "answers.",
+            )
+        )
     return findings
 
 
-async def _redis_finding(url: str) -> HealthFinding:
+async def _finding(
+    about: str, url: str, load: Callable[[], FindProblem], *, needed_for: str, does: str, without: str, fix: str
+) -> HealthFinding:
     shown = hide_passwords(url)
     try:
-        from agent_fabric.infrastructure.limits.redis_check import find_redis_problem  # noqa: PLC0415 - few have one
+        find_problem = load()
     except ModuleNotFoundError:
-        missing = MissingExtra("cluster", needed_for="`limits.storage: redis`")
+        missing = MissingExtra("cluster", needed_for=needed_for)
         text = f"{missing.message}: `fabric serve` does not start"
-        return HealthFinding(about="redis", level=Level.WARN, text=text, fix=missing.hint)
-    problem = await find_redis_problem(url)
+        return HealthFinding(about=about, level=Level.WARN, text=text, fix=missing.hint)
+    problem = await find_problem(url)
     if not problem:
-        return HealthFinding(about="redis", level=Level.OK, text=f"{shown} counts rates for all servers together")
-    return HealthFinding(
-        about="redis",
-        level=Level.WARN,
-        text=f"{shown} cannot be reached ({problem}): each server counts rates by itself",
-        fix="Start Redis, or correct `redis.url`. Servers use it as soon as it answers.",
-    )
+        return HealthFinding(about=about, level=Level.OK, text=f"{shown} {does}")
+    return HealthFinding(about=about, level=Level.WARN, text=f"{shown} {without.format(problem=problem)}", fix=fix)
 
 
-async def _nats_finding(url: str) -> HealthFinding:
-    shown = hide_passwords(url)
-    try:
-        from agent_fabric.infrastructure.nats.check import find_nats_problem  # noqa: PLC0415 - few have one
-    except ModuleNotFoundError:
-        missing = MissingExtra("cluster", needed_for="`nats.url`")
-        text = f"{missing.message}: `fabric serve` does not start"
-        return HealthFinding(about="nats", level=Level.WARN, text=text, fix=missing.hint)
-    problem = await find_nats_problem(url)
-    if not problem:
-        return HealthFinding(about="nats", level=Level.OK, text=f"{shown} wakes other servers and workers")
-    return HealthFinding(
-        about="nats",
-        level=Level.WARN,
-        text=f"{shown} cannot be used ({problem}): servers and workers hear each other at their next poll",
-        fix="Start NATS with JetStream (`nats-server -js`), or correct `nats.url`. It is used as soon as it answers.",
-    )
+def _redis() -> FindProblem:
+    from agent_fabric.infrastructure.limits.redis_check import find_redis_problem  # noqa: PLC0415 - few have one
+
+    return find_redis_problem
+
+
+def _nats() -> FindProblem:
+    from agent_fabric.infrastructure.nats.check import find_nats_problem  # noqa: PLC0415 - few have one
+
+    return find_nats_problem
