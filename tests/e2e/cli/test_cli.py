@@ -53,7 +53,7 @@ SUBCOMMANDS = (
     *("workflow list", "workflow validate", "workflow show", "workflow graph", "workflow run", "workflow resume"),
     *("workflow cancel", "workflow signal", "workflow lineage"),
     *("audit list", "audit verify"),
-    *("cluster status", "cluster drain"),
+    *("cluster status", "cluster drain", "cluster drill"),
     *("logs list", "logs show", "logs search", "logs export"),
     *("models list", "models pull", "models use", "models probe", "models rm", "models stop"),
     *("mcp list", "mcp inspect", "mcp trust", "mcp serve"),

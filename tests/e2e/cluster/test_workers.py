@@ -78,9 +78,9 @@ async def working(fabric: Fabric, *options: str) -> AsyncIterator[Working]:
             await started.process.communicate()
 
 
-async def cluster_of(tmp_path: Path, model: ScriptedModel, url: str) -> Fabric:
-    """A folder whose store is the database, with all tables."""
-    config = settings(model.base_url, store={"url": url}, cluster={"lease_ttl_s": TTL_S, "sweep_s": 0.2})
+async def cluster_of(tmp_path: Path, model: str, url: str) -> Fabric:
+    """A folder whose store is the database, with all tables, and whose model is at an address."""
+    config = settings(model, store={"url": url}, cluster={"lease_ttl_s": TTL_S, "sweep_s": 0.2})
     fabric = Fabric(tmp_path, config)
     migrated = await fabric("db", "migrate")
     assert migrated.code == 0, migrated.err
@@ -121,7 +121,7 @@ async def driver_of(fabric: Fabric) -> str:
 @pytest.mark.proves("SC-1", "SC-10")
 async def test_a_door_takes_tasks_on_and_a_worker_drives_them(tmp_path: Path, database_url: str) -> None:
     async with ScriptedModel(SCRIPT) as model:
-        fabric = await cluster_of(tmp_path, model, database_url)
+        fabric = await cluster_of(tmp_path, model.base_url, database_url)
         async with serving(fabric, "--no-drive") as door, working(fabric, "--slots", "4"):
             answers = await asyncio.gather(
                 *(door.client.post("/run", json={"prompt": "do it", "pack": "engineering"}) for _ in range(6))
@@ -144,7 +144,7 @@ async def test_a_door_takes_tasks_on_and_a_worker_drives_them(tmp_path: Path, da
 )
 async def test_another_worker_goes_on(tmp_path: Path, database_url: str, how: signal.Signals) -> None:
     async with ScriptedModel(SCRIPT) as model:
-        fabric = await cluster_of(tmp_path, model, database_url)
+        fabric = await cluster_of(tmp_path, model.base_url, database_url)
         async with serving(fabric, "--no-drive") as door, working(fabric) as one, working(fabric) as other:
             task = {"prompt": "[[script=slow]] do it", "pack": "engineering"}
             answer = asyncio.create_task(door.client.post("/run", json=task))
@@ -183,7 +183,7 @@ async def test_another_worker_goes_on(tmp_path: Path, database_url: str, how: si
 @pytest.mark.proves("SC-6")
 async def test_the_box_of_a_frozen_worker_is_dead_before_anybody_goes_on(tmp_path: Path, database_url: str) -> None:
     async with ScriptedModel(SCRIPT) as model:
-        fabric = await cluster_of(tmp_path, model, database_url)
+        fabric = await cluster_of(tmp_path, model.base_url, database_url)
         async with serving(fabric, "--no-drive") as door, working(fabric) as one:
             task = {"prompt": "[[script=witness]] do it", "pack": "engineering"}
             asking = asyncio.create_task(door.client.post("/run", json=task))
@@ -209,7 +209,7 @@ async def _exists(path: Path) -> bool:
 @pytest.mark.proves("SC-6", "SC-11")
 async def test_a_worker_is_drained_and_what_nobody_can_drive_is_listed(tmp_path: Path, database_url: str) -> None:
     async with ScriptedModel(SCRIPT) as model:
-        fabric = await cluster_of(tmp_path, model, database_url)
+        fabric = await cluster_of(tmp_path, model.base_url, database_url)
         async with working(fabric) as one:
             drained = await fabric("cluster", "drain", one.worker_id[:8])
             assert (drained.code, "takes nothing on any more" in drained.out) == (0, True), drained.err
@@ -230,7 +230,7 @@ async def test_a_worker_is_drained_and_what_nobody_can_drive_is_listed(tmp_path:
 async def test_runs_go_on_by_themselves_when_postgresql_is_back(tmp_path: Path) -> None:
     with run_cluster() as postgres:
         async with ScriptedModel(SCRIPT) as model:
-            fabric = await cluster_of(tmp_path, model, postgres.create_database())
+            fabric = await cluster_of(tmp_path, model.base_url, postgres.create_database())
             async with serving(fabric, "--no-drive") as door, working(fabric):
                 task = {"prompt": "[[script=slow]] do it", "pack": "engineering"}
                 answer = asyncio.create_task(door.client.post("/run", json=task))
@@ -253,7 +253,7 @@ async def test_runs_go_on_by_themselves_when_postgresql_is_back(tmp_path: Path) 
 async def test_without_its_database_a_process_still_stops_when_it_is_told(tmp_path: Path) -> None:
     with run_cluster() as postgres:
         async with ScriptedModel(SCRIPT) as model:
-            fabric = await cluster_of(tmp_path, model, postgres.create_database())
+            fabric = await cluster_of(tmp_path, model.base_url, postgres.create_database())
             async with serving(fabric) as server, working(fabric) as worker:
                 postgres.stop(signal.SIGQUIT)
                 worker.signal(signal.SIGTERM)
@@ -262,11 +262,29 @@ async def test_without_its_database_a_process_still_stops_when_it_is_told(tmp_pa
                 assert ended.code == 0, ended.err
 
 
+@pytest.mark.proves("SC-1", "SC-6")
+async def test_a_drill_kills_its_own_worker_and_another_one_goes_on(tmp_path: Path, database_url: str) -> None:
+    fabric = await cluster_of(tmp_path, "http://127.0.0.1:9/v1", database_url)  # no model is needed
+    alone = await fabric("cluster", "drill")
+    assert (alone.code, "No worker can take over runs of host:" in alone.err) == (1, True), alone
+    assert "fabric worker" in alone.err
+    async with working(fabric) as one:
+        drilled = await fabric("cluster", "drill", "--json", timeout_s=90)
+        assert drilled.code == 0, drilled
+        report = drilled.json
+        assert TTL_S * 0.5 < report["takeover_s"] < TTL_S + 8.0, report
+        assert (report["status"], report["repeated"], report["finished"]) == ("completed", 0, 3)
+        assert report["worker_id"] != one.worker_id
+        assert (report["lease_ttl_s"], report["passed"]) == (TTL_S, True)
+        (left,) = (await status(fabric))["workers"]  # the one that was killed has no runs and is not listed
+        assert (left["id"], left["state"], left["running"]) == (one.worker_id, "active", 0)
+
+
 async def test_without_a_shared_store_there_is_nothing_to_share(tmp_path: Path) -> None:
     fabric = Fabric(tmp_path, settings("http://127.0.0.1:9/v1"))
     status = await fabric("cluster", "status")
     assert (status.code, "which other machines do not share" in status.out) == (0, True), status
-    for command in (("worker",), ("serve", "--no-drive"), ("cluster", "drain", "a")):
+    for command in (("worker",), ("serve", "--no-drive"), ("cluster", "drain", "a"), ("cluster", "drill")):
         ended = await fabric(*command)
         assert ended.code == 2, ended
         assert "store.url" in ended.err

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from agent_fabric.config.constants import DEFAULT_LEASE_TTL_S
 from agent_fabric.domain.cluster import Role
+from agent_fabric.domain.ids import RunId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,4 +98,32 @@ class Cluster(Protocol):
     @property
     def drains(self) -> bool:
         """Whether somebody asked this process to hand over what it drives."""
+        ...
+
+    @property
+    def home(self) -> str:
+        """Where the workspaces are that this process can open."""
+        ...
+
+
+class DrillWorker(Protocol):
+    """A worker that a drill has started itself, with one slot. It drives the drill's run and can take on no other."""
+
+    @property
+    def worker_id(self) -> str:
+        """Its id among the processes that share the store."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Its process on this machine."""
+        ...
+
+    @property
+    def run_id(self) -> RunId:
+        """The run that it drives."""
+        ...
+
+    async def kill(self) -> None:
+        """End it at once, as a crash would: it hands nothing over."""
         ...

@@ -2,19 +2,24 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from agent_fabric.application.ports.cluster import Cluster, ClusterStatus, Member
 from agent_fabric.bootstrap.records import open_records
+from agent_fabric.bootstrap.store_place import store_address
 from agent_fabric.domain.errors import ConfigError
 from agent_fabric.interfaces.cli.invocation import new_app
 from agent_fabric.interfaces.cli.main import COMPLETED, FAILED
-from agent_fabric.interfaces.cli.options import AsJson, Workspace, fabric_root, require_a_person
+from agent_fabric.interfaces.cli.options import AsJson, Workspace, configuration, fabric_root, require_a_person
 from agent_fabric.interfaces.cli.output import plain, print_json
+
+if TYPE_CHECKING:
+    from agent_fabric.application.cluster.drill_takeover import DrillReport
 
 T = TypeVar("T")
 
@@ -55,6 +60,49 @@ def drain(
         line = f"{member.worker_id} ({member.name}) takes nothing on any more and hands over {_runs(member.running)}"
         sys.stdout.write(f"{plain(line)}\n")
     return COMPLETED
+
+
+@app.command()
+def drill(workspace: Workspace = None, as_json: AsJson = False) -> int:
+    """Kill a worker that the drill has started itself, and measure how long it takes until another one goes on.
+
+    The worker drives one run that only waits and needs no model; nothing else is touched. Another `fabric worker` or
+    `fabric serve` must be there.
+
+    Exit codes: 0 another process went on and repeated nothing, 1 none did, or none is there, 2 the store is not shared.
+    """
+    require_a_person()
+    root = fabric_root(workspace)
+    if not store_address(root).is_remote:
+        raise ConfigError(NOT_SHARED, hint=HOW_TO_SHARE)
+
+    from agent_fabric.bootstrap.drill import drill as go  # noqa: PLC0415 - what drives runs takes its time
+
+    begun = time.monotonic()
+
+    def tell(sentence: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - begun:6.1f} s  {plain(sentence)}\n")
+        sys.stderr.flush()
+
+    report = asyncio.run(go(root, configuration(root), (lambda _: None) if as_json else tell))
+    if as_json:
+        print_json({**asdict(report), "passed": report.passed})
+    else:
+        sys.stdout.write(f"{plain(_outcome(report))}\n")
+    return COMPLETED if report.passed else FAILED
+
+
+def _outcome(report: "DrillReport") -> str:
+    if report.takeover_s is None:
+        waited = f"{report.lease_ttl_s:g} s of lease"
+        return f"Failed: nobody took run {report.run_id} over after {waited}. See who is there: fabric cluster status"
+    late = "" if report.takeover_s <= report.expected_s else f", later than the {report.expected_s:g} s to expect"
+    steps = f"{report.finished} steps, {report.finished_before} of them before the kill, {report.repeated} repeated"
+    word = "Passed" if report.passed else "Failed"
+    return (
+        f"{word}: taken over after {report.takeover_s:.1f} s (lease {report.lease_ttl_s:g} s{late}) by "
+        f"{report.taken_over_by}; run {report.run_id} {report.status}, {steps}"
+    )
 
 
 def _ask(workspace: Workspace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:

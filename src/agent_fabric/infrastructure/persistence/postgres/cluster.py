@@ -65,6 +65,10 @@ class PostgresCluster:
     def drains(self) -> bool:
         return self._store.membership.drains
 
+    @property
+    def home(self) -> str:
+        return self._store.membership.home
+
 
 class PostgresServerRole:
     """RunLeases over a PostgreSQL database. Any number of servers share it; one of each folder can be found there."""
