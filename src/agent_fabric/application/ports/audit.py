@@ -112,6 +112,8 @@ class ChainReport:
     """What is not as it was recorded, one sentence each."""
     unknown_key: int = 0
     """Entries that were made with another key, and could not be checked."""
+    untied: int = 0
+    """Newest entries that processes have written of late, and that the head does not cover yet."""
     kept_head: str = ""
     """The head that was kept outside of the database before this check. Empty: none was, so that newest runs may have
     been removed before."""

@@ -3,25 +3,23 @@
 An entry is written in the transaction of the event that it covers: when a run begins, and whenever it stops, waits or
 settles. What people do to the folder itself stands among them, in entries that belong to no run. The hash is keyed, so
 that write access to the database alone, without the user's own files, is not enough to forge the chain. Entries that
-are missing at its end are noticed by the head that is kept outside of the database.
+are missing at its end are noticed by the head that is kept outside of the database. Where many processes write, the
+entries about runs are in strands that the chain ties together.
 """
 
-import hmac
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from agent_fabric.application.ports.audit import ChainHead, ChainReport, HeadDamaged
 from agent_fabric.domain.audit_key import AuditKey
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.ids import RunId
+from agent_fabric.infrastructure.persistence.chain_check import ChainCheck, Entry
 from agent_fabric.infrastructure.persistence.chain_writer import (
-    ADMIN,
     REMOVED,
-    START,
     ChainWriter,
     Sealed,
-    entry_hash,
     has_entry,
     newest_entry,
 )
@@ -33,13 +31,7 @@ PAGE: Final = 2_000
 """Entries that are read at a time."""
 MIN_POSITION: Final = -(2**63)
 """Before every entry, whatever somebody has put there."""
-
-
-class _Entry(NamedTuple):
-    position: int
-    sealed: Sealed
-    key: str
-    hash: bytes
+_FIELDS: Final = "at, kind, run, run_id, events, head, note, key, hash"
 
 
 class SqlAuditChain:
@@ -110,22 +102,13 @@ def verify_chain(
 
     `kept` is the head that is known from outside of the database; `damage` is what was found before.
     """
-    before, expected, unknown = START, 1, 0
-    newest: dict[int, Sealed] = {}
-    damage = list(damage)
-    for entry in _entries(connection):
-        if entry.position != expected:
-            damage.append(f"entry {expected} of the chain is missing")
-        if entry.key != key.name:
-            unknown += 1
-        elif not hmac.compare_digest(entry_hash(key, before, entry.sealed), entry.hash):
-            damage.append(f"entry {entry.position} of the chain is not what was recorded, or does not follow")
-        before, expected = entry.hash, entry.position + 1
-        if entry.sealed.kind != ADMIN:
-            newest[entry.sealed.run] = entry.sealed
-    entries = expected - 1
+    check = ChainCheck(key)
+    check.damage += damage
+    check.check_main(_main_entries(connection))
+    check.check_strands(_strand_entries(connection))
+    damage, newest = check.damage, check.newest
     if kept is not None and not has_entry(connection, kept):
-        damage.append(_removed_entries(kept, entries))
+        damage.append(_removed_entries(kept, check.main_entries))
     first, runs = min(newest, default=0), 0
     for number, run_id in connection.execute("SELECT number, run_id FROM runs ORDER BY number"):
         runs += 1
@@ -141,12 +124,13 @@ def verify_chain(
     query = "SELECT id FROM pending_approvals WHERE run NOT IN (SELECT number FROM runs) ORDER BY id LIMIT 20"
     damage += [f"approval {approval_id} belongs to no run" for (approval_id,) in connection.execute(query)]
     return ChainReport(
-        entries=entries,
+        entries=check.main_entries + check.strand_entries,
         runs=runs,
         removed=removed,
-        head=before.hex(),
+        head=check.head.hex(),
         damage=tuple(damage),
-        unknown_key=unknown,
+        unknown_key=check.unknown_key,
+        untied=check.untied,
         kept_head="" if kept is None else kept.hash.hex(),
     )
 
@@ -164,17 +148,27 @@ def _removed_entries(kept: ChainHead, entries: int) -> str:
     )
 
 
-def _entries(connection: SqlConnection) -> Iterator[_Entry]:
-    query = (
-        "SELECT position, at, kind, run, run_id, events, head, note, key, hash FROM audit_chain"
-        " WHERE position > ? ORDER BY position LIMIT ?"
-    )
+def _main_entries(connection: SqlConnection) -> Iterator[Entry]:
+    query = f"SELECT position, {_FIELDS} FROM audit_chain WHERE position > ? ORDER BY position LIMIT ?"  # noqa: S608 - ours
     last: int | None = MIN_POSITION
     while last is not None:
         rows, last = connection.execute(query, (last, PAGE)).fetchall(), None
         for position, *sealed, key, digest in rows:
-            yield _Entry(position, Sealed(*sealed), key, digest)
+            yield Entry(position, Sealed(*sealed), key, bytes(digest))
             last = position
+
+
+def _strand_entries(connection: SqlConnection) -> Iterator[tuple[str, Entry]]:
+    query = (
+        f"SELECT strand, number, {_FIELDS} FROM audit_strands"  # noqa: S608 - ours
+        " WHERE (strand, number) > (?, ?) ORDER BY strand, number LIMIT ?"
+    )
+    last: tuple[str, int] | None = ("", MIN_POSITION)
+    while last is not None:
+        rows, last = connection.execute(query, (*last, PAGE)).fetchall(), None
+        for strand, number, *sealed, key, digest in rows:
+            yield strand, Entry(number, Sealed(*sealed), key, bytes(digest))
+            last = strand, number
 
 
 def _damage_of(

@@ -1,14 +1,18 @@
-"""Adds entries to the audit chain, and keeps the chain's head outside of the database after each commit."""
+"""Adds entries to the audit chain, and keeps the chain's head outside of the database after each commit.
+
+Where one process writes at a time there is one chain. Where many do, what becomes of runs goes into strands
+(`strands.py`), and the main chain holds the rest: what people did, removed runs, and the heads of the strands.
+"""
 
 import hmac
 from struct import pack as pack_fields
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent_fabric.application.ports.audit import ChainHead, HeadKeeper
 from agent_fabric.domain.audit_key import UNKEYED, AuditKey
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
-HEAD, REMOVED, ADMIN = "head", "removed", "admin"
+HEAD, REMOVED, ADMIN, TIE, CLOSED = "head", "removed", "admin", "tie", "closed"
 START = b"\0" * 32
 
 
@@ -24,12 +28,28 @@ class Sealed(NamedTuple):
     note: str = ""
 
 
+class OwnStrand(Protocol):
+    """A chain that nobody else writes."""
+
+    def add(self, connection: SqlConnection, key: AuditKey, sealed: Sealed) -> None:
+        """Add an entry, in the caller's transaction."""
+        ...
+
+    def rolled_back(self) -> None:
+        """Forget the entries of a transaction that failed, or may have."""
+        ...
+
+
 class ChainWriter:
     """Writes the audit chain of one store with one key. Its methods are called where the store is written."""
 
     def __init__(self, key: AuditKey = UNKEYED, heads: HeadKeeper | None = None) -> None:
         self.key = key
         self.heads = heads
+        self.strand: OwnStrand | None = None
+        """Takes the entries about runs, where other processes write at the same time."""
+        self.lock_statement = ""
+        """Makes the others that write the main chain wait until the transaction ends. Empty: none can."""
         self._added: ChainHead | None = None
         """Newest entry of the transaction under way."""
         self._committed: ChainHead | None = None
@@ -37,6 +57,10 @@ class ChainWriter:
 
     def seal(self, connection: SqlConnection, sealed: Sealed) -> None:
         """Add an entry, in the caller's transaction."""
+        if self.strand is not None and sealed.kind == HEAD:
+            self.strand.add(connection, self.key, sealed)
+            return
+        self.lock(connection)
         last = newest_entry(connection)
         digest = entry_hash(self.key, last.hash or START, sealed)
         # The position is counted here: a counter of the database could be set back with the rows.
@@ -47,9 +71,16 @@ class ChainWriter:
         )
         self._added = ChainHead(last.position + 1, digest)
 
+    def lock(self, connection: SqlConnection) -> None:
+        """Let nobody else add to the main chain until the caller's transaction ends."""
+        if self.lock_statement:
+            connection.execute(self.lock_statement)
+
     def rolled_back(self) -> None:
-        """Forget the entries of a transaction that failed."""
+        """Forget the entries of a transaction that failed, or may have."""
         self._added = None
+        if self.strand is not None:
+            self.strand.rolled_back()
 
     def committed(self, connection: SqlConnection, *, patient: bool = False) -> None:
         """Keep the head of a transaction that is durable."""

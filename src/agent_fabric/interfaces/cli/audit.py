@@ -183,6 +183,8 @@ def _print_report(report: Json) -> None:
     counts = f"{counted(report['runs'], 'run')}, {report['removed']} removed with a tombstone, {entries}"
     if report["unknown_key"]:
         counts += f", {report['unknown_key']} of them with another key and not checked"
+    if report.get("untied"):
+        counts += f", the newest {report['untied']} not covered by the head yet"
     mark = styled("✓", "green", sys.stdout) if report["holds"] else styled("✗", "red", sys.stdout)
     sys.stdout.write(f"{mark} {counts}\nhead {report['head']}\n")
     if not report["kept_head"]:

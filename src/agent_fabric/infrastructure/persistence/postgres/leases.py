@@ -11,6 +11,11 @@ from agent_fabric.infrastructure.persistence.sql import Acquired, Condition, Sql
 
 ALIVE = f"(SELECT id FROM workers WHERE state <> 'gone' AND lease_until >= {NOW})"  # noqa: S608 - ours
 TAKERS = f"(SELECT home FROM workers WHERE state = 'active' AND role IN ('server', 'worker') AND lease_until >= {NOW})"  # noqa: S608 - ours
+ACQUIRE_LOCK = (
+    "INSERT INTO named_locks (name, holder) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder"  # noqa: S608 - ours
+    f" WHERE named_locks.holder = excluded.holder OR named_locks.holder NOT IN {ALIVE} RETURNING name"
+)
+"""Acquires a lock by name for a living process, unless another one has it."""
 _ABANDONED = f"SELECT 1 FROM runs WHERE number = ? AND driver NOT IN {ALIVE} AND home NOT IN {TAKERS}"  # noqa: S608 - ours
 _HOLD = (
     "UPDATE runs SET driver = ?, epoch = epoch + 1 WHERE number = ?"

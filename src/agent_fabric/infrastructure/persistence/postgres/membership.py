@@ -87,6 +87,7 @@ class Membership:
         self._safe_until = 0.0
         """On the clock that goes on while the machine sleeps."""
         self._told: list[Callable[[Exception], None]] = []
+        self._joined: list[Callable[[], None]] = []
         self._releases: SimpleQueue[tuple[str, int, int] | None] = SimpleQueue()
         """Runs to let go of: driver, number, epoch. None ends the thread."""
         self._changed = threading.Event()
@@ -140,6 +141,15 @@ class Membership:
     def on_lost(self, tell: Callable[[Exception], None]) -> None:
         """Call `tell`, on some thread, when all our leases are lost."""
         self._told.append(tell)
+
+    def on_joined(self, tell: Callable[[], None]) -> None:
+        """Call `tell`, on some thread, whenever this process has a new row; it must not ask for its id then."""
+        self._joined.append(tell)
+
+    @property
+    def present_id(self) -> str:
+        """The id of our row; empty while there is none."""
+        return self._id
 
     def release(self, number: int, epoch: int) -> None:
         """Let go of a run in a moment."""
@@ -209,6 +219,8 @@ class Membership:
             ]
             for thread in self._threads:
                 thread.start()
+        for tell in self._joined:
+            tell()
 
     def _deadline(self, asked_at: float) -> float:
         return asked_at + self.ttl_s * (1 - MARGIN)

@@ -2,14 +2,10 @@
 
 from typing import Final
 
-from agent_fabric.infrastructure.persistence.postgres.leases import ALIVE
+from agent_fabric.infrastructure.persistence.postgres.leases import ACQUIRE_LOCK, ALIVE
 from agent_fabric.infrastructure.persistence.postgres.store import PostgresStore
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
 
-_ACQUIRE: Final = (
-    "INSERT INTO named_locks (name, holder) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder"  # noqa: S608 - ours
-    f" WHERE named_locks.holder = excluded.holder OR named_locks.holder NOT IN {ALIVE} RETURNING name"
-)
 _HELD: Final = f"SELECT 1 FROM named_locks WHERE name = ? AND holder IN {ALIVE}"  # noqa: S608 - ours
 
 
@@ -28,7 +24,7 @@ class PostgresLocks:
 
         def acquire(connection: SqlConnection) -> str:
             holder = self._store.membership.worker_id
-            return holder if connection.execute(_ACQUIRE, (name, holder)).fetchone() is not None else ""
+            return holder if connection.execute(ACQUIRE_LOCK, (name, holder)).fetchone() is not None else ""
 
         holder = ""
         try:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from agent_fabric.application.ports.cluster import Introduction
 from agent_fabric.infrastructure.persistence.chain_writer import ChainWriter
 from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
+from agent_fabric.infrastructure.persistence.postgres.audit_keeper import LOCK_MAIN_CHAIN, AuditKeeper
 from agent_fabric.infrastructure.persistence.postgres.errors import Unreachable
 from agent_fabric.infrastructure.persistence.postgres.leases import PostgresLeases
 from agent_fabric.infrastructure.persistence.postgres.membership import Membership
@@ -16,6 +17,7 @@ from agent_fabric.infrastructure.persistence.postgres.pool import ConnectionPool
 from agent_fabric.infrastructure.persistence.postgres.writer import PostgresWriter
 from agent_fabric.infrastructure.persistence.sealing import NO_KEYS, RunKeys
 from agent_fabric.infrastructure.persistence.sql import SqlConnection
+from agent_fabric.infrastructure.persistence.strands import Strand
 from agent_fabric.infrastructure.threads import politely
 
 T = TypeVar("T")
@@ -51,7 +53,7 @@ class PostgresStore:
             StoreUnavailable: the address cannot be read.
         """
         self.keys = keys
-        self._chain = chain
+        self._chain = ChainWriter() if chain is None else chain
         self._pool = ConnectionPool(url, max(1, pool - 1), require_migrated)
         self.place = self._pool.place
         """The database for people, without a password."""
@@ -59,6 +61,10 @@ class PostgresStore:
         """This process among the others."""
         self.leases = PostgresLeases(self.membership, self.write)
         self.membership.on_lost(self._abort_write)
+        self._chain.strand = Strand(lambda: self.membership.worker_id)
+        self._chain.lock_statement = LOCK_MAIN_CHAIN
+        self._keeper = AuditKeeper(self._pool, self.membership, self._chain.key, self._chain.heads)
+        self.membership.on_joined(self._keeper.start)
 
     @cached_property
     def writer(self) -> PostgresWriter:
@@ -105,5 +111,6 @@ class PostgresStore:
         """Finish every write, release what is held and close all connections."""
         if "writer" in self.__dict__:
             self.writer.close()
+        self._keeper.close()
         self.membership.leave()
         self._pool.close()
