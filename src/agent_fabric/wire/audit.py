@@ -14,5 +14,7 @@ CALL = Shape(
 )
 ACT = Shape(Act, "created_at=at by credential act=deed about? detail?", name="AdminAct", fixed={"kind": "admin"})
 ACTS = Listing("acts", ACT, name="AdminActs", about="What was done to the server itself, the newest first.")
-CHAIN = Shape(ChainReport, "holds runs removed entries unknown_key untied head kept_head damage", name="ChainVerification")
+CHAIN = Shape(
+    ChainReport, "holds runs removed entries unknown_key untied head kept_head damage", name="ChainVerification"
+)
 COLLECTED = Shape(Collected, "removed=runs freed_bytes dry_run refused", name="GarbageCollected")
