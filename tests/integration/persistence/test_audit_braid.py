@@ -28,6 +28,7 @@ from agent_fabric.infrastructure.persistence.chain_writer import ADMIN, HEAD, TI
 from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from agent_fabric.infrastructure.persistence.strands import Strand, read_tie, tie_strands
 from contract.run_repository_contract import CREATED, RUN, completed, log
+from effort import effort, examples, report
 from integration.persistence.postgres_storage import open_tables
 
 KEY = AuditKey.of(b"k" * 32)
@@ -102,7 +103,7 @@ CHANGES: Sequence[Callable[[Entry], Entry]] = (
 
 
 @pytest.mark.proves("SC-12")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lives=LIVES, data=st.data())
 def test_one_changed_cut_or_removed_entry_is_named(lives: list[tuple[int, str]], data: st.DataObject) -> None:
     record = record_of(lives)
@@ -139,7 +140,7 @@ def test_one_changed_cut_or_removed_entry_is_named(lives: list[tuple[int, str]],
 
 
 @given(lives=LIVES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_was_tied_cannot_be_cut_off(lives: list[tuple[int, str]]) -> None:
     record = record_of([*lives, (0, "head"), (0, "tie")])
     assert record.check().untied == 0
@@ -193,6 +194,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path[:0] = {paths!r}
 from agent_fabric.domain.ids import RunId
+from effort import effort, examples, report
 from contract.run_repository_contract import CREATED, completed, log
 from integration.persistence.test_audit_braid import opened
 
@@ -268,10 +270,6 @@ async def check_after_kills(url: str, folder: Path, kills: int) -> None:
 @pytest.mark.slow
 @pytest.mark.proves("SC-12")
 async def test_the_record_holds_after_writers_were_killed(database_url: str, tmp_path: Path) -> None:
-    await check_after_kills(database_url, tmp_path, kills=6)
-
-
-@pytest.mark.soak
-@pytest.mark.proves("SC-12")
-async def test_the_record_holds_after_a_hundred_kills_with_four_writers(database_url: str, tmp_path: Path) -> None:
-    await check_after_kills(database_url, tmp_path, kills=100)
+    kills = effort(5, 100)
+    await check_after_kills(database_url, tmp_path, kills)
+    report("writers of the audit record killed", kills)
