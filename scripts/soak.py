@@ -43,6 +43,7 @@ class Row(NamedTuple):
 
 PARTS: dict[str, Part] = {
     "kills": Part(("tests/e2e/kills", "tests/e2e/agents/test_task_force.py"), fresh=True),
+    "weather": Part(("tests/e2e/cluster/test_chaos.py",), fresh=True),
     "policy": Part(("tests/integration/policy/test_policy_fuzz.py", "tests/unit/domain/test_commands.py")),
     "races": Part(
         ("tests/integration/sandbox/test_file_tool_races.py", "tests/unit/infrastructure/changes/test_pictures.py")

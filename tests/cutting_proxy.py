@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that cuts a connection at its next COMMIT, or loses everything that is sent."""
+"""A proxy before PostgreSQL that cuts a connection at its next COMMIT, or loses or delays everything that is sent."""
 
 import socket
 import threading
@@ -28,12 +28,22 @@ class CuttingProxy:
         self._clients: list[socket.socket] = []
         self.lost = threading.Event()
         """While it is set, nothing gets through in either direction, and nobody is told: as with a pulled plug."""
+        self.flowing = threading.Event()
+        """While it is not set, everything comes late, as from a network that repeats what it lost."""
+        self.flowing.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
-        self._listener.close()
-        for end in self._clients:  # whoever still waits for an answer is told that there is none
+    def sever(self) -> None:
+        """End all connections; new ones can be made."""
+        clients, self._clients = self._clients, []
+        for end in clients:  # whoever still waits for an answer is told that there is none
             _shut(end)
+
+    def close(self) -> None:
+        _shut(self._listener)
+        self._listener.close()
+        self.flowing.set()
+        self.sever()
 
     def _accept(self) -> None:
         while True:
@@ -45,38 +55,52 @@ class CuttingProxy:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
+        with client, _connected(self._target) as server:
             deaf = threading.Event()
-            answering = threading.Thread(target=_forward, args=(server, client, deaf, self.lost), daemon=True)
+            answering = threading.Thread(target=self._forward, args=(server, client, deaf), daemon=True)
             answering.start()
             while data := _received(client):
                 if self.lost.is_set():
                     continue
+                self.flowing.wait()
                 cut = self.cuts.pop(0) if self.cuts and COMMIT in data else None
                 if cut is Cut.BEFORE:
                     break
                 if cut is Cut.AFTER:
                     deaf.set()
-                    server.sendall(data)
+                if not _sent(server, data):
+                    break
+                if cut is Cut.AFTER:
                     answering.join(5.0)  # the answer, of which nothing is passed on
                     break
-                server.sendall(data)
             for end in (server, client):
                 _shut(end)
             answering.join(5.0)
 
+    def _forward(self, server: socket.socket, client: socket.socket, deaf: threading.Event) -> None:
+        while data := _received(server):
+            if self.lost.is_set():
+                continue
+            self.flowing.wait()
+            if deaf.is_set() or not _sent(client, data):
+                return
+        _shut(client)  # the server has ended it
 
-def _forward(server: socket.socket, client: socket.socket, deaf: threading.Event, lost: threading.Event) -> None:
-    while data := _received(server):
-        if lost.is_set():
-            continue
-        if deaf.is_set():
-            return
-        try:
-            client.sendall(data)
-        except OSError:
-            return
-    _shut(client)  # the server has ended it
+
+def _connected(port: int) -> socket.socket:
+    """Return a connection; one that is not possible is like one that ends at once."""
+    try:
+        return socket.create_connection(("127.0.0.1", port))
+    except OSError:
+        return socket.socket()
+
+
+def _sent(end: socket.socket, data: bytes) -> bool:
+    try:
+        end.sendall(data)
+    except OSError:
+        return False
+    return True
 
 
 def _received(end: socket.socket) -> bytes:

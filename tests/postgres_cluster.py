@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -72,10 +72,36 @@ class Cluster:
         self.process.send_signal(how)
         self.process.wait(START_TIMEOUT_S)
 
-    def create_database(self) -> str:
+    def crash(self) -> None:
+        """Kill all its processes at once, as a machine does that loses power; what they were doing is not finished."""
+        self.process.kill()
+        self.process.wait(START_TIMEOUT_S)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while left := self._serving():  # else they would end one after another, each after what it is doing
+            assert time.monotonic() < deadline, left
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+    def kill_connection(self, pid: int) -> None:
+        """Kill the process behind a connection; the server then ends all others and recovers, as after a crash."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def _serving(self) -> list[int]:
+        """Return the living processes that work in the data folder."""
+        data, found = str(self.folder / "data"), []
+        for process in Path("/proc").iterdir():
+            with suppress(OSError):
+                if process.name.isdigit() and str((process / "cwd").readlink()) == data:
+                    found.append(int(process.name))
+        return found
+
+    def create_database(self, template: str = "template0") -> str:
         """Create a database and return its address."""
         name = f"t{next(self._names)}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
         return self.url(name)
 
     def empty(self, url: str) -> None:

@@ -17,6 +17,8 @@ from agent_fabric.domain.ids import CallId, RunId
 from agent_fabric.domain.tools import ToolContext
 from agent_fabric.infrastructure.packs.container_pack import ContainerisedPack
 from agent_fabric.infrastructure.packs.engineering import build_engineering_pack
+from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
+from agent_fabric.infrastructure.sandbox.effect_guard_process import boot_time
 from agent_fabric.infrastructure.sandbox.levels import SENTENCES, SandboxChoice
 from agent_fabric.infrastructure.sandbox.levels_runs import RunSandboxes
 from agent_fabric.infrastructure.sandbox.podman import ContainerSandbox
@@ -257,3 +259,31 @@ def test_without_an_engine_a_person_is_told_what_to_install(tmp_path: Path) -> N
     assert "apt install podman" in caught.value.hint
     with pytest.raises(ConfigError, match="no program 'nerdctl'"):
         find_engine(("nerdctl", "--x"), path=str(tmp_path))
+
+
+@pytest.mark.proves("SC-6")
+async def test_the_guard_of_effects_ends_a_container_too(
+    box: ContainerSandbox, workspace: Path, run_id: str, engine: Engine
+) -> None:
+    guard, witness = EffectGuard(), workspace / "witness"
+    command = "while true; do echo x >> witness; sleep 0.05; done"
+    running = asyncio.create_task(box.run_command(command, timeout_s=60))
+    try:
+        async with asyncio.timeout(30):
+            while not witness.exists():
+                assert not running.done(), running
+                await asyncio.sleep(0.05)
+        guard.renew(boot_time())  # nothing of this process is asked: it might be frozen
+        async with asyncio.timeout(10):
+            while witness.stat().st_size != await _size_later(witness):
+                pass
+        assert await containers(engine, run_id) == []
+    finally:
+        guard.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _size_later(file: Path) -> int:
+    await asyncio.sleep(0.5)
+    return file.stat().st_size

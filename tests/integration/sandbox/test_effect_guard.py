@@ -14,6 +14,7 @@ from agent_fabric.infrastructure.sandbox.bubblewrap_build import BOX_OF
 from agent_fabric.infrastructure.sandbox.effect_guard import EffectGuard
 from agent_fabric.infrastructure.sandbox.effect_guard_process import boot_time
 from agent_fabric.infrastructure.sandbox.marked import RUN
+from agent_fabric.infrastructure.sandbox.podman_engine import CONTAINER, SEPARATOR
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 PATIENCE_S = 10.0
@@ -39,8 +40,8 @@ def test_what_a_run_has_started_ends_at_the_deadline_and_nothing_else() -> None:
             assert each.wait(PATIENCE_S) == -9
         time.sleep(0.2)
         assert other.poll() is None
-        late = start(**{RUN: "r"})  # under a new lease
         guard.renew(boot_time() + 30.0)
+        late = start(**{RUN: "r"})  # under a new lease
         time.sleep(0.3)
         assert late.poll() is None
         late.kill()
@@ -60,6 +61,24 @@ def test_it_ends_with_the_process_that_it_guards() -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.proves("SC-6")
+def test_what_is_started_too_late_ends_at_once() -> None:
+    guard = EffectGuard()
+    try:
+        guard.renew(boot_time())
+        time.sleep(0.3)  # as if it had been frozen just before it started something
+        began = boot_time()
+        assert start(**{RUN: "r"}).wait(PATIENCE_S) == -9
+        assert boot_time() - began < 2.0
+    finally:
+        guard.close()
+
+
 def test_it_knows_the_marks_of_runs() -> None:
-    assert (f"{RUN}=".encode(), f"{BOX_OF}=".encode()) == effect_guard_process.VARIABLES
+    marks = tuple(f"{name}=".encode() for name in (RUN, BOX_OF, CONTAINER))
+    assert (marks, marks[-1], SEPARATOR.encode()) == (
+        effect_guard_process.VARIABLES,
+        effect_guard_process.CONTAINER,
+        effect_guard_process.SEPARATOR,
+    )
     assert str(MARK).encode() == effect_guard_process.LIMIT

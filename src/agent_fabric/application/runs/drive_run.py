@@ -12,7 +12,13 @@ from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.runs import APPROVAL, CANCEL, CHILD, SIGNAL, HeldRun, InboxRow, NewRun
 from agent_fabric.application.ports.sandbox import Sandboxes
 from agent_fabric.application.runs.in_flight_effects import Effect, EffectTask, InFlightEffects, complete
-from agent_fabric.application.runs.inbox_future import InboxFuture, cancelled_from, decision_from, ends_run, signal_from
+from agent_fabric.application.runs.inbox_future import (
+    InboxFuture,
+    cancelled_from,
+    decision_from,
+    ends_effects,
+    signal_from,
+)
 from agent_fabric.application.runs.open_packs import OpenPacks
 from agent_fabric.application.runs.perform import Perform
 from agent_fabric.domain.approval_events import ApprovalDecided
@@ -290,9 +296,10 @@ class _Drive:
     async def _run_inline(self, lane: LaneId | None, effect: Effect, inbox: InboxFuture) -> None:
         """Let the only effect run here, not on a task of its own: the usual case, at half the price.
 
-        A row that ends the run cancels it, as a time-out would; other rows are read when the effect has completed.
+        A row that ends the run, or a lost lease, cancels it, as a time-out would; other rows are read when the effect
+        has completed.
         """
-        if ends_run(inbox):
+        if ends_effects(inbox):
             return  # before anything has begun
         task = self._here = asyncio.current_task()
         assert task is not None
@@ -327,8 +334,8 @@ class _Drive:
         return inbox
 
     def _interrupt(self, inbox: InboxFuture) -> None:
-        """Cancel the effect that runs here if a row asks the run to end."""
-        if self._here is not None and ends_run(inbox):
+        """Cancel the effect that runs here if a row asks the run to end, or others may drive it by now."""
+        if self._here is not None and ends_effects(inbox):
             self._here.cancel()
             self._here = None  # so that it is known whose wish it was
 

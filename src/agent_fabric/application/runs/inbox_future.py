@@ -7,16 +7,22 @@ from typing import Any
 from agent_fabric.application.ports.runs import CANCEL, InboxRow
 from agent_fabric.domain.approval_events import ApprovalDecided
 from agent_fabric.domain.approvals import Decision, Reach
+from agent_fabric.domain.errors import LeaseLost
 from agent_fabric.domain.events import RunCancelled
 from agent_fabric.domain.workflow_events import SignalReceived
 
 InboxFuture = asyncio.Future[Sequence[InboxRow]]
 
 
-def ends_run(inbox: InboxFuture) -> bool:
-    """Tell whether a row asks the run to end; an inbox that cannot be read asks for nothing."""
-    if not inbox.done() or inbox.cancelled() or inbox.exception() is not None:
+def ends_effects(inbox: InboxFuture) -> bool:
+    """Tell whether nothing may go on that was begun: a row asks the run to end, or others may drive it by now.
+
+    An inbox that just cannot be read asks for nothing.
+    """
+    if not inbox.done() or inbox.cancelled():
         return False
+    if inbox.exception() is not None:
+        return isinstance(inbox.exception(), LeaseLost)
     return any(row.kind == CANCEL for row in inbox.result())
 
 

@@ -9,13 +9,19 @@ import select
 import signal
 import time
 
-VARIABLES = (b"FABRIC_RUN_ID=", b"FABRIC_BOX_OF=")
+CONTAINER, SEPARATOR = b"FABRIC_CONTAINER=", b"\x1f"
+VARIABLES = (b"FABRIC_RUN_ID=", b"FABRIC_BOX_OF=", CONTAINER)
 LIMIT = b"1000003"
-"""See `marked`, `bubblewrap_build` and `run_processes`, of which nothing is imported here: a test compares them."""
+"""See `marked`, `bubblewrap_build`, `podman_engine` and `run_processes`, of which nothing is imported here: a test
+compares them."""
 LOOK_S = 0.5
 """How often the clock is looked at: a wait does not go on while the machine sleeps, but the lease does."""
 PASSES = 50
 """How often is looked for processes that were started while others were ended."""
+LAPSED_LOOK_S = 0.05
+"""How often is looked whether a frozen parent goes on, and what it starts before it knows how late it is."""
+LATE_START_S = 2.0
+"""For how long after it went on."""
 
 
 def boot_time() -> float:
@@ -63,18 +69,63 @@ def read(path: str) -> bytes:
         return b""
 
 
+def end_container(pid: int) -> None:
+    """Have the container killed to which a process is attached: it is not below ours, and outlives that process."""
+    for mark in marks_of(pid):
+        if mark.startswith(CONTAINER):
+            words = mark.removeprefix(CONTAINER).split(SEPARATOR)
+            try:
+                os.posix_spawn(words[0], words, os.environ)
+            except OSError:
+                continue  # whoever takes the run over on this machine removes it
+
+
+def reap_children() -> None:
+    """Let go of the commands that have killed containers."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
 def end_all_below(parent: int) -> None:
-    """End the processes of runs below one, and those that they start meanwhile."""
+    """End the processes of runs below one, and those that they start meanwhile, until there is word of the parent."""
     for _ in range(PASSES):
+        reap_children()
         living = below(parent)
-        if not living:
+        if not living or select.select([0], [], [], 0)[0]:
             return
         for pid in living:
+            end_container(pid)
             try:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 continue  # it has ended, or is another user's
         time.sleep(0.01)
+
+
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process is frozen, so that it cannot start anything."""
+    fields = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return bool(fields) and fields[0] in (b"T", b"t")
+
+
+def end_late_starts(parent: int) -> None:
+    """Wait until the parent has a lease again, or ends, and end what it starts until then.
+
+    It may have been frozen just before it started something, and starts it before it looks at the clock again.
+    """
+    goes_on_since: float | None = None
+    while os.getppid() == parent:
+        is_early = goes_on_since is None or boot_time() < goes_on_since + LATE_START_S
+        if select.select([0], [], [], LAPSED_LOOK_S if is_early else LOOK_S)[0]:
+            return
+        if is_stopped(parent):
+            goes_on_since = None
+        else:
+            goes_on_since = boot_time() if goes_on_since is None else goes_on_since
+            end_all_below(parent)
 
 
 def main() -> None:
@@ -93,6 +144,7 @@ def main() -> None:
             deadline = float(lines[-1]) if lines else deadline
         elif deadline is not None and boot_time() >= deadline:
             end_all_below(parent)
+            end_late_starts(parent)
             deadline = None  # until the parent has a lease again
 
 

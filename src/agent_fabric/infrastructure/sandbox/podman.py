@@ -277,6 +277,7 @@ class _Container:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=self._folder,
+            env=self._engine.environment(self.name),
             start_new_session=True,
         )
         assert main.stdout is not None

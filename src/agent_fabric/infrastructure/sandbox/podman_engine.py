@@ -13,6 +13,11 @@ from agent_fabric.infrastructure.own_path import own_path
 LABEL = "agent-fabric.run"
 """Every container of ours has this label, with the id of its run."""
 
+CONTAINER = "FABRIC_CONTAINER"
+"""The variable that the engine's process of each container has: the command that kills the container, words split by
+`SEPARATOR`. The guard of effects reads it, because a container is no process below ours."""
+SEPARATOR = "\x1f"
+
 _ANSWER_S = 60.0
 
 
@@ -36,6 +41,10 @@ class Engine:
     def user_mapping(self) -> tuple[str, ...]:
         """Return the options by which a plain user's files are the same user's inside."""
         return ("--userns", "keep-id") if self.is_podman and os.getuid() != 0 else ()
+
+    def environment(self, name: str) -> dict[str, str]:
+        """Return the variables of the process that is attached to a container."""
+        return {**os.environ, CONTAINER: SEPARATOR.join((*self.words, "kill", name))}
 
     async def run(self, *words: str) -> tuple[int, str]:
         """Run one command of the engine; return its exit code and what it printed."""

@@ -8,7 +8,7 @@ import pytest
 
 from agent_fabric.application.runs import in_flight_effects
 from agent_fabric.application.runs.in_flight_effects import InFlightEffects
-from agent_fabric.application.runs.inbox_future import InboxFuture, ends_run
+from agent_fabric.application.runs.inbox_future import InboxFuture, ends_effects
 from agent_fabric.domain.errors import StoreUnavailable
 from agent_fabric.domain.events import Body
 
@@ -45,4 +45,4 @@ async def test_an_effect_that_does_not_stop_is_not_forgotten(monkeypatch: pytest
 async def test_an_inbox_that_cannot_be_read_does_not_end_a_run() -> None:
     inbox: InboxFuture = asyncio.get_running_loop().create_future()
     inbox.set_exception(StoreUnavailable("the disk is gone"))
-    assert not ends_run(inbox)
+    assert not ends_effects(inbox)

@@ -1,8 +1,8 @@
 """This process among those that share a database: a row that it renews, and that lapses when it has died.
 
 A row is renewed on a thread with a connection of its own: neither a busy event loop nor a long write lets it lapse.
-Only the database's time is compared. Once others have found the row lapsed, it is never renewed again: a process that
-was away for too long comes back under another id.
+Only the database's time is compared. A row that has lapsed is never renewed again, whether others have noticed or not:
+a process that was away for too long comes back under another id.
 """
 
 import logging
@@ -49,7 +49,7 @@ _FORGET = (
     " AND NOT EXISTS (SELECT 1 FROM runs WHERE driver = workers.id)"
 )
 _RENEW = (
-    f"UPDATE workers SET lease_until = {NOW} + ? WHERE id = ? AND state <> 'gone'"  # noqa: S608 - ours
+    f"UPDATE workers SET lease_until = {NOW} + ? WHERE id = ? AND state <> 'gone' AND lease_until >= {NOW}"  # noqa: S608 - ours
     f" RETURNING state, {NOW}"
 )
 _RELEASE = "UPDATE runs SET driver = '' WHERE driver = ? AND number = ? AND epoch = ?"
