@@ -1,13 +1,21 @@
-"""Both databases have the same tables, column by column, key by key."""
+"""Both databases and the description for migrations have the same tables, column by column, key by key."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
+import pytest
 
 from agent_fabric.infrastructure.persistence.database import connect
+from agent_fabric.infrastructure.persistence.postgres.migration import migrate
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
 from postgres_cluster import Cluster
+from services import need
 
+ROOT = Path(__file__).parents[3]
 FULL_TEXT = {"run_words", "run_text", "run_activity"}
 """Each database has its own way to find words."""
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
@@ -55,7 +63,8 @@ def _sqlite_table(connection: apsw.Connection, name: str) -> Table:
 def of_postgresql(cluster: Cluster, url: str) -> dict[str, Table]:
     columns: dict[str, list[Column]] = {}
     for table, name, kind, nullable, default in cluster.execute(
-        "SELECT c.table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns c"
+        "SELECT c.table_name, column_name, CASE data_type WHEN 'USER-DEFINED' THEN udt_name::text ELSE data_type END,"
+        " is_nullable, column_default FROM information_schema.columns c"
         " JOIN information_schema.tables t USING (table_schema, table_name)"
         " WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY c.table_name, ordinal_position",
         url,
@@ -91,3 +100,112 @@ def test_both_databases_have_the_same_tables(cluster: Cluster, database_url: str
 def test_the_views_answer(cluster: Cluster, database_url: str) -> None:
     assert cluster.execute("SELECT * FROM workflow_checkpoints", database_url) == []
     assert cluster.execute("SELECT * FROM data_lineage", database_url) == []
+
+
+def of_metadata() -> dict[str, Table]:
+    need(_has_alembic(), 'needs alembic; pip install "agent-fabric[migrations]"')
+    from sqlalchemy import UniqueConstraint, create_engine  # noqa: PLC0415 - an extra
+
+    from agent_fabric.infrastructure.persistence.migrations.tables import METADATA  # noqa: PLC0415 - as above
+
+    dialect = create_engine("postgresql+psycopg://").dialect
+    found = {}
+    for name, table in METADATA.tables.items():
+        columns = [
+            Column(
+                column.name,
+                column.type.compile(dialect).lower(),
+                not column.nullable,
+                "" if column.server_default is None else str(getattr(column.server_default, "arg", "")),
+            )
+            for column in table.columns
+        ]
+        unique = {tuple(column.name for column in table.primary_key.columns)} - {()}
+        for constraint in table.constraints:
+            if isinstance(constraint, UniqueConstraint):
+                unique.add(tuple(column.name for column in constraint.columns))
+        found[name] = Table(columns, unique, {str(index.name) for index in table.indexes})
+    return found
+
+
+def _has_alembic() -> bool:
+    try:
+        import alembic  # noqa: F401, PLC0415 - an extra
+        import sqlalchemy  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.proves("SC-2", "A33-130")
+def test_the_description_for_migrations_has_the_same_tables(cluster: Cluster, database_url: str) -> None:
+    described, there = of_metadata(), of_postgresql(cluster, database_url)
+    assert described.keys() == there.keys()
+    for name in described:
+        columns, unique, indexes = described[name]
+        # What is computed from other columns has no default of its own.
+        found = [column._replace(default="") if column.type == "tsvector" else column for column in there[name].columns]
+        columns = [column._replace(default="") if column.type == "tsvector" else column for column in columns]
+        assert (columns, unique, indexes) == (found, there[name].unique, there[name].indexes), name
+
+
+def _alembic(url: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "FABRIC_STORE__URL": url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.proves("SC-2", "A33-130", "A33-146")
+def test_alembic_and_the_product_make_the_same_tables(cluster: Cluster, database_url: str) -> None:
+    need(_has_alembic(), 'needs alembic; pip install "agent-fabric[migrations]"')
+    url = cluster.create_database()
+    _alembic(url, "upgrade", "head")
+    made = of_postgresql(cluster, url)
+    del made["alembic_version"]
+    assert made == of_postgresql(cluster, database_url)
+    assert migrate(url).before == len(MIGRATIONS)
+    assert "No new upgrade operations" in _alembic(url, "check")
+
+
+@pytest.mark.proves("SC-2", "A33-146")
+def test_a_revision_is_made_from_what_differs_and_can_be_applied(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(_has_alembic(), 'needs alembic; pip install "agent-fabric[migrations]"')
+    from alembic import command  # noqa: PLC0415 - an extra
+    from alembic.config import Config  # noqa: PLC0415 - as above
+
+    url = cluster.create_database()
+    migrate(url)  # the product first: alembic finds out by itself
+    monkeypatch.setenv("FABRIC_STORE__URL", url)
+    config = Config()
+    package = "agent_fabric.infrastructure.persistence:migrations"
+    config.set_main_option("script_location", package)
+    config.set_main_option("version_locations", f"{package}/versions {tmp_path}")
+    config.set_main_option("path_separator", "space")
+
+    def revise(message: str) -> str:
+        command.revision(config, message, autogenerate=True, head="head", version_path=str(tmp_path))
+        (made,) = tmp_path.glob(f"*_{message}.py")
+        return made.read_text()
+
+    assert "op." not in revise("nothing")
+    next(tmp_path.glob("*_nothing.py")).unlink()
+    cluster.execute("DROP INDEX runs_below; ALTER TABLE workers DROP COLUMN slots", url)
+    before = of_postgresql(cluster, url)
+    text = revise("mend")
+    assert "op.create_index" in text
+    assert "op.add_column" in text
+    command.upgrade(config, "head")
+    after = of_postgresql(cluster, url)
+    assert "runs_below" in after["runs"].indexes - before["runs"].indexes
+    assert "slots" in {column.name for column in after["workers"].columns}
+    assert "op." not in revise("again")

@@ -1,0 +1,19 @@
+"""What alembic runs for each of its commands: it connects to the database of `store.url` and compares or lifts it."""
+
+import os
+from pathlib import Path
+
+from alembic import context
+
+from agent_fabric.infrastructure.persistence.migrations.connection import engine_of
+from agent_fabric.infrastructure.persistence.migrations.formats import follow_format
+from agent_fabric.infrastructure.persistence.migrations.tables import METADATA
+
+if context.is_offline_mode():
+    raise SystemExit("Migrations look at the database first, so there is no --sql. See: fabric db migrate --help")
+
+with engine_of(os.environ, Path(".fabric").absolute()).connect() as connection:
+    follow_format(connection)
+    context.configure(connection=connection, target_metadata=METADATA)
+    with context.begin_transaction():
+        context.run_migrations()

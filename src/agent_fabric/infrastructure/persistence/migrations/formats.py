@@ -1,0 +1,50 @@
+"""Ties alembic's revisions to the formats of the product: one revision stands for all texts of `schema.MIGRATIONS`.
+
+So `alembic upgrade head` and `fabric db migrate` make the same tables, in whichever order they are used. Revisions that
+`alembic revision --autogenerate` writes come after it.
+"""
+
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from agent_fabric.infrastructure.persistence.dialects import POSTGRESQL
+from agent_fabric.infrastructure.persistence.schema import MIGRATIONS
+
+REVISION: Final = "formats"
+
+
+def lift(connection: Connection) -> None:
+    """Bring a database to the newest format, in alembic's transaction."""
+    connection.execute(text("CREATE TABLE IF NOT EXISTS fabric_format (version BIGINT NOT NULL)"))
+    before = connection.execute(text("SELECT max(version) FROM fabric_format")).scalar() or 0
+    for migration in MIGRATIONS[before:]:
+        connection.exec_driver_sql(POSTGRESQL.schema(migration).replace("%", "%%"))
+    connection.execute(text("DELETE FROM fabric_format"))
+    connection.execute(text("INSERT INTO fabric_format (version) VALUES (:format)"), {"format": len(MIGRATIONS)})
+
+
+def follow_format(connection: Connection) -> None:
+    """Let alembic know what `fabric db migrate` has done: its own note follows the format of the tables.
+
+    Raises:
+        SystemExit: own revisions are there, and the product's formats are newer than the database.
+    """
+    if not _has(connection, "fabric_format"):
+        connection.rollback()
+        return
+    version = connection.execute(text("SELECT max(version) FROM fabric_format")).scalar() or 0
+    connection.execute(text("CREATE TABLE IF NOT EXISTS alembic_version (version_num VARCHAR(32) PRIMARY KEY)"))
+    noted = {str(row[0]) for row in connection.execute(text("SELECT version_num FROM alembic_version"))}
+    is_newest = version == len(MIGRATIONS)
+    if is_newest and not noted:
+        connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:noted)"), {"noted": REVISION})
+    elif not is_newest and noted == {REVISION}:
+        connection.execute(text("DELETE FROM alembic_version"))
+    elif not is_newest and noted:
+        raise SystemExit(f"The tables have format {version} of {len(MIGRATIONS)}. First: fabric db migrate")
+    connection.commit()
+
+
+def _has(connection: Connection, table: str) -> bool:
+    return bool(connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": table}).scalar())

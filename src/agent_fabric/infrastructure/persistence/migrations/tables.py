@@ -1,0 +1,245 @@
+"""The tables as SQLAlchemy describes them, for migrations only: the product never imports this.
+
+What makes the tables is the text in `schema.MIGRATIONS`. This description lets alembic say what a database differs in,
+and a test compares both, column by column.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Computed,
+    Double,
+    Identity,
+    Index,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+METADATA = MetaData()
+
+
+def _number(name: str, *, key: bool = False, default: str | None = None, null: bool = False) -> "Column[int]":
+    given = None if default is None else text(default)
+    return Column(name, BigInteger, primary_key=key, autoincrement=False, nullable=null, server_default=given)
+
+
+def _counter(name: str) -> "Column[int]":
+    return Column(name, BigInteger, Identity(always=False), primary_key=True)
+
+
+def _text(
+    name: str, *, key: bool = False, unique: bool = False, default: str | None = None, null: bool = False
+) -> "Column[str]":
+    given = None if default is None else text(default)
+    return Column(name, Text, primary_key=key, unique=unique or None, nullable=null, server_default=given)
+
+
+def _real(name: str, *, default: str | None = None, null: bool = False) -> "Column[float]":
+    return Column(name, Double, nullable=null, server_default=None if default is None else text(default))
+
+
+def _bytes(name: str, *, key: bool = False, unique: bool = False, null: bool = False) -> "Column[bytes]":
+    return Column(name, LargeBinary, primary_key=key, unique=unique or None, nullable=null)
+
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    _counter("number"),
+    _text("run_id", unique=True),
+    _text("status"),
+    _real("created_at"),
+    _real("wake_at", null=True),
+    _number("parent", null=True),
+    _text("owner", default="''"),
+    _text("visibility", default="'team'"),
+    _number("continues", null=True),
+    _text("trial_of", default="''"),
+    _text("driver", default="''"),
+    _number("epoch", default="0"),
+    _text("home", default="''"),
+)
+Index("runs_to_wake", RUNS.c.wake_at, postgresql_where=text("status = 'waiting'"))
+Index("runs_below", RUNS.c.parent, postgresql_where=text("parent IS NOT NULL"))
+Index("runs_continuing", RUNS.c.continues, postgresql_where=text("continues IS NOT NULL"))
+Index("runs_of_trials", RUNS.c.trial_of, postgresql_where=text("trial_of <> ''"))
+Index("runs_in_work", RUNS.c.number, postgresql_where=text("status = 'running'"))
+
+EVENTS = Table(
+    "events",
+    METADATA,
+    _counter("position"),
+    _number("run"),
+    _number("seq"),
+    _real("ts"),
+    _text("kind"),
+    _number("version"),
+    _text("lane", null=True),
+    _text("step"),
+    _bytes("payload"),
+    _bytes("hash"),
+)
+EVENTS.append_constraint(UniqueConstraint("run", "seq"))
+Table("blobs", METADATA, _bytes("hash", key=True), _bytes("data"))
+INBOX = Table("inbox", METADATA, _counter("id"), _number("run"), _text("kind"), _bytes("payload"), _real("created_at"))
+Index("inbox_of_run", INBOX.c.run)
+Table("drivers", METADATA, _number("run", key=True), _text("holder"), _real("since"))
+Table("run_keys", METADATA, _number("run", key=True), _bytes("key"))
+
+APPROVALS = Table(
+    "pending_approvals",
+    METADATA,
+    _text("id", key=True),
+    _number("run"),
+    _text("execution_id"),
+    _text("agent_id", null=True),
+    _text("tool_name"),
+    _bytes("arguments"),
+    _text("status"),
+    _text("session_id", null=True),
+    _real("created_at"),
+    _real("expires_at"),
+    _bytes("card"),
+    _text("decided_by", default="''"),
+    _real("decided_at", null=True),
+    _text("decided_because", default="''"),
+)
+Index("approvals_pending", APPROVALS.c.expires_at, postgresql_where=text("status = 'pending'"))
+Index("approvals_of_run", APPROVALS.c.run)
+
+
+def _sealed() -> "tuple[Column[float], Column[str], Column[int], Column[str], Column[int], Column[bytes]]":
+    return _real("at"), _text("kind"), _number("run"), _text("run_id"), _number("events"), _bytes("head")
+
+
+CHAIN = Table("audit_chain", METADATA, _counter("position"), *_sealed(), _text("note"), _text("key"), _bytes("hash"))
+Index("audit_chain_hash", CHAIN.c.hash)
+Table(
+    "audit_strands",
+    METADATA,
+    _text("strand", key=True),
+    _number("number", key=True),
+    *_sealed(),
+    _text("note"),
+    _text("key"),
+    _bytes("hash"),
+)
+Table("open_strands", METADATA, _text("strand", key=True), _number("tied"))
+
+Table(
+    "users",
+    METADATA,
+    _text("name", key=True),
+    _text("password", default="''"),
+    _text("role"),
+    _text("scopes", default="'[]'"),
+    _number("disabled", default="0"),
+    _real("tokens_after", default="0"),
+    _real("created_at"),
+)
+Table(
+    "api_keys",
+    METADATA,
+    _text("id", key=True),
+    _text("name"),
+    _bytes("hash", unique=True),
+    _text("scopes"),
+    _text("created_by"),
+    _real("created_at"),
+    _real("expires_at", null=True),
+    _real("revoked_at", null=True),
+    _real("last_used_at", null=True),
+)
+Table("ended_logins", METADATA, _text("id", key=True), _real("until"))
+IDEMPOTENCY = Table(
+    "idempotency",
+    METADATA,
+    _text("principal", key=True),
+    _text("key", key=True),
+    _bytes("request"),
+    _text("run_id"),
+    _number("status", null=True),
+    _bytes("headers", null=True),
+    _bytes("body", null=True),
+    _real("created_at"),
+)
+Index("idempotency_age", IDEMPOTENCY.c.created_at)
+Table("rate_limits", METADATA, _text("key", key=True), _number("hits"), _real("expires_at"))
+Table("deliveries", METADATA, _text("source", key=True), _text("delivery", key=True), _real("received_at"))
+
+Table(
+    "evals",
+    METADATA,
+    _counter("number"),
+    _text("eval_id", unique=True),
+    _text("name"),
+    _text("status"),
+    _text("owner"),
+    _text("visibility"),
+    _real("created_at"),
+    _real("updated_at"),
+    _number("total"),
+    _bytes("asked"),
+    _bytes("definition"),
+)
+Table(
+    "eval_trials",
+    METADATA,
+    _number("eval", key=True),
+    _text("case_id", key=True),
+    _text("model", key=True),
+    _text("pack", key=True),
+    _number("attempt", key=True),
+    _number("retry"),
+    _text("run_id"),
+    _text("grade"),
+    _bytes("outcome"),
+)
+
+Table(
+    "workers",
+    METADATA,
+    _text("id", key=True),
+    _text("name"),
+    _text("role"),
+    _text("state"),
+    _text("home"),
+    _number("slots"),
+    _text("version"),
+    _real("started_at"),
+    _real("lease_until"),
+)
+Table("key_fingerprints", METADATA, _text("name", key=True), _text("fingerprint"), _real("since"))
+Table("named_locks", METADATA, _text("name", key=True), _text("holder"))
+Table("outbox", METADATA, _number("run", key=True), _number("from_seq"), _number("upto_seq"), _real("noted_at"))
+Table("outbox_messages", METADATA, _text("id", key=True), _text("subject"), _bytes("payload"), _real("put_at"))
+
+Table(
+    "run_vectors",
+    METADATA,
+    _number("run"),
+    _text("embedder"),
+    _bytes("vector"),
+    PrimaryKeyConstraint("embedder", "run"),
+)
+WORDS = Table(
+    "run_words",
+    METADATA,
+    _number("rowid", key=True),
+    _text("text"),
+    Column("words", TSVECTOR, Computed("to_tsvector('english'::regconfig, text)", persisted=True)),
+)
+Index("run_words_words", WORDS.c.words, postgresql_using="gin")
+Table("run_text", METADATA, _number("rowid", key=True), _text("text"), _text("short"))
+Table("run_text_progress", METADATA, _number("position"))
+ACTIVITY = Table("run_activity", METADATA, _number("rowid", key=True), Column("text", TSVECTOR, nullable=False))
+Index("run_activity_text", ACTIVITY.c.text, postgresql_using="gin")
+Table("run_activity_progress", METADATA, _number("position"))
+
+Table("fabric_format", METADATA, _number("version"))
