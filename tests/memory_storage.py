@@ -30,6 +30,7 @@ from agent_fabric.domain.runs.consequences import Consequences
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.infrastructure.embeddings.vectors import similarities
 from agent_fabric.infrastructure.limits.memory_counters import MemoryCounters
+from agent_fabric.testing.chat import MemoryMessageQueue, MemoryMessages, MemorySessions
 from agent_fabric.testing.evals import MemoryEvals, MemoryTrials
 from agent_fabric.testing.fakes import CountingIds, FrozenClock, MemoryRuns
 from agent_fabric.testing.identity import MemoryActs, MemoryEndedLogins, MemoryKeys, MemoryUsers
@@ -63,6 +64,9 @@ class MemoryStorage:
         self.idempotency = MemoryIdempotency(self._clock, ids or CountingIds())
         self.deliveries = MemoryDeliveries()
         self.outbox = MemoryOutbox(self._clock, self.runs)
+        self.sessions = MemorySessions()
+        self.messages = MemoryMessages(self.sessions, self.runs.logs.__getitem__)
+        self.message_queue = MemoryMessageQueue(self.sessions)
         self.trials = MemoryTrials()
         self.evals = MemoryEvals(self.trials, self._clock)
         self.chain = MemoryChain(self.runs, self.acts)
@@ -83,6 +87,10 @@ class MemoryStorage:
 
     def _follow(self, run_id: RunId, following: Consequences) -> None:
         self.approvals.follow(run_id, following)
+        if following.messages:
+            created = self.runs.logs[run_id][0].body
+            assert isinstance(created, RunCreated)
+            self.sessions.follow(run_id, created, following.messages)
         if following.status is not None:
             self.queue.wake_at[run_id] = following.wake_at
         if following.seal:

@@ -11,6 +11,7 @@ from agent_fabric.application.approvals.wake_answered_runs import WakeAnsweredRu
 from agent_fabric.application.observability.find_answering_keys import FindAnsweringKeys
 from agent_fabric.application.observability.find_missing_prerequisites import FindMissingPrerequisites
 from agent_fabric.application.ports.bus import Bus
+from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.events import EventSink
 from agent_fabric.application.ports.idempotency import IdempotencyStore
 from agent_fabric.application.ports.runs import RunListing, RunReader
@@ -27,6 +28,7 @@ from agent_fabric.application.runs.resume_run import ResumeRun
 from agent_fabric.application.runs.resume_unfinished_runs import RecoverRuns, ResumeUnfinishedRuns
 from agent_fabric.application.webhooks.receive_delivery import ReceiveDelivery
 from agent_fabric.bootstrap.agents import open_agents
+from agent_fabric.bootstrap.chat import ServedChat, serve_chat
 from agent_fabric.bootstrap.evals import ServedEvals, serve_evals
 from agent_fabric.bootstrap.identity import Identity, answering_keys, open_identity
 from agent_fabric.bootstrap.limits import Limits, build_limits
@@ -100,6 +102,7 @@ class ServerFabric:
     """Hints between servers and workers."""
     agents: AgentFolder
     evals: ServedEvals
+    chat: ServedChat
     operations: Operations
     """What those need who run the server."""
     identity: Identity
@@ -132,6 +135,11 @@ class ServerFabric:
         except Unauthenticated:
             self.require_store()
             raise
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        return self.execute_task.clock
 
     @property
     def policy_profile(self) -> str:
@@ -233,7 +241,11 @@ class ServerFabric:
         """Return what takes up runs for as long as this process lives."""
         if not self.drives:
             return []
-        return [self.wake_answered_runs(), *([self.claim_runs()] if self.claim_runs is not None else [])]
+        return [
+            self.wake_answered_runs(),
+            self.chat.turns(),
+            *([self.claim_runs()] if self.claim_runs is not None else []),
+        ]
 
     async def stop(self) -> None:
         """Stop every run and evaluation where it stands; the next server goes on with it."""
@@ -338,6 +350,7 @@ def build_server(
         wake_ups=wake_ups,
         agents=open_agents(root, config),
         evals=serve_evals(local, config, dispatch, limits),
+        chat=serve_chat(local, config, dispatch, limits),
         operations=Operations(watchers, dispatch, local.records, config.retention, config.audit),
         identity=open_identity(
             root, config.identity, storage, local.secrets.chain.resolve, shared=bool(config.store.url)

@@ -34,6 +34,7 @@ class Deed(StrEnum):
     RECORD_ACCEPTED = "record_accepted"
     PRIVATE_RUN_READ = "private_run_read"
     PRIVATE_RUNS_LISTED = "private_runs_listed"
+    PRIVATE_SESSION_READ = "private_session_read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

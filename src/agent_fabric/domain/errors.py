@@ -18,6 +18,10 @@ FabricError                       anything we can explain to a person
 ├── RunKeyMissing                 the run is encrypted, and its key is not here
 ├── RunSettled                    the run has ended; nothing can be asked of it any more
 ├── RunUnsettled                  the run has not ended, and what is asked needs its result
+├── SessionNotFound               no session has this id
+├── SessionMoved                  more was said in a session than who writes has seen
+├── MessageNotFound               the session has no such message
+├── MessageSent                   the turn of a message has begun, so it cannot be changed any more
 ├── EvalNotFound                  no evaluation has this id or name
 ├── EvalHeld                      another living process works on this evaluation
 ├── FolderHeld                    another run works in this project folder
@@ -185,6 +189,30 @@ class ApprovalRefused(FabricError):
     """An answer that does not fit the question, or that this caller may not give."""
 
     code = "approval_refused"
+
+
+class SessionNotFound(FabricError):
+    """No session has this id, or none that who asks may see."""
+
+    code = "session_not_found"
+
+
+class SessionMoved(FabricError):
+    """More was said in a session than who writes has seen."""
+
+    code = "session_moved"
+
+
+class MessageNotFound(FabricError):
+    """A session has no message with this id."""
+
+    code = "message_not_found"
+
+
+class MessageSent(FabricError):
+    """The turn of a message has begun, so it cannot be changed any more."""
+
+    code = "message_sent"
 
 
 class EvalNotFound(FabricError):

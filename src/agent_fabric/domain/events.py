@@ -12,7 +12,8 @@ from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequested
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.outside import Outside
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility
 from agent_fabric.domain.packs import FinishSpec
@@ -91,6 +92,10 @@ class RunCreated:
     """Whether a command that a person agrees to may run outside the box."""
     trial_of: str = ""
     """The evaluation that it is a trial of; empty: none."""
+    session: str = ""
+    """The session that it is a turn of; empty: none."""
+    history: tuple[Message, ...] = ()
+    """What was said in the session before, and done."""
 
     @property
     def task(self) -> Task:
@@ -118,6 +123,8 @@ class RunCreated:
             outside_allowed=self.outside_allowed,
             continues=self.continues,
             trial_of=self.trial_of,
+            session=self.session,
+            history=self.history,
         )
 
 
@@ -194,31 +201,6 @@ class ModelAnswered:
     """Price of this answer; None when no price is configured."""
     egress: str = ""
     """Host of another machine that was asked; empty when nothing left this one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallRecovered:
-    """A model that calls tools natively wrote its calls into the text; they were read from there, strictly."""
-
-    kind: ClassVar = "tool_call_recovered"
-
-    tools: tuple[str, ...]
-    model: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudFallbackUsed:
-    """A second model was asked because the local one did not do well enough."""
-
-    kind: ClassVar = "cloud_fallback"
-
-    reason: str
-    local_model: str
-    cloud_model: str
-    base_url: str = ""
-    """Where the second model is; empty when nothing was sent there."""
-    error: str = ""
-    """Why the second model gave no answer, so that the local one's stands; empty when it gave one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,6 +403,8 @@ class RunCancelled:
 
     by: str
     reason: str
+    said: str = ""
+    """What the model had said of an answer that it could not complete; only of a turn of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,3 +16,6 @@ CallId = NewType("CallId", str)
 
 EvalId = NewType("EvalId", str)
 """An evaluation: a UUID in text form."""
+
+SessionId = NewType("SessionId", str)
+"""A conversation with a person: a UUID in text form."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_fabric.domain.events import ModelAnswered, PackStarted, ToolCallRecovered
+from agent_fabric.domain.events import ModelAnswered, PackStarted
 from agent_fabric.domain.ids import CallId
 from agent_fabric.domain.messages import LLMResponse, Message, ModelPrice, ToolCallRequest, ToolDialect, Usage
+from agent_fabric.domain.model_events import ToolCallRecovered
 from agent_fabric.domain.runs.task import RunStatus
 from agent_fabric.domain.tools import Effect
 from agent_fabric.infrastructure.packs.base import BaseSpecialistPack, tool_from

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from agent_fabric.application.ports.audit import ActLog, AuditChain, LogInspector, RetentionStore
     from agent_fabric.application.ports.backup import StoreCopies
     from agent_fabric.application.ports.bus import Outbox
+    from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
     from agent_fabric.application.ports.cluster import Cluster
     from agent_fabric.application.ports.embeddings import RunVectors
     from agent_fabric.application.ports.encryption import RunEncryption
@@ -122,6 +123,21 @@ class Storage(Protocol):
     @property
     def evals(self) -> "EvalRepository":
         """Evaluations."""
+        ...
+
+    @property
+    def sessions(self) -> "SessionRepository":
+        """Conversations with people."""
+        ...
+
+    @property
+    def messages(self) -> "SessionMessages":
+        """What was said in them."""
+        ...
+
+    @property
+    def message_queue(self) -> "MessageQueue":
+        """What waits to be said in them."""
         ...
 
     @property

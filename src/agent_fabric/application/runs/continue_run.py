@@ -79,7 +79,7 @@ class ContinueRun:
             project=project,
             conversation=before.conversation or run_id,
             continues=run_id,
-            quotes=_quoted(run_id, state, before, task),
+            quotes=quoted_labels(run_id, state, before, task),
             visibility=task.visibility or (Visibility.PRIVATE if private else None),
             encrypted=task.encrypted or created.encrypted,
         )
@@ -108,7 +108,7 @@ def _answer(state: RunState) -> str:
             return "(cancelled)"
 
 
-def _quoted(run_id: RunId, state: RunState, before: Task, task: Task) -> Quoted:
+def quoted_labels(run_id: RunId, state: RunState, before: Task, task: Task) -> Quoted:
     """Return the labels of the earlier run. The words of another owner are strangers' text."""
     own = before.owner == task.owner
     words = (task.prompt, words_of_owner(state) if own else "")

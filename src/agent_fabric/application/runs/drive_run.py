@@ -136,6 +136,8 @@ class _Drive:
         """Recorded, but not durable yet."""
         self.live: dict[LaneId, LiveText] = {}
         """Answers that are being written, as far as they are not shown yet."""
+        self.said: dict[LaneId, list[str]] = {}
+        """The same answers as far as they are shown; kept in a session if they are never completed."""
         self.children: list[NewRun] = []
         """Runs that come into being with it."""
         self.in_flight = InFlightEffects()
@@ -195,6 +197,7 @@ class _Drive:
             bodies = [self.secrets.hide(body) for body in bodies]
         if lane is not None and self.live:
             self._end_live_text(lane)
+            self.said.pop(lane, None)
         for body in bodies:
             event = Event(state.next_seq, now, lane, step, body)
             evolve(state, event)
@@ -211,7 +214,8 @@ class _Drive:
         if self.state.workflow is not None:
             for lane, fired in self.state.workflow.due(self.clock.now()):
                 self.record(lane, (fired,))
-        on_delta = self._delta if self.sink is not None and self.sink.wants_deltas else None
+        wanted = self.state.talks or (self.sink is not None and self.sink.wants_deltas)
+        on_delta = self._delta if wanted else None
         busy = self.in_flight.lanes
         while (action := self._next_action(busy)) is not None:
             if isinstance(action, Wait):
@@ -354,7 +358,7 @@ class _Drive:
         cancels = [row for row in rows if row.kind == CANCEL]
         if cancels:
             await self.stop()
-            self.record(None, (cancelled_from(cancels[0].payload),))
+            self.record(None, (replace(cancelled_from(cancels[0].payload), said=self._said_so_far()),))
         else:
             for row in rows:
                 if row.kind == APPROVAL:
@@ -428,19 +432,28 @@ class _Drive:
             return self.state.workflow.broken(lane, f"{message} {hint}")
         return given_up(self.state, SpecialistId(lane), code=code, message=message, hint=hint)
 
+    def _said_so_far(self) -> str:
+        """Return the answers that are being written; what may be the beginning of a secret is left out."""
+        return "\n\n".join("".join(pieces) for pieces in self.said.values()).strip()
+
+    def _show(self, lane: LaneId, text: str) -> None:
+        if self.state.talks:
+            self.said.setdefault(lane, []).append(text)
+        if self.sink is not None:
+            self.sink.delta(self.held.run_id, lane, text)
+
     def _delta(self, lane: LaneId, text: str) -> None:
-        assert self.sink is not None
         live = self.live.get(lane)
         if live is None:
             live = self.live[lane] = LiveText(self.secrets)
         if shown := live.add(text):
-            self.sink.delta(self.held.run_id, lane, shown)
+            self._show(lane, shown)
 
     def _end_live_text(self, lane: LaneId) -> None:
         """Show the rest of an answer that is complete, or was given up."""
         live = self.live.pop(lane, None)
-        if live is not None and self.sink is not None and (rest := live.end()):
-            self.sink.delta(self.held.run_id, lane, rest)
+        if live is not None and (rest := live.end()):
+            self._show(lane, rest)
 
     def _notify(self, text: str) -> None:
         if self.sink is not None:

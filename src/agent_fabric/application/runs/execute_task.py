@@ -160,6 +160,8 @@ class ExecuteTask:
                 conversation=task.conversation,
                 continues=task.continues,
                 trial_of=task.trial_of,
+                session=task.session,
+                history=secrets.hide(task.history) if secrets else task.history,
                 quotes=secrets.hide(task.quotes) if secrets else task.quotes,
             ),
         )

@@ -10,7 +10,7 @@ from agent_fabric.application.ports.clock import Clock
 from agent_fabric.application.ports.llm import ChatClient, ChatClients, Notice, OnDelta
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.errors import FabricError, ModelError, ModelTimedOut
-from agent_fabric.domain.events import Body, CloudFallbackUsed, ModelAnswered, ModelFailed, ToolCallRecovered
+from agent_fabric.domain.events import Body, ModelAnswered, ModelFailed
 from agent_fabric.domain.messages import (
     LLMResponse,
     Message,
@@ -20,6 +20,7 @@ from agent_fabric.domain.messages import (
     Usage,
     estimate_tokens,
 )
+from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.runs.compaction import digest, instruction, summary_message
 from agent_fabric.domain.runs.context_window import truncation_of

@@ -11,6 +11,7 @@ from agent_fabric.config.schema.alerts import Alerts
 from agent_fabric.config.schema.audit import AuditConfig
 from agent_fabric.config.schema.browser import BrowserConfig
 from agent_fabric.config.schema.budget import BudgetConfig
+from agent_fabric.config.schema.chat import ChatConfig
 from agent_fabric.config.schema.cli import CliConfig
 from agent_fabric.config.schema.cloud_fallback import CloudFallbackConfig
 from agent_fabric.config.schema.cluster import ClusterConfig
@@ -102,6 +103,8 @@ class FabricConfig(Settings):
     """Where agents are defined."""
     workflows: WorkflowsConfig = WorkflowsConfig()
     """Where workflows are defined."""
+    chat: ChatConfig = ChatConfig()
+    """Conversations with people."""
     run_index: RunIndexConfig = RunIndexConfig()
     """How earlier runs are searched."""
     cloud_fallback: CloudFallbackConfig | None = None

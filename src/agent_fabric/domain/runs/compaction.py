@@ -6,7 +6,7 @@ from agent_fabric.domain.runs.state import Lane
 FULL = 0.75
 """Share of the window at which the conversation is made shorter."""
 _OPENING = 2
-"""System prompt and task always stay as they are."""
+"""System prompt and task always stay as they are; what was said in a session before the task may go."""
 _KEPT_TURNS = 2
 
 
@@ -21,12 +21,26 @@ def compactable(lane: Lane) -> tuple[int, int] | None:
 
     A turn is kept or replaced as a whole, so that no call is ever split from its result.
     """
-    turns = [index for index, message in enumerate(lane.messages) if message.role is Role.ASSISTANT]
+    if (before := _old_history(lane)) is not None:
+        return before
+    opening = _OPENING + lane.history
+    turns = [
+        index for index, message in enumerate(lane.messages) if message.role is Role.ASSISTANT and index >= opening
+    ]
     kept = 1 if lane.must_compact else _KEPT_TURNS
     if len(turns) <= kept:
         return None
     last = turns[-kept]
-    return (_OPENING, last) if last - _OPENING >= 2 else None
+    return (opening, last) if last - opening >= 2 else None
+
+
+def _old_history(lane: Lane) -> tuple[int, int] | None:
+    """Return what was said before the task, but for the newest exchange; all of it, when it must become shorter."""
+    end = 1 + lane.history
+    if not lane.must_compact:
+        asked = [index for index in range(1, end) if lane.messages[index].role is Role.USER]
+        end = asked[-1] if asked else 1
+    return (1, end) if end - 1 >= 2 else None
 
 
 def instruction() -> str:
@@ -38,8 +52,9 @@ def instruction() -> str:
 
 
 def digest(messages: list[Message], limit: int = 4_000) -> str:
-    """List what was done, for when the model cannot summarise."""
+    """List what was done, and what was said where nothing was done, for when the model cannot summarise."""
     lines = [f"- {call.tool} {call.arguments[:200]}" for message in messages for call in message.tool_calls]
+    lines = lines or [f"- {message.role}: {message.content[:400]}" for message in messages]
     return "\n".join(lines)[-limit:]
 
 

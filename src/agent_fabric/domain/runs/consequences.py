@@ -65,6 +65,8 @@ class Consequences:
     """Whether the rest of the inbox will never be read."""
     seal: bool = False
     """Whether the audit chain gets an entry."""
+    messages: tuple[Event, ...] = ()
+    """Events that may make messages of the session that the run is a turn of."""
     announce_from: int | None = None
     """The first event that other systems are told of; None: they are told of none."""
 
@@ -108,6 +110,7 @@ def consequences(run_id: RunId, created: RunCreated | None, events: Sequence[Eve
         notify_parent=created.parent.run_id if settled and created is not None and created.parent else None,
         cancel_children=tuple(cancels),
         approvals=tuple(approvals),
+        messages=tuple(found) if created is not None and created.session else (),
         cancel_approvals=settled,
         empty_inbox=settled,
         seal=status is not None or isinstance(found[0].body, RunCreated),

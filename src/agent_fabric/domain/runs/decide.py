@@ -43,11 +43,12 @@ from agent_fabric.domain.runs.finish import (
     must_be_compared,
     plain_payload,
     said_in_words,
+    spoken_payload,
 )
 from agent_fabric.domain.runs.merge import merged_payload
 from agent_fabric.domain.runs.retries import delay_before_retry
 from agent_fabric.domain.runs.state import Lane, LanePhase, RunState
-from agent_fabric.domain.runs.task import Profile, RunStatus, TaskForceMode
+from agent_fabric.domain.runs.task import RunStatus, TaskForceMode
 from agent_fabric.domain.task_force_events import PackFailed
 from agent_fabric.domain.tools import FINISH_TASK, BadArguments, Effect, arguments_from
 
@@ -235,7 +236,8 @@ def _ask_model(state: RunState, lane: Lane) -> Action:
         if wait_s is None:
             return _give_up(state, lane, code=code, message=message, hint=hint)
         delay_s = wait_s
-    return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=lane.repeats >= MAX_REPEATS)
+    must_finish = lane.repeats >= MAX_REPEATS and not state.talks
+    return CallModel(lane.lane_id, lane.attempt + 1, delay_s, must_finish=must_finish)
 
 
 def _judge_answer(state: RunState, lane: Lane) -> Action:
@@ -253,7 +255,8 @@ def _judge_answer(state: RunState, lane: Lane) -> Action:
         )
     if not lane.answer.strip():
         if lane.asked_again < MAX_ASKED_AGAIN:
-            message = f"Your answer was empty. Call one of the tools, or {FINISH_TASK} when the task is done."
+            ending = "answer in words" if state.talks else f"{FINISH_TASK} when the task is done"
+            message = f"Your answer was empty. Call one of the tools, or {ending}."
             return Record(lane.lane_id, (GuidanceGiven(reason="empty_answer", message=message),))
         return _give_up(
             state,
@@ -262,8 +265,8 @@ def _judge_answer(state: RunState, lane: Lane) -> Action:
             message=f"The model {lane.model.model!r} gave an empty answer {lane.asked_again + 1} times in a row",
             hint="Try another model with --model-key, or look at the last answers with `fabric logs show`.",
         )
-    if state.task.profile is Profile.CHAT:
-        return Record(lane.lane_id, (PlainAnswerAccepted(payload={"summary": lane.answer.strip()}),))
+    if state.talks:
+        return Record(lane.lane_id, (PlainAnswerAccepted(payload=spoken_payload(lane, lane.answer.strip())),))
     if lane.idle and lane.asked_again < MAX_ASKED_AGAIN:
         message = f"Do the task with the tools; do not only describe it. When it is done, call {FINISH_TASK}."
         return Record(lane.lane_id, (GuidanceGiven(reason="no_tool_use", message=message),))
@@ -271,7 +274,7 @@ def _judge_answer(state: RunState, lane: Lane) -> Action:
     missing = problems_with(payload, lane.finish.parameters) if state.task.agent is not None else ()
     if missing:
         return _ask_for_outputs(state, lane, missing)
-    if must_be_compared(lane):
+    if must_be_compared(state, lane):
         return LookAtChanges(lane.lane_id)
     doubts = doubts_about(state, lane, payload)
     if doubts.ask_for and not lane.sent_back_unproven:
@@ -295,7 +298,7 @@ def _ask_for_outputs(state: RunState, lane: Lane, missing: Sequence[str]) -> Rec
 
 def _next_call(state: RunState, lane: Lane, call: ToolCallRequest) -> Action:
     if call.tool == FINISH_TASK:
-        return LookAtChanges(lane.lane_id) if must_be_compared(lane) else _answer_finish(state, lane, call)
+        return LookAtChanges(lane.lane_id) if must_be_compared(state, lane) else _answer_finish(state, lane, call)
     assert state.task is not None
     if lane.calls_answered >= state.task.budget.max_calls_per_turn:
         return _refuse_rest(lane, state.task.budget.max_calls_per_turn)
@@ -347,7 +350,7 @@ def _answer_repeat(state: RunState, lane: Lane, call: ToolCallRequest, shown: st
         )
     note = "You made exactly this call just now; it was not run again. This is what it gave."
     if lane.repeats + 1 >= MAX_REPEATS:
-        note += f" Do something else, or call {FINISH_TASK} now."
+        note += f" Do something else, or {'answer' if state.talks else f'call {FINISH_TASK}'} now."
     called = ToolCalled(tool=call.tool, args=_shown_arguments(call), call_id=call.call_id)
     returned = ToolReturned(tool=call.tool, result={"note": note, "result": shown}, call_id=call.call_id, repeated=True)
     return Record(lane.lane_id, (called, returned))

@@ -10,7 +10,6 @@ from agent_fabric.domain.approvals import Decision, Grant, Question, Reach
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
     BudgetExhausted,
-    CloudFallbackUsed,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -28,13 +27,13 @@ from agent_fabric.domain.events import (
     SecurityViolated,
     SpecialistsRecruited,
     ToolCalled,
-    ToolCallRecovered,
     ToolErred,
     ToolReturned,
     UnknownEvent,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
 from agent_fabric.domain.messages import Message, Role
+from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.models import host_elsewhere
 from agent_fabric.domain.proofs import NO_PROOF, ProofKind, strongest
 from agent_fabric.domain.runs.context_window import Truncation, estimated_tokens, window_after
@@ -125,7 +124,7 @@ def _evolve_run(state: RunState, event: Event) -> None:
         case RunInterrupted():
             state.status = RunStatus.INTERRUPTED
         case RunCancelled() as body:
-            state.status = RunStatus.CANCELLED
+            state.status, state.said = RunStatus.CANCELLED, body.said
             state.error = RunError(code="cancelled", message=f"Cancelled by {body.by}", hint=body.reason)
         case RunFailed() as body:
             state.status = RunStatus.FAILED
@@ -326,16 +325,20 @@ def _take_routing(state: RunState, body: ModelCalled | ModelAnswered | ModelFail
 
 def _open_lane(state: RunState, body: PackStarted) -> None:
     lane_id = LaneId(body.specialist_id)
+    talks, history = state.talks, () if state.task is None else state.task.history
+    messages = [Message(Role.SYSTEM, body.system_prompt), *history, Message(Role.USER, body.opening)]
     state.lanes[lane_id] = Lane(
         lane_id=lane_id,
         specialist_id=body.specialist_id,
         index=body.pack_index,
         tools={tool.name: tool for tool in body.tools},
-        offered=(*body.tools, body.finish.as_tool()),
+        offered=body.tools if talks else (*body.tools, body.finish.as_tool()),
         finish=body.finish,
         model=body.model,
-        messages=[Message(Role.SYSTEM, body.system_prompt), Message(Role.USER, body.opening)],
+        messages=messages,
+        history=len(history),
         window=body.model.context_window,
+        context_tokens=estimated_tokens(messages) if history else 0,
     )
 
 
@@ -450,6 +453,8 @@ def _compact(state: RunState, lane: Lane, body: ContextCompacted) -> None:
     state.seconds += body.duration_s
     state.takeovers = 0
     lane.compacted = True
+    if body.last <= lane.history + 1:
+        lane.history -= body.last - body.first - 1
     lane.messages[body.first : body.last] = [Message(Role.USER, body.summary)]
     lane.context_tokens = estimated_tokens(lane.messages)
     lane.must_compact = False

@@ -11,6 +11,7 @@ from agent_fabric.domain.citations import citations_of, problems_with_citations
 from agent_fabric.domain.json_schema import problems_with
 from agent_fabric.domain.messages import ToolCallRequest
 from agent_fabric.domain.packs import CHANGED
+from agent_fabric.domain.runs.answer import answer_in
 from agent_fabric.domain.runs.evolve import NO_WORK_DONE
 from agent_fabric.domain.runs.evolve import UNPROVEN as SENT_BACK_UNPROVEN
 from agent_fabric.domain.runs.state import Lane, RunState
@@ -74,6 +75,8 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
         payload = arguments_from(call.arguments)
     except BadArguments as problem:
         return SentBack("BadArguments", f"{problem}. Call {FINISH_TASK} again with a JSON object.")
+    if state.talks:  # nobody has offered it, but the words are there
+        return Accepted(spoken_payload(lane, answer_in(payload)), "")
     if lane.idle and lane.idle_finishes < MAX_IDLE_FINISHES:
         return SentBack(
             NO_WORK_DONE,
@@ -90,9 +93,17 @@ def judge_finish(state: RunState, lane: Lane, call: ToolCallRequest) -> Accepted
     return Accepted(closed(lane, payload, doubts), _borne_out_by(lane, payload, doubts))
 
 
-def must_be_compared(lane: Lane) -> bool:
+def spoken_payload(lane: Lane, said: str) -> Mapping[str, Any]:
+    """Return an answer in a session as a payload."""
+    payload: dict[str, Any] = {"summary": said}
+    if lane.proposals:
+        payload[PROPOSED] = list(dict.fromkeys(lane.proposals))
+    return payload
+
+
+def must_be_compared(state: RunState, lane: Lane) -> bool:
     """Tell whether nobody has looked yet at what a lane has changed, though its result says something about it."""
-    return lane.finish.needs_proof and lane.worked and lane.compared is None
+    return not state.talks and lane.finish.needs_proof and lane.worked and lane.compared is None
 
 
 def doubts_about(state: RunState, lane: Lane, payload: Mapping[str, Any]) -> Doubts:

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from agent_fabric.domain.ids import LaneId, SpecialistId
 from agent_fabric.domain.runs.state import RunState
 from agent_fabric.domain.runs.task import TaskForceMode
+from agent_fabric.domain.tools import FINISH_TASK
 
 MAX_FORWARDED_CHARS = 8_000
 """Of each earlier result; the whole is in the workspace and in the log."""
+
+HOW_TO_TALK = (
+    "This is a conversation with a person. Use the tools to find out and to do what they ask for, and look at the "
+    "results before you speak of them. When you are done, or have a question, answer in plain text (Markdown): that "
+    f"ends your turn. There is no {FINISH_TASK} here. What was said earlier stands above; its tool results may be out "
+    "of date."
+)
+"""Follows the prompt of a pack in a turn of a session."""
 
 
 def opening_for(state: RunState, specialist_id: SpecialistId) -> str:

@@ -12,7 +12,7 @@ from agent_fabric.domain.messages import Message, ModelSettings, ToolCallRequest
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.program_files import can_be_run
 from agent_fabric.domain.proofs import NO_PROOF, CommandRun, Proof, strongest
-from agent_fabric.domain.runs.task import RunError, RunResult, RunStatus, Task, TaskForceMode
+from agent_fabric.domain.runs.task import Profile, RunError, RunResult, RunStatus, Task, TaskForceMode
 from agent_fabric.domain.sources import Source
 from agent_fabric.domain.tools import ToolSpec
 from agent_fabric.domain.workspace_events import WorkspaceCompared
@@ -59,11 +59,13 @@ class Lane:
     index: int
     tools: Mapping[str, ToolSpec]
     offered: tuple[ToolSpec, ...]
-    """The tools as the model sees them, `finish_task` included."""
+    """The tools as the model sees them, `finish_task` included where the run ends by it."""
     finish: FinishSpec
     model: ModelSettings
     messages: list[Message]
 
+    history: int = 0
+    """Messages behind the system prompt that are older than the task: what was said in the session before."""
     phase: LanePhase = LanePhase.MODEL_DUE
     answers: int = 0
     """How often the model has answered."""
@@ -189,6 +191,8 @@ class RunState:
     takeovers: int = 0
     """Times a server took the run over since anything was achieved."""
     error: RunError | None = None
+    said: str = ""
+    """What was said of an answer that a person has stopped."""
     payload: Mapping[str, Any] | None = None
     waiting_for: str = ""
     waiting_approvals: tuple[str, ...] = ()
@@ -197,6 +201,11 @@ class RunState:
     """Where its steps stand, if it is a workflow."""
     unknown_kind: str = ""
     """A kind of event that only a newer program understands; such a run is not driven."""
+
+    @property
+    def talks(self) -> bool:
+        """It is a turn of a session, which ends by a plain answer."""
+        return self.task is not None and self.task.profile is Profile.CHAT
 
     @property
     def is_task_force(self) -> bool:

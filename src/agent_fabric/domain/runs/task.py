@@ -8,7 +8,7 @@ from typing import Any, Self
 from agent_fabric.domain.agents.brief import AgentBrief
 from agent_fabric.domain.identity import Principal
 from agent_fabric.domain.ids import LaneId, RunId, SpecialistId
-from agent_fabric.domain.messages import Usage
+from agent_fabric.domain.messages import Message, Usage
 from agent_fabric.domain.ownership import LOCAL_OWNER, Visibility, owner_of
 from agent_fabric.domain.proofs import Proof
 
@@ -194,6 +194,10 @@ class Task:
     """The run that it follows up, in the same workspace; None: it begins by itself."""
     trial_of: str = ""
     """The evaluation that it is a trial of; empty: none. Nobody is asked during one: what needs a person is refused."""
+    session: str = ""
+    """The session that it is a turn of; empty: none."""
+    history: tuple[Message, ...] = ()
+    """What was said in the session before, and done."""
     project: bool | None = None
     """Whether `workspace` has files of its owner; None: if it is set."""
 

@@ -47,8 +47,9 @@ def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event],
                 card = {name: getattr(body, name) for name in (*_ON_THE_CARD, *_ALSO)}
                 connection.execute(
                     "INSERT INTO pending_approvals "
-                    "(id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET run = excluded.run, "
+                    "(id, run, execution_id, tool_name, arguments, status, created_at, expires_at, card, session_id) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT nullif(session_id, '') FROM runs WHERE number = ?)) "
+                    "ON CONFLICT (id) DO UPDATE SET run = excluded.run, "
                     "execution_id = excluded.execution_id, tool_name = excluded.tool_name, "
                     "arguments = excluded.arguments, status = excluded.status, created_at = excluded.created_at, "
                     "expires_at = excluded.expires_at, card = excluded.card, "
@@ -63,6 +64,7 @@ def note_approvals(connection: SqlConnection, run: int, events: Sequence[Event],
                         event.ts,
                         body.expires_at,
                         _sealed(cipher, body.approval_id, "card", dump_json(card)),
+                        run,
                     ),
                 )
             case ApprovalDecided() as body:

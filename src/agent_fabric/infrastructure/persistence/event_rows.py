@@ -96,14 +96,15 @@ def add_run(
         DriverConflict: there is one with this id.
     """
     query = (
-        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, home, continues)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
+        "INSERT INTO runs (run_id, status, created_at, parent, owner, visibility, trial_of, session_id, home,"
+        " continues) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT number FROM runs WHERE run_id = ?))"
         " ON CONFLICT (run_id) DO NOTHING RETURNING number"
     )
     owner, visibility = (created.owner, created.visibility) if isinstance(created, RunCreated) else ("", "team")
     continues = created.continues if isinstance(created, RunCreated) else None
     trial_of = created.trial_of if isinstance(created, RunCreated) else ""
-    asked = (storable(owner), visibility, storable(trial_of))
+    session = created.session if isinstance(created, RunCreated) else ""
+    asked = (storable(owner), visibility, storable(trial_of), storable(session))
     values = (run_id, RunStatus.RUNNING, created_at, parent, *asked, home, continues)
     rows = connection.execute(query, values).fetchall()
     if not rows:

@@ -213,6 +213,8 @@ class SqlHeldRun:
             notify_parent(connection, following.notify_parent, self.run_id, last.ts)
         for cancel in following.cancel_children:
             cancel_children(connection, number, self.run_id, last.ts, cancel)
+        if following.messages:
+            self._write_messages(connection, following.messages)
         if following.approvals:
             note_approvals(connection, number, following.approvals, self._cipher)
         if following.cancel_approvals:
@@ -223,6 +225,14 @@ class SqlHeldRun:
             note_in_outbox(connection, number, following.announce_from, last.seq, last.ts)
         if following.seal:
             self._chain.seal(connection, Sealed(last.ts, HEAD, number, self.run_id, last.seq + 1, head))
+
+    def _write_messages(self, connection: SqlConnection, events: Sequence[Event]) -> None:
+        """Write what a turn says in its session."""
+        from agent_fabric.infrastructure.persistence.chat_rows import note_messages  # noqa: PLC0415 - few runs talk
+
+        created = events[0].body if isinstance(events[0].body, RunCreated) else self._created
+        assert created is not None
+        note_messages(connection, self._store.keys, self.run_id, created, events)
 
     def _create_child(self, connection: SqlConnection, new: NewRun) -> None:
         """Create a run without a driver; its mirrors are written when it is taken."""

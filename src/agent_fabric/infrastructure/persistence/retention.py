@@ -45,6 +45,8 @@ class SqlRetentionStore:
             # A workflow that goes on reads how the runs ended that work for it; they all work in its folder.
             f"NOT EXISTS (SELECT 1 FROM runs AS kin WHERE kin.status NOT IN ({marks(_SETTLED)}) AND "
             "(kin.number = runs.parent OR kin.parent = runs.number)) "
+            # Turns go with their session.
+            "AND session_id = '' "
             # What follows a run up works in its workspace.
             "AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.continues = runs.number) ORDER BY number"
         )

@@ -8,6 +8,13 @@ def visible_to(viewer: Viewer, table: str = "runs") -> Condition:
     """Return the condition under which a run, or what a table has instead, exists for a viewer; see `Viewer.sees`."""
     if viewer.sees_all:
         return Condition("1 = 1", ())
+    if table == "runs":  # turns of a session that is shared are shared with it
+        shared = "SELECT 1 FROM chat_sessions WHERE chat_sessions.id = runs.session_id AND chat_sessions.visibility = ?"
+        return Condition(
+            f"(runs.visibility = ? OR runs.owner IN ({marks(viewer.owners)})"
+            f" OR (runs.session_id <> '' AND EXISTS ({shared})))",
+            (Visibility.TEAM.value, *viewer.owners, Visibility.TEAM.value),
+        )
     return Condition(
         f"({table}.visibility = ? OR {table}.owner IN ({marks(viewer.owners)}))",
         (Visibility.TEAM.value, *viewer.owners),

@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # a run needs none of these
     from agent_fabric.infrastructure.persistence.act_log import SqlActLog
     from agent_fabric.infrastructure.persistence.api_keys import SqlApiKeyRepository
     from agent_fabric.infrastructure.persistence.audit_chain import SqlAuditChain
+    from agent_fabric.infrastructure.persistence.chat_messages import SqlSessionMessages
+    from agent_fabric.infrastructure.persistence.chat_queue import SqlMessageQueue
+    from agent_fabric.infrastructure.persistence.chat_sessions import SqlSessionRepository
     from agent_fabric.infrastructure.persistence.deliveries import SqlDeliveryStore
     from agent_fabric.infrastructure.persistence.ended_logins import SqlEndedLogins
     from agent_fabric.infrastructure.persistence.eval_trials import SqlTrialOutcomes
@@ -198,6 +201,9 @@ class _SqlStorage:
     deliveries: "SqlDeliveryStore" = _lazy("deliveries.SqlDeliveryStore", "_store _clock")
     outbox: "SqlOutbox" = _lazy("outbox.SqlOutbox", "_store _clock")
     evals: "SqlEvalRepository" = _lazy("evals.SqlEvalRepository", "_store _clock")
+    sessions: "SqlSessionRepository" = _lazy("chat_sessions.SqlSessionRepository", "_store")
+    messages: "SqlSessionMessages" = _lazy("chat_messages.SqlSessionMessages", "_store")
+    message_queue: "SqlMessageQueue" = _lazy("chat_queue.SqlMessageQueue", "_store")
     trials: "SqlTrialOutcomes" = _lazy("eval_trials.SqlTrialOutcomes", "_store _clock")
     fingerprints: "SqlKeyFingerprints" = _lazy("key_fingerprints.SqlKeyFingerprints", "_store _clock")
     acts: "SqlActLog" = _lazy("act_log.SqlActLog", "_store _chain")

@@ -12,7 +12,6 @@ from agent_fabric.domain.context_events import ContextCompacted, ContextTruncate
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
-    CloudFallbackUsed,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -33,6 +32,7 @@ from agent_fabric.domain.events import (
     UnknownEvent,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.model_events import CloudFallbackUsed
 from agent_fabric.domain.ownership import Visibility
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.runs.task import root_of

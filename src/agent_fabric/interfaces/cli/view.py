@@ -11,7 +11,6 @@ from agent_fabric.domain.approval_events import ApprovalDecided, ApprovalRequest
 from agent_fabric.domain.approvals import Question
 from agent_fabric.domain.context_events import ContextCompacted, ContextTruncated
 from agent_fabric.domain.events import (
-    CloudFallbackUsed,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -23,11 +22,11 @@ from agent_fabric.domain.events import (
     SecurityViolated,
     SpecialistsRecruited,
     ToolCalled,
-    ToolCallRecovered,
     ToolErred,
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId
+from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.packs import CHANGED, CHECKED
 from agent_fabric.domain.plural import counted
 from agent_fabric.domain.policy.profiles import OPEN_BANNER, Profile

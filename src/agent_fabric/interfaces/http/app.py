@@ -36,6 +36,7 @@ from agent_fabric.interfaces.http.routes.policy import add_policy
 from agent_fabric.interfaces.http.routes.runs import add_runs
 from agent_fabric.interfaces.http.routes.search import add_search
 from agent_fabric.interfaces.http.routes.secrets import add_secrets
+from agent_fabric.interfaces.http.routes.sessions import add_sessions
 from agent_fabric.interfaces.http.routes.tool_servers import add_tool_servers
 from agent_fabric.interfaces.http.routes.verification import add_verification
 from agent_fabric.interfaces.http.routes.webhooks import add_webhooks
@@ -94,6 +95,7 @@ def create_app(
     add_workflows(app, fabric)
     add_evals(app, fabric)
     add_webhooks(app, fabric)
+    add_sessions(app, fabric)
     add_approvals(app, fabric)
     add_changes(app, fabric)
     add_files(app, fabric)

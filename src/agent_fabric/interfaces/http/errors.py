@@ -59,6 +59,10 @@ STATUSES: Mapping[str, int] = {
     "lease_lost": 409,
     "log_went_back": 409,
     "folder_held": 409,
+    "session_not_found": 404,
+    "session_moved": 409,
+    "message_not_found": 404,
+    "message_sent": 409,
     "eval_not_found": 404,
     "eval_held": 409,
     "eval_invalid": 422,
@@ -158,11 +162,14 @@ def failed_run(result: RunResult) -> ProblemAnswer:
     code, message, hint = result.error.code, result.error.message, result.error.hint
     status = STATUSES.get(code, 409 if result.status is RunStatus.CANCELLED else 500)
     headers = {"location": f"/runs/{result.run_id}"}
-    return _response(status, code, message, hint, run_id=result.run_id, run_status=result.status.value, headers=headers)
+    more = {"run_status": result.status.value}
+    return _response(status, code, message, hint, run_id=result.run_id, headers=headers, more=more)
 
 
-def problem(problem: FabricError, *, run_id: RunId | None = None) -> ProblemAnswer:
-    """Return an error of ours as an answer."""
+def problem(
+    problem: FabricError, *, run_id: RunId | None = None, more: Mapping[str, Any] | None = None
+) -> ProblemAnswer:
+    """Return an error of ours as an answer; `more` is what else the client needs to know."""
     status = STATUSES.get(problem.code, 500)
     headers = {"retry-after": str(RETRY_AFTER_S)} if status == 503 else {}
     if isinstance(problem, TooManyRequests):
@@ -172,7 +179,9 @@ def problem(problem: FabricError, *, run_id: RunId | None = None) -> ProblemAnsw
     if run_id is not None:
         headers["location"] = f"/runs/{run_id}"
     errors = _errors_in(problem)
-    return _response(status, problem.code, problem.message, problem.hint, run_id=run_id, errors=errors, headers=headers)
+    return _response(
+        status, problem.code, problem.message, problem.hint, run_id=run_id, errors=errors, headers=headers, more=more
+    )
 
 
 def refusal(status: int, detail: str, *, hint: str = "", headers: Mapping[str, str] | None = None) -> ProblemAnswer:
@@ -238,9 +247,9 @@ def _response(
     hint: str,
     *,
     run_id: RunId | None = None,
-    run_status: str | None = None,
     errors: Sequence[Mapping[str, str]] | None = None,
     headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> ProblemAnswer:
     body: dict[str, Any] = {
         "type": f"urn:agent-fabric:problem:{code}",
@@ -252,8 +261,7 @@ def _response(
     }
     if run_id is not None:
         body["run_id"] = run_id
-    if run_status is not None:
-        body["run_status"] = run_status
     if errors is not None:
         body["errors"] = errors
+    body.update(more or {})
     return ProblemAnswer(body, headers)

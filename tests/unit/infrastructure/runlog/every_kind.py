@@ -9,7 +9,6 @@ from agent_fabric.domain.context_events import ContextCompacted, ContextTruncate
 from agent_fabric.domain.events import (
     Body,
     BudgetExhausted,
-    CloudFallbackUsed,
     Event,
     GuidanceGiven,
     ModelAnswered,
@@ -27,12 +26,12 @@ from agent_fabric.domain.events import (
     SecurityViolated,
     SpecialistsRecruited,
     ToolCalled,
-    ToolCallRecovered,
     ToolErred,
     ToolReturned,
 )
 from agent_fabric.domain.ids import CallId, LaneId, RunId, SpecialistId
 from agent_fabric.domain.messages import ModelPrice, ModelSettings, ToolCallRequest, Usage
+from agent_fabric.domain.model_events import CloudFallbackUsed, ToolCallRecovered
 from agent_fabric.domain.packs import FinishSpec
 from agent_fabric.domain.runs.task import Budget, Priority, Profile, TaskForceMode
 from agent_fabric.domain.sources import Source

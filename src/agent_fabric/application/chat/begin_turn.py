@@ -1,0 +1,110 @@
+"""Turns the next message of a session into a run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from agent_fabric.application.ports.chat import MessageQueue, SessionRepository
+from agent_fabric.application.ports.runs import RunRepository, Workspaces
+from agent_fabric.application.runs.claimed_run import ClaimedRun
+from agent_fabric.application.runs.continue_run import quoted_labels
+from agent_fabric.application.runs.execute_task import ExecuteTask
+from agent_fabric.application.runs.fold_log import fold_log
+from agent_fabric.domain.chat import QueuedMessage, Session
+from agent_fabric.domain.chat_history import history_after
+from agent_fabric.domain.errors import RunUndrivable
+from agent_fabric.domain.events import RunCreated
+from agent_fabric.domain.ids import RunId, SessionId
+from agent_fabric.domain.ownership import Visibility
+from agent_fabric.domain.runs.task import Budget, Task
+
+
+class NextTurn(NamedTuple):
+    """A turn that can begin."""
+
+    message: QueuedMessage
+    task: Task
+    copy_of: str
+    """The workspace that it begins with a copy of; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginTurn:
+    """Use case: make a task of what was said, with the conversation before it, and create its run."""
+
+    sessions: SessionRepository
+    queue: MessageQueue
+    runs: RunRepository
+    workspaces: Workspaces
+    execute_task: ExecuteTask
+    new_task: Callable[[Session, str], Task]
+    """Makes the task of a turn, as the configuration says."""
+    lowered: Callable[[Budget], Budget] = lambda budget: budget
+    """Lowers a budget to what a caller with limits may use."""
+
+    async def next(self, session_id: SessionId) -> NextTurn | None:
+        """Return the turn that can begin; None: another one is under way, or nothing waits.
+
+        Raises:
+            SessionNotFound: the session is gone.
+            FabricError: the turn cannot begin; it is noted with its message unless this can change by itself.
+        """
+        session = await self.sessions.find(session_id)
+        if session.turn is not None:
+            return None
+        message = next((each for each in await self.queue.list(session_id) if not each.problem), None)
+        return None if message is None else await self._turn(session, message)
+
+    async def create(self, turn: NextTurn) -> ClaimedRun:
+        """Make the run durable and hold it.
+
+        Raises:
+            DriverConflict: another process was faster.
+            FabricError: as for a run.
+        """
+        return await self.execute_task.create(turn.task, copy_of=turn.copy_of, run_id=turn.message.run_id)
+
+    async def _turn(self, session: Session, message: QueuedMessage) -> NextTurn:
+        asked = message.asked
+        task = self.new_task(session, message.content)
+        task = replace(
+            task,
+            session=session.session_id,
+            conversation=session.session_id,
+            visibility=Visibility.PRIVATE,
+            requested_by=str(asked["by"]),
+            owner=str(asked["owner"]),
+            user_scopes=tuple(asked["scopes"]),
+            workspace=session.project,
+            project=bool(session.project),
+            budget=self.lowered(task.budget) if asked["limited"] else task.budget,
+        )
+        if session.last_run is None:
+            return NextTurn(message, task, "")
+        return await self._after(session, session.last_run, message, task)
+
+    async def _after(self, session: Session, run_id: RunId, message: QueuedMessage, task: Task) -> NextTurn:
+        """Return a turn that goes on from another one: its conversation, its workspace, its labels."""
+        events = await self.runs.read(run_id)
+        state, created = await fold_log(run_id, events), events[0].body
+        if not isinstance(created, RunCreated) or state.task is None:
+            raise RunUndrivable(f"The start of run {run_id} cannot be read", hint=f"See: fabric verify {run_id}")
+        before = state.task
+        forked = created.session != session.session_id
+        own_folder = not created.project
+        if own_folder and not self.workspaces.usable(created.workspace):
+            raise RunUndrivable(
+                f"The workspace of this session is gone: {created.workspace}", hint="Start a new session instead."
+            )
+        copies = forked and own_folder
+        task = replace(
+            task,
+            history=history_after(state),
+            quotes=quoted_labels(run_id, state, before, task),
+            specialist_ids=task.specialist_ids or before.specialist_ids or tuple(state.specialist_ids),
+            encrypted=task.encrypted or created.encrypted,
+            workspace="" if copies else created.workspace,
+            project=created.project,
+            continues=None if forked else run_id,
+        )
+        return NextTurn(message, task, created.workspace if copies else "")

@@ -1,0 +1,120 @@
+"""Lets the messages of sessions become turns, one after another, for as long as a server lives."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from agent_fabric.application.chat.begin_turn import BeginTurn
+from agent_fabric.application.ports.chat import MessageQueue
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns, Drive
+from agent_fabric.domain.errors import (
+    DriverConflict,
+    FabricError,
+    FolderHeld,
+    MessageNotFound,
+    MessageSent,
+    RunHeld,
+    ServerBusy,
+    ServerStopping,
+    SessionNotFound,
+    StoreUnavailable,
+    TooManyRequests,
+)
+from agent_fabric.domain.ids import SessionId
+from agent_fabric.domain.runs.task import RunResult
+
+LOOK_EVERY_S = 0.5
+"""A message that another process left begins within this time."""
+_MAY_CHANGE = (DriverConflict, FolderHeld, RunHeld, ServerBusy, StoreUnavailable, TooManyRequests)
+"""What keeps a turn from beginning now, but not later."""
+_GONE = (MessageNotFound, MessageSent, SessionNotFound)
+
+_log = logging.getLogger(__name__)
+
+Quota = Callable[[str, Callable[[], Awaitable[Drive | RunResult]]], Awaitable[Drive | RunResult]]
+
+
+@dataclass(slots=True)
+class ServeTurns:
+    """Use case: begin the turns that are due, whoever left them, and drive them among the other runs."""
+
+    queue: MessageQueue
+    begin: BeginTurn
+    dispatch: DispatchRuns
+    quota: Quota | None = None
+    """Counts the runs of callers with limits; None: they are not limited."""
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _locks: dict[SessionId, asyncio.Lock] = field(default_factory=dict)
+
+    async def __call__(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            try:
+                for session_id in await self.queue.due():
+                    await self.begin_next(session_id)
+            except ServerStopping:
+                return
+            except FabricError as problem:
+                _log.warning("The messages that wait could not be read: %s", problem.message)
+            except Exception:  # noqa: BLE001 - one that fails must not keep the others waiting
+                _log.exception("A turn could not begin")
+            try:
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._ended.wait()
+            except TimeoutError:
+                pass
+            self._ended.clear()
+
+    async def begin_next(self, session_id: SessionId) -> None:
+        """Begin the next turn of a session, if it can begin. Why it cannot is noted with its message.
+
+        Raises:
+            ServerStopping: the next server begins it.
+        """
+        lock = self._locks.setdefault(session_id, asyncio.Lock())
+        try:
+            async with lock:
+                await self._begin(session_id)
+        finally:
+            if not lock.locked():
+                self._locks.pop(session_id, None)
+
+    async def _begin(self, session_id: SessionId) -> None:
+        try:
+            turn = await self.begin.next(session_id)
+        except (*_GONE, *_MAY_CHANGE):
+            return
+        except ServerStopping:
+            raise
+        except FabricError as problem:
+            await self._note(session_id, problem)
+            return
+        if turn is None:
+            return
+
+        def start() -> Awaitable[Drive | RunResult]:
+            return self.dispatch(lambda: self.begin.create(turn))
+
+        limited = self.quota is not None and turn.message.asked["limited"]
+        try:
+            assert self.quota is not None or not limited
+            begun = await (self.quota(str(turn.message.asked["who"]), start) if limited and self.quota else start())
+        except _MAY_CHANGE:
+            return
+        except ServerStopping:
+            raise
+        except FabricError as problem:
+            await self._note(session_id, problem)
+            return
+        if isinstance(begun, Drive):
+            begun.outcome.add_done_callback(lambda _: self._ended.set())
+
+    async def _note(self, session_id: SessionId, problem: FabricError) -> None:
+        waiting = [each for each in await self.queue.list(session_id) if not each.problem]
+        if waiting:
+            text = " ".join(filter(None, (problem.message, problem.hint)))
+            try:
+                await self.queue.change(session_id, waiting[0].message_id, None, problem=text)
+            except _GONE:
+                return

@@ -1,0 +1,86 @@
+"""Joins what sessions need, for a process of its own and for a server."""
+
+from dataclasses import dataclass, replace
+
+from agent_fabric.application.chat.begin_turn import BeginTurn
+from agent_fabric.application.chat.find_session import FindSession
+from agent_fabric.application.chat.manage_sessions import ManageSessions
+from agent_fabric.application.chat.send_message import SendMessage
+from agent_fabric.application.chat.serve_turns import ServeTurns
+from agent_fabric.application.ports.chat import MessageQueue, SessionMessages, SessionRepository
+from agent_fabric.application.runs.dispatch_runs import DispatchRuns
+from agent_fabric.application.runs.new_task import task_from
+from agent_fabric.bootstrap.limits import Limits
+from agent_fabric.bootstrap.local import LocalFabric
+from agent_fabric.config.schema.fabric import FabricConfig
+from agent_fabric.domain.chat import Session
+from agent_fabric.domain.runs.task import Budget, Profile, Task
+from agent_fabric.infrastructure.clock import RandomIds, SystemClock
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The sessions of a fabric folder."""
+
+    sessions: SessionRepository
+    messages: SessionMessages
+    queue: MessageQueue
+    find: FindSession
+    manage: ManageSessions
+    send: SendMessage
+    begin: BeginTurn
+
+
+@dataclass(frozen=True, slots=True)
+class ServedChat:
+    """The sessions of a server."""
+
+    chat: Chat
+    turns: ServeTurns
+
+
+def open_chat(fabric: LocalFabric, config: FabricConfig, *, limits: Limits | None = None) -> Chat:
+    """Join the parts; whoever holds them drives the turns."""
+    storage, clock, ids = fabric.records.storage, SystemClock(), RandomIds()
+
+    def new_task(session: Session, prompt: str) -> Task:
+        pack, model_key = session.pack or config.chat.pack, session.model_key
+        task = task_from(config, prompt, pack=pack or None, model_key=model_key or None)
+        budget = Budget.of(
+            Profile.CHAT,
+            max_steps=config.chat.max_turns,
+            max_tokens=config.budget.max_tokens,
+            max_seconds=config.budget.max_seconds,
+            max_calls_per_turn=config.budget.max_calls_per_turn,
+        )
+        return replace(task, profile=Profile.CHAT, budget=budget)
+
+    def check(session: Session) -> None:
+        fabric.execute_task.recruit.require_known(new_task(session, "?"))
+
+    sessions, messages, queue = storage.sessions, storage.messages, storage.message_queue
+    return Chat(
+        sessions=sessions,
+        messages=messages,
+        queue=queue,
+        find=FindSession(sessions, storage.acts, clock),
+        manage=ManageSessions(
+            sessions, messages, storage.retention, clock, ids, encrypts=config.encryption != "off", check=check
+        ),
+        send=SendMessage(sessions, messages, queue, clock, ids, check),
+        begin=BeginTurn(
+            sessions,
+            queue,
+            fabric.records.runs,
+            fabric.records.layout,
+            fabric.execute_task,
+            new_task,
+            (lambda budget: budget) if limits is None else limits.caps.lowered,
+        ),
+    )
+
+
+def serve_chat(fabric: LocalFabric, config: FabricConfig, dispatch: DispatchRuns, limits: Limits) -> ServedChat:
+    """Join the parts for a server, which drives turns among its other runs."""
+    chat = open_chat(fabric, config, limits=limits)
+    return ServedChat(chat, ServeTurns(chat.queue, chat.begin, dispatch, limits.runs))

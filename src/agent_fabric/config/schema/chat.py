@@ -1,0 +1,14 @@
+"""Conversations with people."""
+
+from pydantic import Field
+
+from agent_fabric.config.schema.values import Settings
+
+
+class ChatConfig(Settings):
+    """How sessions are led."""
+
+    max_turns: int = Field(default=15, ge=1, le=50)
+    """Model answers of one turn, tool calls included, before it ends."""
+    pack: str = ""
+    """The specialist of sessions that name none; empty: one is chosen by what is said first."""
