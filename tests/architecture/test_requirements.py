@@ -14,6 +14,7 @@ SHAPES = {
     "walls": r"WA-\d{1,2}",
     "daily-use": r"DU-\d{1,2}",
     "scale-out": r"SC-\d{1,2}",
+    "conversations": r"CO-\d{1,2}",
 }
 
 
